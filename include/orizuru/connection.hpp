@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A connection to Redis that sends a command and waits for its reply. Producer and
+// GarbageCollector talk through it; it is there for code of your own as well.
+
+#include <orizuru/detail/stream.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+/// One connection, used by one thread at a time.
+///
+/// It never repeats a command by itself. After an error it is closed; the next command connects
+/// anew, within connect_timeout. A connection found closed before anything was sent is replaced
+/// without an error, since nothing can have been lost.
+class Connection {
+  public:
+    /// Connects. Throws ConnectionError within connect_timeout (name resolution excluded),
+    /// ReplyError when Redis refuses the credentials or the database.
+    explicit Connection(Endpoint endpoint) : m_endpoint(std::move(endpoint)) { connect(); }
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
+
+    /// Sends one command and waits for its reply, at most command_timeout.
+    ///
+    /// Throws: ReplyError for an error reply (nothing was run); ConnectionError, whose in_doubt()
+    /// says whether any byte had left; ProtocolError. `about` names key or purpose in the message.
+    template <class... Arguments>
+    Reply command(std::string_view about, std::string_view name, const Arguments&... arguments) {
+        return roundtrip(about, name, [&](std::string& out) {
+            detail::append_command(out, name, arguments...);
+        });
+    }
+
+    /// The same for a command that `write` appends to the bytes to be sent.
+    template <std::invocable<std::string&> Write>
+    Reply roundtrip(std::string_view about, std::string_view name, Write write) {
+        if (m_stream) {
+            m_stream->refuse_fork();
+            if (m_stream->disturbed()) {
+                m_stream.reset();
+            }
+        }
+        if (!m_stream) {
+            connect();
+        }
+        write(m_stream->output());
+        Reply reply = await(about, name);
+        if (reply.is(Reply::Type::error)) {
+            throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
+        }
+        return reply;
+    }
+
+    /// Drops the connection and throws ProtocolError unless `reply` has the type.
+    void require(const Reply& reply, Reply::Type type, std::string_view name) {
+        if (!reply.is(type)) {
+            m_stream.reset();
+            throw ProtocolError(m_endpoint.address() + ": " + std::string(name) +
+                                " was answered by a reply of the wrong type");
+        }
+    }
+
+  private:
+    void connect() {
+        m_stream.reset();
+        m_stream = std::make_unique<detail::Stream>(m_endpoint, detail::Clock::now() +
+                                                                    m_endpoint.connect_timeout());
+    }
+
+    [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const {
+        std::string text = m_endpoint.address() + ": " + std::string(name);
+        if (!about.empty()) {
+            text += " '" + std::string(about) + "'";
+        }
+        return text;
+    }
+
+    Reply await(std::string_view about, std::string_view name) {
+        // What is thrown here leaves a stream that may owe a reply: it must not live on.
+        auto stream = std::move(m_stream);
+        try {
+            Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout());
+            m_stream = std::move(stream);
+            return reply;
+        } catch (const ConnectionError& error) {
+            const bool nothing_left = !stream->flushed() && stream->sent() == 0;
+            throw ConnectionError(describe(about, name) + ": " + error.what(),
+                                  nothing_left ? ConnectionError::Outcome::not_run
+                                               : ConnectionError::Outcome::in_doubt);
+        }
+    }
+
+    Endpoint m_endpoint;
+    std::unique_ptr<detail::Stream> m_stream;
+};
+
+} // namespace orizuru

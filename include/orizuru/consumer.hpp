@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Takes messages from a queue. Delivery is at least once: a message is in Redis, in the source or
+// in the consumer's processing list, until it is settled. It is delivered again when the consumer
+// dies or is unheard for its lease before an ack has reached Redis, and when Redis itself loses
+// what it had confirmed (a failover, a restart without appendfsync always).
+
+#include <orizuru/codec.hpp>
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/session.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/message_guard.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace orizuru {
+
+/// A consumer of one queue: three connections, and a thread that keeps the lease.
+///
+/// `next` and iteration belong to one thread; guards may be settled on any; stop(), stopped(),
+/// size(), name() and flush() may be called from any. An outage of Redis is waited out.
+template <MessageDecodable T>
+class Consumer {
+  public:
+    class Iterator;
+
+    /// Connects and registers.
+    /// Redis: one script, O(1), and INFO memory.
+    /// Throws: std::invalid_argument for a queue name or options that cannot be;
+    ///     ConnectionError within connect_timeout (name resolution excluded); ReplyError when
+    ///     Redis refuses the credentials, or the user lacks a right that consuming needs.
+    Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
+        : m_session(detail::Session::open(std::move(endpoint), queue, std::move(options))) {}
+
+    Consumer(const Consumer&) = delete;
+    Consumer& operator=(const Consumer&) = delete;
+
+    /// Sends deferred acks and gives back what was fetched and not handed out; waits at most
+    /// command_timeout. Guards live on; the last one leaves the registry.
+    ~Consumer() {
+        if (m_session.use_count() > 1) {
+            m_session->stop();
+            m_session->give_back();
+        }
+    }
+
+    /// The next message; waits until there is one. Nothing = stopped.
+    /// Redis: BLMOVE, or one script that sends the deferred acks too and takes up to `prefetch`.
+    /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
+    ///     dead list. ReplyError when the source is no list, or rights were taken away. Either
+    ///     way nothing is lost and `next` can be called again.
+    [[nodiscard]] std::optional<MessageGuard<T>> next() {
+        return next(std::stop_token(), detail::TimePoint::max());
+    }
+    /// The same for at most `timeout`; 0 asks Redis once and does not wait for a message.
+    [[nodiscard]] std::optional<MessageGuard<T>> next(std::chrono::milliseconds timeout) {
+        return next(std::stop_token(), detail::Clock::now() + timeout);
+    }
+    /// The same; a stop that `token` requests ends this call only.
+    [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token) {
+        return next(token, detail::TimePoint::max());
+    }
+    [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token,
+                                                      std::chrono::milliseconds timeout) {
+        return next(token, detail::Clock::now() + timeout);
+    }
+
+    /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was
+    /// fetched and not handed out is given back by `next` or the destructor.
+    void stop() noexcept { m_session->stop(); }
+    [[nodiscard]] bool stopped() const noexcept { return m_session->stopped(); }
+
+    /// Sends the deferred acks and waits for Redis, as long as a settlement would.
+    /// Returns how many acks since the last flush came too late: those messages are delivered
+    /// again. After 0 none of the messages acked so far will be.
+    /// Throws ConnectionError when Redis could not be reached; the acks stay queued.
+    std::size_t flush() { return m_session->flush(); }
+
+    /// The length of the source list.
+    /// Redis: LLEN, O(1); waits at most command_timeout. Throws ConnectionError, ReplyError.
+    std::uint64_t size() { return m_session->size(); }
+
+    /// The id of the present incarnation, as in the registry; it changes when a lease was lost or
+    /// a connection broke in the middle of something.
+    [[nodiscard]] std::string name() const { return m_session->id(); }
+
+    /// for (auto& guard : consumer): until stopped. An undecodable message is told to on_event and
+    /// passed over; the guard of the round before is rejected unless it was settled.
+    [[nodiscard]] Iterator begin() { return Iterator(*this); }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+  private:
+    using Guard = MessageGuard<T>;
+
+    std::optional<Guard> next(const std::stop_token& token, detail::TimePoint deadline);
+    /// False when the message is no longer this consumer's.
+    bool bury(const detail::DeliveryPtr& delivery, const std::string& reason);
+
+    std::shared_ptr<detail::Session> m_session;
+    Scratch m_scratch;
+};
+
+template <MessageDecodable T>
+class Consumer<T>::Iterator {
+  public:
+    using iterator_concept = std::input_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = MessageGuard<T>;
+
+    explicit Iterator(Consumer& consumer) : m_consumer(&consumer) { advance(); }
+
+    [[nodiscard]] MessageGuard<T>& operator*() const noexcept { return *m_guard; }
+    Iterator& operator++() {
+        m_guard.reset();
+        advance();
+        return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const Iterator& iterator, std::default_sentinel_t) noexcept {
+        return !iterator.m_guard;
+    }
+
+  private:
+    void advance() {
+        while (true) {
+            try {
+                m_guard = m_consumer->next();
+                return;
+            } catch (const DecodeError&) { // NOLINT(bugprone-empty-catch)
+                // on_event has been told; the message is on the dead list.
+            }
+        }
+    }
+
+    Consumer* m_consumer;
+    mutable std::optional<MessageGuard<T>> m_guard;
+};
+
+template <MessageDecodable T>
+std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
+                                                 detail::TimePoint deadline) {
+    while (auto delivery = m_session->next(token, deadline)) {
+        const std::string& payload = delivery->payload;
+        const auto max_payload = static_cast<std::uint64_t>(m_session->options().max_payload);
+        std::string reason;
+        if (payload.size() > max_payload) {
+            reason = "the payload of " + std::to_string(payload.size()) +
+                     " bytes is over max_payload, " + std::to_string(max_payload);
+        } else {
+            try {
+                typename Guard::Holder message;
+                if constexpr (std::is_nothrow_move_constructible_v<T>) {
+                    message.emplace(detail::decode<T>(payload, m_scratch));
+                } else {
+                    message = std::make_unique<T>(detail::decode<T>(payload, m_scratch));
+                }
+                return Guard(m_session, std::move(delivery), std::move(message));
+            } catch (const std::exception& error) {
+                reason = error.what();
+            } catch (...) {
+                reason = "its Codec threw no std::exception";
+            }
+        }
+        if (bury(delivery, "undecodable: " + reason)) {
+            m_session->tell(EventKind::decode_failed, reason, payload);
+            throw DecodeError("a message of '" + m_session->keys().source() +
+                                  "' is on the dead list: " + reason,
+                              std::move(delivery->payload));
+        }
+    }
+    return std::nullopt;
+}
+
+template <MessageDecodable T>
+bool Consumer<T>::bury(const detail::DeliveryPtr& delivery, const std::string& reason) {
+    try {
+        return m_session->settle(
+            delivery,
+            std::make_unique<detail::Move>(
+                detail::bury_body(), std::vector{m_session->keys().dead()}, std::vector{reason}),
+            "burying");
+    } catch (const ReplyError&) {
+        m_session->take_back(delivery);
+        throw;
+    }
+}
+
+} // namespace orizuru

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A consumer's window and its two connections behind one mutex: control carries every script, wait
+// only the blocking fetch. Whoever awaits something drives: one thread at a time, the pilot, reads
+// control for all, connects and recovers; the others sleep until something has changed. Anyone may
+// write to control under the mutex; only the pilot closes it, only the thread in `next` closes
+// wait, and whoever finds a doubt shuts both down.
+
+#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/window.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Channels {
+  public:
+    /// Holds the mutex; tells the noted events after it has let go.
+    class Lock : public std::unique_lock<std::mutex> {
+      public:
+        explicit Lock(Channels& channels) : unique_lock(channels.m_mutex), m_channels(channels) {}
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+        ~Lock() {
+            const auto batch = m_channels.events.take();
+            unlock();
+            m_channels.events.tell(batch);
+        }
+
+      private:
+        Channels& m_channels;
+    };
+
+    /// The reply to a command that is no part of the window's chain.
+    struct Answer {
+        std::optional<Reply> reply;
+        bool failed = false;
+    };
+
+    /// Connects control; throws as Stream does.
+    Channels(Endpoint endpoint, Window mirror, EventQueue queue)
+        : window(std::move(mirror)), events(std::move(queue)), m_endpoint(std::move(endpoint)) {
+        m_control =
+            std::make_unique<Stream>(m_endpoint, Clock::now() + m_endpoint.connect_timeout());
+    }
+
+    Window window;     ///< under the lock
+    EventQueue events; ///< under the lock, but for `tell`
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
+    [[nodiscard]] bool forked() const noexcept { return ::getpid() != m_pid; }
+    void refuse_fork() const;
+    /// In a forked child: closes the descriptors and nothing else.
+    void close_after_fork() noexcept;
+
+    // All that follows is called under the lock.
+
+    /// Until `done()` holds, composes, sends, reads, connects and recovers. False at the deadline.
+    /// `wake`, when there is one, ends the caller's waiting so that `done` is asked again.
+    template <class Done>
+    bool drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done);
+
+    /// True when a request can be composed and sent now.
+    [[nodiscard]] bool ready() const noexcept {
+        return m_control && !m_doomed && window.can_send() && Clock::now() >= m_hold_until;
+    }
+    /// Sends what `compose` appends, a request of the window's chain.
+    template <class Compose>
+    void send(Compose compose);
+    /// Sends a command outside the chain; null when there is no connection.
+    template <class... Arguments>
+    std::shared_ptr<Answer> ask(const Arguments&... arguments);
+
+    /// Acks leave with the next chance instead of the next fetch.
+    void hurry_acks() noexcept { m_hurry_acks = true; }
+
+    /// What Redis has become is in doubt: both connections end, the list will be adopted.
+    void begin_recovery(const std::string& reason);
+    /// An error that only a person can mend, once; it is forgotten by the call.
+    void throw_refusal() {
+        if (m_refusal) {
+            std::rethrow_exception(std::exchange(m_refusal, nullptr));
+        }
+    }
+    void note_refusal(const std::string& text);
+    [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
+    [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
+
+    void confirm_lease(TimePoint asked) noexcept { m_lease_from = std::max(m_lease_from, asked); }
+    /// When the lease that Redis last confirmed began; counted from the asking, so never too late.
+    [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
+
+    /// Deferred acks whose message was lost since the last call.
+    [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
+    /// The outcome goes to on_event.
+    void leave_unattended(const DeliveryPtr& message) {
+        message->unattended = true;
+        m_unattended.push_back(message);
+    }
+    [[nodiscard]] bool has_unattended() const noexcept { return !m_unattended.empty(); }
+    /// Asks again for what was refused and has nobody to ask.
+    void retry_unattended();
+
+    /// Runs `action` without the lock, after the noted events have been told.
+    template <class Action>
+    void unlocked(Lock& lock, Action action);
+    /// Wakes whoever sleeps in `drive`.
+    void notify() noexcept;
+
+    std::unique_ptr<Stream> wait; ///< closed by the thread in `next` only
+    bool wait_doomed = false;
+
+  private:
+    struct Expected {
+        enum class Kind { start, adopt, chain, answer };
+        Kind kind;
+        TimePoint sent;
+        std::shared_ptr<Answer> answer;
+    };
+
+    void advance();
+    void flush();
+    void expect(Expected::Kind kind, std::shared_ptr<Answer> answer = nullptr) {
+        m_expected.push_back({kind, Clock::now(), std::move(answer)});
+    }
+    [[nodiscard]] bool expects(Expected::Kind kind) const noexcept {
+        return std::ranges::any_of(m_expected, [=](const auto& e) { return e.kind == kind; });
+    }
+    void sleep(Lock& lock, TimePoint deadline, const Wake* wake);
+    void pilot(Lock& lock, TimePoint deadline, const Wake& wake);
+    void connect(Lock& lock, TimePoint deadline, const Wake& wake);
+    void read(Lock& lock, TimePoint deadline, const Wake& wake);
+    void on_reply(Reply reply);
+    void follow(const Verdict& verdict);
+    void after_recovery(const Recovered& recovered);
+    void tell_unattended();
+    void lose_control(const std::string& reason);
+    void doom_control(const std::string& reason);
+    void forget_expected();
+
+    Endpoint m_endpoint;
+    pid_t m_pid = ::getpid();
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    std::vector<const Wake*> m_sleepers; ///< those who sleep on a Wake of their own
+
+    std::unique_ptr<Stream> m_control;
+    bool m_doomed = false; ///< control is shut down; the pilot is to close it
+    bool m_piloted = false;
+    Wake m_nudge; ///< wakes a pilot that has no Wake of its own
+    const Wake* m_pilot_wake = nullptr;
+    std::deque<Expected> m_expected;
+
+    Backoff m_backoff;
+    TimePoint m_hold_until{}; ///< nothing is composed before
+    TimePoint m_connect_at{}; ///< nothing is connected before
+    bool m_was_lost = false;
+    bool m_hurry_acks = false;
+    TimePoint m_lease_from{};
+    std::string m_last_failure;
+    std::exception_ptr m_refusal;
+    std::size_t m_late_acks = 0;
+    std::vector<DeliveryPtr> m_unattended;
+};
+
+inline void Channels::refuse_fork() const {
+    if (forked()) {
+        throw std::logic_error("a consumer of '" + window.keys().source() +
+                               "' is used in a forked child; make a new one there");
+    }
+}
+
+inline void Channels::close_after_fork() noexcept {
+    m_control.reset();
+    wait.reset();
+}
+
+template <class Action>
+void Channels::unlocked(Lock& lock, Action action) {
+    const auto batch = events.take();
+    lock.unlock();
+    struct Relock {
+        Lock& lock;
+        ~Relock() { lock.lock(); }
+    };
+    const Relock relock{lock};
+    events.tell(batch);
+    action();
+}
+
+inline void Channels::notify() noexcept {
+    m_changed.notify_all();
+    for (const Wake* sleeper : m_sleepers) {
+        sleeper->signal();
+    }
+    if (m_pilot_wake != nullptr) {
+        m_pilot_wake->signal();
+    }
+}
+
+template <class Done>
+bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done) {
+    while (true) {
+        if (wake != nullptr) {
+            wake->clear();
+        }
+        if (done()) {
+            return true;
+        }
+        if (Clock::now() >= deadline) {
+            return false;
+        }
+        advance();
+        if (m_piloted) {
+            sleep(lock, deadline, wake);
+        } else {
+            pilot(lock, deadline, wake == nullptr ? m_nudge : *wake);
+        }
+    }
+}
+
+inline void Channels::sleep(Lock& lock, TimePoint deadline, const Wake* wake) {
+    if (wake == nullptr) {
+        if (events.empty()) {
+            m_changed.wait_until(lock, deadline);
+        } else {
+            // While the lock is open anything may change: the caller must look again.
+            unlocked(lock, [] {});
+        }
+        return;
+    }
+    m_sleepers.push_back(wake);
+    unlocked(lock, [&] { wait_ready(-1, 0, wake, deadline); });
+    std::erase(m_sleepers, wake);
+}
+
+inline void Channels::pilot(Lock& lock, TimePoint deadline, const Wake& wake) {
+    m_piloted = true;
+    m_pilot_wake = &wake;
+    struct Landing {
+        Channels& channels;
+        ~Landing() {
+            channels.m_piloted = false;
+            channels.m_pilot_wake = nullptr;
+            channels.notify();
+        }
+    };
+    const Landing landing{*this};
+    if (&wake == &m_nudge) {
+        m_nudge.clear();
+    }
+    if (m_doomed) {
+        m_control.reset();
+        m_doomed = false;
+    }
+    if (!m_control) {
+        connect(lock, deadline, wake);
+    } else {
+        read(lock, deadline, wake);
+    }
+}
+
+inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
+    if (Clock::now() < m_connect_at) {
+        const TimePoint until = std::min(deadline, m_connect_at);
+        unlocked(lock, [&] { wait_ready(-1, 0, &wake, until); });
+        return;
+    }
+    const TimePoint until = std::min(deadline, Clock::now() + m_endpoint.connect_timeout());
+    std::unique_ptr<Stream> stream;
+    std::exception_ptr refusal;
+    std::string failure;
+    unlocked(lock, [&] {
+        try {
+            stream = std::make_unique<Stream>(m_endpoint, until, &wake);
+        } catch (const ReplyError& error) {
+            failure = error.what();
+            refusal =
+                classify(error.code()) == ReplyClass::rights ? std::current_exception() : nullptr;
+        } catch (const Error& error) {
+            failure = error.what();
+        }
+    });
+    if (stream) {
+        m_control = std::move(stream);
+        if (std::exchange(m_was_lost, false)) {
+            events.note(EventKind::reconnected, window.identity().id,
+                        m_endpoint.address() + ", after: " + m_last_failure);
+        }
+        return;
+    }
+    m_last_failure = failure;
+    m_refusal = refusal ? refusal : m_refusal;
+    m_connect_at = Clock::now() + m_backoff.next();
+}
+
+inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
+    TimePoint until = deadline;
+    const TimePoint reply_due = m_expected.empty()
+                                    ? TimePoint::max()
+                                    : m_expected.front().sent + m_endpoint.command_timeout();
+    until = std::min(until, reply_due);
+    if (Clock::now() < m_hold_until) {
+        until = std::min(until, m_hold_until);
+    }
+    const int fd = m_control->fd();
+    const short events_wanted = m_control->flushed() ? POLLIN : POLLIN | POLLOUT;
+    short ready = 0;
+    unlocked(lock, [&] { ready = wait_ready(fd, events_wanted, &wake, until); });
+    if (m_doomed) {
+        return;
+    }
+    try {
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            m_control->fill();
+            while (m_control && !m_doomed) {
+                auto reply = m_control->next_reply();
+                if (!reply) {
+                    break;
+                }
+                on_reply(std::move(*reply));
+            }
+        }
+        if (ready == 0 && Clock::now() >= reply_due) {
+            lose_control(m_endpoint.address() + ": no reply within command_timeout");
+        }
+    } catch (const Error& error) {
+        lose_control(error.what());
+    }
+}
+
+inline void Channels::advance() {
+    if (!m_control || m_doomed || Clock::now() < m_hold_until) {
+        flush();
+        return;
+    }
+    if (window.state() == Window::State::unregistered && !expects(Expected::Kind::start)) {
+        window.send_start(m_control->output());
+        expect(Expected::Kind::start);
+    } else if (window.state() == Window::State::recovering && !expects(Expected::Kind::adopt)) {
+        window.send_adopt(m_control->output());
+        expect(Expected::Kind::adopt);
+    }
+    while (window.can_send() && window.has_moves()) {
+        window.send_move(m_control->output());
+        expect(Expected::Kind::chain);
+    }
+    if (!window.has_acks()) {
+        m_hurry_acks = false;
+    } else if (m_hurry_acks && window.can_send()) {
+        window.send_settle(m_control->output(), 0);
+        expect(Expected::Kind::chain);
+    }
+    flush();
+}
+
+inline void Channels::flush() {
+    if (!m_control || m_doomed || m_control->flushed()) {
+        return;
+    }
+    try {
+        if (!m_control->flush() && m_pilot_wake != nullptr) {
+            m_pilot_wake->signal(); // to poll for more room
+        }
+    } catch (const Error& error) {
+        lose_control(error.what());
+    }
+}
+
+template <class Compose>
+void Channels::send(Compose compose) {
+    compose(m_control->output());
+    expect(Expected::Kind::chain);
+    flush();
+}
+
+template <class... Arguments>
+std::shared_ptr<Channels::Answer> Channels::ask(const Arguments&... arguments) {
+    if (!m_control || m_doomed) {
+        return nullptr;
+    }
+    auto answer = std::make_shared<Answer>();
+    append_command(m_control->output(), arguments...);
+    expect(Expected::Kind::answer, answer);
+    flush();
+    return answer;
+}
+
+inline void Channels::on_reply(Reply reply) {
+    if (m_expected.empty()) {
+        lose_control(m_endpoint.address() + ": a reply that nothing asked for");
+        return;
+    }
+    const Expected expected = std::move(m_expected.front());
+    m_expected.pop_front();
+    switch (expected.kind) {
+    case Expected::Kind::answer:
+        expected.answer->reply = std::move(reply);
+        break;
+    case Expected::Kind::start:
+        follow(window.on_start(reply));
+        if (window.state() == Window::State::running) {
+            confirm_lease(expected.sent);
+        }
+        break;
+    case Expected::Kind::adopt:
+        follow(window.on_adopt(reply));
+        if (const auto recovered = window.take_recovered()) {
+            if (window.state() == Window::State::running) {
+                confirm_lease(expected.sent);
+            }
+            after_recovery(*recovered);
+        }
+        break;
+    case Expected::Kind::chain:
+        follow(window.on_reply(std::move(reply)));
+        break;
+    }
+    tell_unattended();
+}
+
+inline void Channels::follow(const Verdict& verdict) {
+    switch (verdict.action) {
+    case Verdict::Action::proceed:
+        m_backoff.reset();
+        return;
+    case Verdict::Action::back_off:
+        m_last_failure = m_endpoint.address() + ": " + verdict.reason;
+        m_hold_until = Clock::now() + m_backoff.next();
+        return;
+    case Verdict::Action::reconnect:
+        lose_control(m_endpoint.address() + ": " + verdict.reason);
+        return;
+    case Verdict::Action::recover:
+        begin_recovery(m_endpoint.address() + ": " + verdict.reason);
+        return;
+    case Verdict::Action::give_up:
+        m_hold_until = Clock::now() + m_backoff.next();
+        note_refusal(verdict.reason);
+        return;
+    }
+}
+
+inline void Channels::note_refusal(const std::string& text) {
+    m_last_failure = m_endpoint.address() + ": " + text;
+    m_refusal = std::make_exception_ptr(
+        ReplyError(text.substr(0, text.find(' ')),
+                   m_endpoint.address() + ": queue '" + window.keys().source() + "': " + text));
+}
+
+inline void Channels::after_recovery(const Recovered& recovered) {
+    const std::string& id = window.identity().id;
+    if (recovered.reaped || !recovered.lost.empty()) {
+        events.note(EventKind::lease_lost, id,
+                    std::to_string(recovered.lost.size()) + " messages are with others now");
+    }
+    for (const DeliveryPtr& message : recovered.lost) {
+        m_late_acks += message->deferred ? 1 : 0;
+    }
+    for (const DeliveryPtr& message : recovered.surfaced) {
+        events.note(EventKind::redelivered, id, "the reply to its fetch was lost",
+                    message->payload);
+    }
+}
+
+inline void Channels::tell_unattended() {
+    using S = Delivery::State;
+    std::erase_if(m_unattended, [this](const DeliveryPtr& message) {
+        if (message->state == S::settled || message->state == S::lost) {
+            events.note(EventKind::late_settlement, window.identity().id,
+                        message->state == S::settled ? "it was done"
+                                                     : "it was not done: the lease was lost",
+                        message->payload);
+            return true;
+        }
+        return false;
+    });
+}
+
+inline void Channels::retry_unattended() {
+    for (const DeliveryPtr& message :
+         std::vector(window.messages().begin(), window.messages().end())) {
+        if (message->state == Delivery::State::held && !message->refusal.empty() &&
+            (message->unattended || message->deferred)) {
+            events.note(EventKind::settlement_refused, window.identity().id, message->refusal,
+                        message->payload);
+            message->failures = 0;
+            window.want(message, std::move(message->move));
+        }
+    }
+}
+
+inline void Channels::begin_recovery(const std::string& reason) {
+    if (window.state() != Window::State::running) {
+        return;
+    }
+    window.begin_recovery();
+    doom_control(reason);
+    if (wait) {
+        wait_doomed = true;
+        wait->shutdown();
+    }
+    notify();
+}
+
+// A connection that breaks with nothing unanswered leaves no doubt: the next one goes on.
+inline void Channels::lose_control(const std::string& reason) {
+    if (window.unanswered()) {
+        begin_recovery(reason);
+    }
+    doom_control(reason);
+    m_connect_at = Clock::now() + m_backoff.next();
+}
+
+inline void Channels::doom_control(const std::string& reason) {
+    if (m_control && !m_doomed) {
+        m_doomed = true;
+        m_was_lost = true;
+        m_last_failure = reason;
+        m_control->shutdown();
+    }
+    for (const Expected& expected : std::exchange(m_expected, {})) {
+        if (expected.answer) {
+            expected.answer->failed = true;
+        }
+    }
+    notify();
+}
+
+} // namespace orizuru::detail

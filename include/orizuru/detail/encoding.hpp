@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Codec<T> in whichever of its forms, with the cap on payloads and errors of one type.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// Redis' own limit on a string (proto-max-bulk-len) is 512 MiB unless it is configured.
+inline void check_max_payload(std::int64_t max_payload) {
+    if (max_payload < 1 || max_payload > std::int64_t{512} << 20) {
+        throw std::invalid_argument("max_payload must be 1 byte to 512 MiB");
+    }
+}
+
+/// Appends the payload of `message`. Throws EncodeError and leaves `out` as it was.
+template <MessageEncodable T>
+void encode(const T& message, std::string& out, std::int64_t max_payload) {
+    const std::size_t before = out.size();
+    try {
+        if constexpr (appends<T>) {
+            Codec<T>::encode(message, out);
+        } else {
+            out += Codec<T>::encode(message);
+        }
+    } catch (const std::bad_alloc&) {
+        out.resize(before);
+        throw;
+    } catch (const std::exception& error) {
+        out.resize(before);
+        throw EncodeError(std::string("the message cannot be encoded: ") + error.what());
+    } catch (...) {
+        out.resize(before);
+        throw EncodeError("the message cannot be encoded: its Codec threw no std::exception");
+    }
+    const std::size_t size = out.size() - before;
+    if (size > static_cast<std::uint64_t>(max_payload)) {
+        out.resize(before);
+        throw EncodeError("the payload of " + std::to_string(size) +
+                          " bytes is over max_payload, " + std::to_string(max_payload));
+    }
+}
+
+template <MessageDecodable T>
+[[nodiscard]] T decode(std::string_view payload, Scratch& scratch) {
+    if constexpr (decodes_with_scratch<T>) {
+        return Codec<T>::decode(payload, scratch);
+    } else {
+        return Codec<T>::decode(payload);
+    }
+}
+
+} // namespace orizuru::detail

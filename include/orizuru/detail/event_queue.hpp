@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Events noted while a lock is held, told to the user once it is not.
+
+#include <orizuru/event.hpp>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class EventQueue {
+  public:
+    struct Noted {
+        EventKind kind;
+        std::string consumer;
+        std::string detail;
+        std::string payload;
+    };
+    using Batch = std::vector<Noted>;
+
+    EventQueue(std::string queue, std::function<void(const Event&)> on_event)
+        : m_queue(std::move(queue)), m_on_event(std::move(on_event)) {}
+
+    void note(EventKind kind, std::string consumer, std::string detail, std::string payload = {}) {
+        if (m_on_event) {
+            m_noted.push_back({kind, std::move(consumer), std::move(detail), std::move(payload)});
+        }
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return m_noted.empty(); }
+    [[nodiscard]] Batch take() noexcept { return std::exchange(m_noted, {}); }
+
+    /// To be called without a lock.
+    void tell(const Batch& batch) const noexcept {
+        for (const Noted& noted : batch) {
+            tell({noted.kind, m_queue, noted.consumer, noted.detail, noted.payload});
+        }
+    }
+    void tell(const Event& event) const noexcept {
+        if (!m_on_event) {
+            return;
+        }
+        try {
+            m_on_event(event);
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // A logger's failure must not become the queue's; the user was told so.
+        }
+    }
+
+  private:
+    std::string m_queue;
+    std::function<void(const Event&)> m_on_event;
+    Batch m_noted;
+};
+
+} // namespace orizuru::detail

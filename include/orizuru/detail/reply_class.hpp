@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What an error reply means for a client, by its first word.
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace orizuru::detail {
+
+enum class ReplyClass {
+    passing,   ///< refused for now, not run: wait and repeat
+    elsewhere, ///< this server cannot serve it at present: connect again, not run
+    rights,    ///< configuration or rights: only a person can help, not run
+    no_script, ///< the script cache is empty: send the body
+    other
+};
+
+[[nodiscard]] inline ReplyClass classify(std::string_view code) noexcept {
+    using namespace std::string_view_literals;
+    constexpr std::array passing{"LOADING"sv, "BUSY"sv,       "TRYAGAIN"sv, "CLUSTERDOWN"sv,
+                                 "MISCONF"sv, "NOREPLICAS"sv, "OOM"sv};
+    constexpr std::array elsewhere{"READONLY"sv, "MASTERDOWN"sv, "UNBLOCKED"sv};
+    constexpr std::array rights{"NOAUTH"sv, "WRONGPASS"sv, "NOPERM"sv,
+                                "MOVED"sv,  "ASK"sv,       "CROSSSLOT"sv};
+    const auto in = [code](const auto& codes) {
+        return std::ranges::find(codes, code) != codes.end();
+    };
+    if (in(passing)) {
+        return ReplyClass::passing;
+    }
+    if (in(elsewhere)) {
+        return ReplyClass::elsewhere;
+    }
+    if (in(rights)) {
+        return ReplyClass::rights;
+    }
+    return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
+}
+
+} // namespace orizuru::detail

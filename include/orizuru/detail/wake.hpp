@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// An eventfd that ends a poll from another thread or from a signal handler, and the poll itself
+// with a monotonic deadline.
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+
+namespace orizuru::detail {
+
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+
+class Wake {
+  public:
+    Wake() : m_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+        if (m_fd < 0) {
+            throw std::system_error(errno, std::generic_category(), "eventfd");
+        }
+    }
+    Wake(const Wake&) = delete;
+    Wake& operator=(const Wake&) = delete;
+    ~Wake() { ::close(m_fd); }
+
+    [[nodiscard]] int fd() const noexcept { return m_fd; }
+
+    /// Safe in a signal handler: errno is kept.
+    void signal() const noexcept {
+        const int saved = errno;
+        const std::uint64_t one = 1;
+        // Fails only when the counter is full, and then the poll is awake already.
+        [[maybe_unused]] const auto written = ::write(m_fd, &one, sizeof one);
+        errno = saved;
+    }
+
+    void clear() const noexcept {
+        std::uint64_t count = 0;
+        [[maybe_unused]] const auto read = ::read(m_fd, &count, sizeof count);
+    }
+
+  private:
+    int m_fd;
+};
+
+/// Waits until `fd` (or nothing, when -1) is ready for `events`, `wake` is signalled or the
+/// deadline has passed; returns what `fd` is ready for, 0 otherwise. A signal does not prolong it.
+inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadline) {
+    while (true) {
+        std::array<pollfd, 2> fds{pollfd{fd, events, 0},
+                                  pollfd{wake == nullptr ? -1 : wake->fd(), POLLIN, 0}};
+        // The difference to a deadline long past, such as TimePoint::min(), would overflow.
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+            std::max(deadline, TimePoint()) - Clock::now());
+        // poll takes an int; a longer wait simply polls again.
+        const int timeout = static_cast<int>(
+            std::clamp<std::chrono::milliseconds::rep>(left.count(), 0, 3'600'000));
+        const int ready = ::poll(fds.data(), fds.size(), timeout);
+        if (ready < 0 && errno != EINTR) {
+            throw std::system_error(errno, std::generic_category(), "poll");
+        }
+        if (ready > 0 || Clock::now() >= deadline) {
+            return ready > 0 ? fds[0].revents : short{0};
+        }
+    }
+}
+
+} // namespace orizuru::detail

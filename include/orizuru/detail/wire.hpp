@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Writes commands as Redis reads them (RESP arrays of bulk strings), straight behind what is to be
+// sent: an argument is copied once.
+
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+inline void append_number(std::string& out, std::integral auto number) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number);
+    out.append(digits, end.ptr);
+}
+
+/// Opens a command of `count` arguments, its name included; exactly as many must follow.
+inline void begin_command(std::string& out, std::size_t count) {
+    out += '*';
+    append_number(out, count);
+    out += "\r\n";
+}
+
+inline void append_argument(std::string& out, std::string_view text) {
+    out += '$';
+    append_number(out, text.size());
+    out += "\r\n";
+    out += text;
+    out += "\r\n";
+}
+
+inline void append_argument(std::string& out, std::integral auto number) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number);
+    append_argument(out, std::string_view(digits, end.ptr));
+}
+
+template <class... Arguments>
+void append_command(std::string& out, const Arguments&... arguments) {
+    begin_command(out, sizeof...(arguments));
+    (append_argument(out, arguments), ...);
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Brings messages back: those of consumers that died, and those that were rejected. Any number of
+// collectors may run at once, on any host; every step is atomic and can be repeated.
+//
+// Also bounds the harm of a message that kills whoever handles it: the oldest message of a dead
+// consumer is counted, and buried when it has been that once too often.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/reply_class.hpp>
+#include <orizuru/detail/scripts.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/keys.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+struct GarbageCollectorOptions {
+    /// How often a message may be the oldest one of a consumer that dies; once more and it goes to
+    /// the dead list. Counts are kept for 72 h.
+    int max_recoveries = 3;
+    /// The most rejected messages that one step returns, 1 to 1000.
+    int batch = 1000;
+    /// No consumer is taken for dead while Redis itself is up for less, so that a restart does not
+    /// look like everyone's death.
+    std::chrono::milliseconds grace = std::chrono::seconds(10);
+    /// The most entries of the dead list when this collector buries; 0 = unbounded.
+    std::int64_t dead_limit = 0;
+    /// Told of buried messages and of an eviction policy that may lose messages.
+    std::function<void(const Event&)> on_event = {};
+};
+
+/// What one pass moved.
+struct Collected {
+    std::uint64_t unacked = 0;   ///< rejected messages returned to the source's far end
+    std::uint64_t reclaimed = 0; ///< messages of dead consumers returned to its serving end
+    std::uint64_t buried = 0;    ///< messages sent to the dead list
+    std::uint64_t consumers = 0; ///< consumers found dead
+
+    friend bool operator==(const Collected&, const Collected&) = default;
+};
+
+/// A collector for one queue: one connection, used by one thread at a time.
+class GarbageCollector {
+  public:
+    /// Connects. Throws as Producer's constructor does.
+    GarbageCollector(Endpoint endpoint, std::string queue, GarbageCollectorOptions options = {});
+
+    /// One pass. First the consumers, then the unack list as long as it was at the start.
+    /// Redis: INFO, SMEMBERS, a script per registered consumer (O(messages it held)), a script per
+    ///     `batch` rejected messages; in the first pass and every 10 minutes a SCAN.
+    /// Atomic: each consumer's whole list is moved and fenced in one step; so is each batch.
+    /// Blocks: at most command_timeout per command.
+    /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError; what was
+    ///     moved stays moved, the next pass goes on.
+    Collected collect();
+
+    /// Passes, `interval` apart, until a stop is requested. Waits out outages of Redis; throws
+    /// ReplyError for what only a person can mend.
+    void run(std::stop_token token, std::chrono::milliseconds interval);
+
+  private:
+    static constexpr std::chrono::minutes sweep_interval{10};
+
+    void check_server(bool& may_reap);
+    void reap(const std::string& id, Collected& collected);
+    void sweep(const std::set<std::string>& registered, Collected& collected);
+    std::set<std::string> unregistered_lists();
+    void refill(Collected& collected);
+
+    Keys m_keys;
+    GarbageCollectorOptions m_options;
+    Connection m_connection;
+    detail::EventQueue m_events;
+    std::set<std::string> m_suspects; ///< ids of lists without a registered owner at the last look
+    detail::TimePoint m_next_sweep{};
+    bool m_warned = false;
+};
+
+inline GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
+                                          GarbageCollectorOptions options)
+    : m_keys(queue),
+      m_options(std::move(options)),
+      m_connection(std::move(endpoint)),
+      m_events(std::move(queue), m_options.on_event) {
+    if (m_options.batch < 1 || m_options.batch > detail::largest_batch) {
+        throw std::invalid_argument("batch must be 1 to 1000");
+    }
+    if (m_options.max_recoveries < 0 || m_options.dead_limit < 0 || m_options.grace.count() < 0) {
+        throw std::invalid_argument("max_recoveries, dead_limit and grace must not be negative");
+    }
+}
+
+inline Collected GarbageCollector::collect() {
+    Collected collected;
+    bool may_reap = true;
+    check_server(may_reap);
+    if (may_reap) {
+        const std::string consumers = m_keys.consumers();
+        const Reply members = m_connection.command(consumers, "SMEMBERS", consumers);
+        m_connection.require(members, Reply::Type::array, "SMEMBERS");
+        std::set<std::string> registered;
+        for (const Reply& member : members.elements) {
+            registered.insert(member.text);
+            reap(member.text, collected);
+        }
+        sweep(registered, collected);
+    }
+    refill(collected);
+    return collected;
+}
+
+inline void GarbageCollector::check_server(bool& may_reap) {
+    const auto field = [](std::string_view text, std::string_view name) {
+        const auto at = text.find(name);
+        if (at == std::string_view::npos) {
+            return std::string_view();
+        }
+        text.remove_prefix(at + name.size());
+        return text.substr(0, text.find('\r'));
+    };
+    const Reply info = m_connection.command("", "INFO", "everything");
+    m_connection.require(info, Reply::Type::string, "INFO");
+    const std::string_view uptime = field(info.text, "uptime_in_seconds:");
+    long long seconds = 0;
+    std::from_chars(uptime.data(), uptime.data() + uptime.size(), seconds);
+    may_reap = std::chrono::seconds(seconds) >= m_options.grace;
+    const std::string_view policy = field(info.text, "maxmemory_policy:");
+    if (!std::exchange(m_warned, true) && !policy.empty() && policy != "noeviction") {
+        m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
+    }
+}
+
+inline void GarbageCollector::reap(const std::string& id, Collected& collected) {
+    const Reply reply = m_connection.command(
+        m_keys.source(), "EVAL", detail::reap_script, 6, m_keys.heartbeat(id),
+        m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
+        m_keys.dead(), id, detail::fence_time.count(), m_options.max_recoveries,
+        detail::recovery_memory.count(), m_options.dead_limit);
+    m_connection.require(reply, Reply::Type::array, "EVAL");
+    if (reply.elements.size() < 2) {
+        return; // alive, or another collector was here before
+    }
+    collected.consumers += 1;
+    collected.reclaimed += static_cast<std::uint64_t>(reply.elements[0].integer);
+    if (reply.elements.size() > 2) {
+        collected.buried += 1;
+        m_events.tell({EventKind::buried, m_keys.source(), id,
+                       "its consumers died more than max_recoveries times",
+                       reply.elements[2].text});
+    }
+}
+
+// A list whose owner is neither registered nor alive can only come from a Redis that forgot the
+// registration: rare, but nobody else would ever find it. Seen at two passes, it is an orphan.
+inline void GarbageCollector::sweep(const std::set<std::string>& registered, Collected& collected) {
+    std::set<std::string> found;
+    if (detail::Clock::now() >= m_next_sweep) {
+        found = unregistered_lists();
+        m_next_sweep = detail::Clock::now() + sweep_interval;
+    } else {
+        found = m_suspects;
+    }
+    std::erase_if(found, [&](const std::string& id) { return registered.contains(id); });
+    std::set<std::string> again;
+    std::ranges::set_intersection(found, m_suspects, std::inserter(again, again.end()));
+    m_suspects = std::move(found);
+    for (const std::string& id : again) {
+        reap(id, collected);
+        m_suspects.erase(id);
+    }
+}
+
+inline std::set<std::string> GarbageCollector::unregistered_lists() {
+    const std::string prefix = m_keys.processing("");
+    std::string pattern;
+    for (const char c : prefix) {
+        pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
+        pattern += c;
+    }
+    pattern += '*';
+    std::set<std::string> ids;
+    std::string cursor = "0";
+    do {
+        const Reply page = m_connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT",
+                                                1000, "TYPE", "list");
+        m_connection.require(page, Reply::Type::array, "SCAN");
+        if (page.elements.size() != 2) {
+            m_connection.require(Reply(), Reply::Type::array, "SCAN");
+        }
+        cursor = page.elements[0].text;
+        // A page may be empty and the scan not at its end.
+        for (const Reply& key : page.elements[1].elements) {
+            ids.insert(key.text.substr(prefix.size()));
+        }
+    } while (cursor != "0");
+    return ids;
+}
+
+inline void GarbageCollector::refill(Collected& collected) {
+    const std::string unack = m_keys.unack();
+    const Reply length = m_connection.command(unack, "LLEN", unack);
+    m_connection.require(length, Reply::Type::integer, "LLEN");
+    // Bounded, or a handler that rejects at once would keep a pass from ever ending.
+    std::int64_t left = length.integer;
+    while (left > 0) {
+        const auto step = std::min<std::int64_t>(left, m_options.batch);
+        const Reply moved = m_connection.command(unack, "EVAL", detail::refill_script, 2, unack,
+                                                 m_keys.source(), step);
+        m_connection.require(moved, Reply::Type::integer, "EVAL");
+        if (moved.integer == 0) {
+            return;
+        }
+        collected.unacked += static_cast<std::uint64_t>(moved.integer);
+        left -= moved.integer;
+    }
+}
+
+inline void GarbageCollector::run(std::stop_token token, std::chrono::milliseconds interval) {
+    const detail::Wake wake;
+    const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
+    detail::Backoff backoff;
+    while (!token.stop_requested()) {
+        std::chrono::milliseconds pause = interval;
+        try {
+            collect();
+            backoff.reset();
+        } catch (const ConnectionError&) {
+            pause = backoff.next();
+        } catch (const ProtocolError&) {
+            pause = backoff.next();
+        } catch (const ReplyError& error) {
+            const auto meaning = detail::classify(error.code());
+            if (meaning != detail::ReplyClass::passing &&
+                meaning != detail::ReplyClass::elsewhere) {
+                throw;
+            }
+            pause = backoff.next();
+        }
+        detail::wait_ready(-1, 0, &wake, detail::Clock::now() + pause);
+    }
+}
+
+} // namespace orizuru

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The Redis keys of a queue, all in the hash slot of its source list. For a queue Q:
+//
+//   Q                               list    the source: pushed left, taken right
+//   orizuru:{Q}:consumers           set     ids of the registered consumers
+//   orizuru:{Q}:heartbeat:<id>      string  expires when the consumer goes unheard for its lease
+//   orizuru:{Q}:processing:<id>     list    what the consumer holds; a string here is a fence
+//   orizuru:{Q}:unack               list    rejected; the collector returns them to the source
+//   orizuru:{Q}:dead                list    undecodable, buried, poison
+//   orizuru:{Q}:recoveries          hash    how often a message was its dead consumer's oldest
+//
+// A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace orizuru {
+
+/// Names the keys of one queue; a value, no connection.
+class Keys {
+  public:
+    /// Throws std::invalid_argument when `queue` is empty, has a brace without a valid hash tag
+    /// ("{tag}", as Redis Cluster reads it), or lies under "orizuru:".
+    explicit Keys(std::string_view queue) : m_source(queue) {
+        if (queue.empty()) {
+            throw std::invalid_argument("the queue name is empty");
+        }
+        if (queue.starts_with("orizuru:")) {
+            throw std::invalid_argument("queue '" + m_source +
+                                        "': names under 'orizuru:' are reserved");
+        }
+        if (queue.find_first_of("{}") == std::string_view::npos) {
+            m_prefix = "orizuru:{" + m_source + "}:";
+            return;
+        }
+        const auto open = queue.find('{');
+        const auto close =
+            open == std::string_view::npos ? std::string_view::npos : queue.find('}', open);
+        if (close == std::string_view::npos || close == open + 1) {
+            throw std::invalid_argument("queue '" + m_source +
+                                        "': a brace is allowed only as part of a hash tag {tag}");
+        }
+        m_prefix = "orizuru:" + m_source.substr(open, close - open + 1) + ":" + m_source + ":";
+    }
+
+    [[nodiscard]] const std::string& source() const noexcept { return m_source; }
+    [[nodiscard]] std::string consumers() const { return m_prefix + "consumers"; }
+    [[nodiscard]] std::string heartbeat(std::string_view id) const {
+        return m_prefix + "heartbeat:" + std::string(id);
+    }
+    [[nodiscard]] std::string processing(std::string_view id) const {
+        return m_prefix + "processing:" + std::string(id);
+    }
+    [[nodiscard]] std::string unack() const { return m_prefix + "unack"; }
+    [[nodiscard]] std::string dead() const { return m_prefix + "dead"; }
+    [[nodiscard]] std::string recoveries() const { return m_prefix + "recoveries"; }
+
+  private:
+    std::string m_source;
+    std::string m_prefix;
+};
+
+} // namespace orizuru

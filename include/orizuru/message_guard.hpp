@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A message in the consumer's hands: what it says, and what is to become of it.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/session.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/script.hpp>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+template <MessageDecodable T>
+class Consumer;
+
+/// One delivery of a message, settled exactly once: by ack, reject, release, push, bury or settle,
+/// or by the destructor, which rejects.
+///
+/// Every settlement
+///   returns true when it is done, false when the lease was lost before: the message is with
+///       another consumer then, or will be;
+///   is one atomic step in Redis: a crash leaves the message either where it was or where it goes;
+///   blocks for a round trip; while Redis cannot be reached, until `lease` has passed since the
+///       last confirmed beat (at least command_timeout);
+///   throws ConnectionError with in_doubt() when that time is over: the guard counts as settled,
+///       the wish stays queued and its outcome goes to on_event;
+///   throws ReplyError when Redis refuses it: nothing has happened, the guard is unsettled;
+///   throws std::logic_error when the guard is settled or was moved from.
+///
+/// Cost: O(1) for the oldest message held, O(position) for others; of the payload's size only what
+/// is copied. A guard is used by one thread at a time, which may be any: also while another thread
+/// waits in `next`. It may outlive its Consumer.
+template <class T>
+class [[nodiscard]] MessageGuard {
+  public:
+    MessageGuard(MessageGuard&& other) noexcept = default;
+    /// Settles an own unsettled message as the destructor would, then takes over.
+    MessageGuard& operator=(MessageGuard&& other) noexcept {
+        if (this != &other) {
+            reject_unsettled();
+            m_session = std::move(other.m_session);
+            m_delivery = std::move(other.m_delivery);
+            m_message = std::move(other.m_message);
+        }
+        return *this;
+    }
+    MessageGuard(const MessageGuard&) = delete;
+    MessageGuard& operator=(const MessageGuard&) = delete;
+    /// Rejects an unsettled message. Never throws; waits at most command_timeout, what is left to
+    /// do then is done in the background.
+    ~MessageGuard() { reject_unsettled(); }
+
+    /// The message. Valid as long as the guard, settled or not; not after it was moved from.
+    [[nodiscard]] const T& operator*() const noexcept { return *m_message; }
+    [[nodiscard]] const T* operator->() const noexcept { return &*m_message; }
+
+    /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it
+    /// was moved to.
+    [[nodiscard]] std::string_view payload() const {
+        check_not_moved_from();
+        return m_delivery->payload;
+    }
+
+    /// The message is done: it leaves the processing list and is not delivered again.
+    /// Redis: LTRIM for the oldest held, else LSET and LREM by position, in one script.
+    /// With AckMode::deferred it returns at once; true means accepted.
+    bool ack() { return settle_with(nullptr, "acking"); }
+
+    /// To the unack list, from where a collector returns it to the source: for a message that may
+    /// succeed elsewhere or later.
+    /// Redis: LPUSH and the removal, in one script.
+    bool reject() {
+        return move_to(detail::push_body(), {session().keys().unack()}, {}, "rejecting");
+    }
+
+    /// Back to the source's serving end, as if it had never been fetched; counted nowhere.
+    /// Redis: RPUSH and the removal, in one script.
+    bool release() {
+        return move_to(detail::give_back_body(), {session().keys().source()}, {}, "releasing");
+    }
+
+    /// The same bytes to another queue.
+    /// Redis: LPUSH and the removal, in one script; ReplyError WRONGTYPE when `queue` is no list.
+    /// Throws std::invalid_argument for a name that no queue can have.
+    bool push(std::string_view queue) {
+        return move_to(detail::push_body(), {Keys(queue).source()}, {}, "pushing");
+    }
+
+    /// Another message in its place to another queue. Throws EncodeError before anything is sent.
+    bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
+        std::string payload;
+        detail::encode(replacement, payload, session().options().max_payload);
+        return move_to(detail::push_body(), {Keys(queue).source()}, {std::move(payload)},
+                       "pushing");
+    }
+
+    /// To the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
+    /// Redis: LPUSH and the removal, in one script.
+    bool bury(std::string_view reason = {}) {
+        return move_to(detail::bury_body(), {session().keys().dead()}, {std::string(reason)},
+                       "burying");
+    }
+
+    /// Settles by a script of your own: our checks, its body and the removal are one atomic step.
+    /// `keys` and `args` are KEYS and ARGV of the body; in a cluster the keys must lie in the
+    /// source's slot. A body that returns an error before it writes refuses: ReplyError, the guard
+    /// is unsettled.
+    bool settle(const Script& script, std::vector<std::string> keys = {},
+                std::vector<std::string> args = {}) {
+        return move_to(script, std::move(keys), std::move(args), "settling");
+    }
+
+    /// True when there is nothing left to settle here; true for a guard that was moved from.
+    [[nodiscard]] bool settled() const noexcept { return !m_session; }
+
+  private:
+    template <MessageDecodable U>
+    friend class Consumer;
+
+    // A guard must move without throwing, whatever T does.
+    using Holder = std::conditional_t<std::is_nothrow_move_constructible_v<T>, std::optional<T>,
+                                      std::unique_ptr<T>>;
+
+    MessageGuard(std::shared_ptr<detail::Session> session, detail::DeliveryPtr delivery,
+                 Holder message)
+        : m_session(std::move(session)),
+          m_delivery(std::move(delivery)),
+          m_message(std::move(message)) {}
+
+    void check_not_moved_from() const {
+        if (!m_delivery) {
+            throw std::logic_error("the message guard was moved from");
+        }
+    }
+
+    [[nodiscard]] detail::Session& session() const {
+        check_not_moved_from();
+        if (!m_session) {
+            throw std::logic_error("the message is settled already");
+        }
+        return *m_session;
+    }
+
+    bool move_to(const Script& script, std::vector<std::string> keys, std::vector<std::string> args,
+                 std::string_view what) {
+        return settle_with(std::make_unique<detail::Move>(script, std::move(keys), std::move(args)),
+                           what);
+    }
+
+    bool settle_with(std::unique_ptr<detail::Move> move, std::string_view what) {
+        try {
+            const bool done = session().settle(m_delivery, std::move(move), what);
+            m_session.reset();
+            return done;
+        } catch (const ConnectionError&) {
+            m_session.reset();
+            throw;
+        }
+    }
+
+    void reject_unsettled() noexcept {
+        if (m_session) {
+            m_session->abandon(m_delivery);
+            m_session.reset();
+        }
+    }
+
+    std::shared_ptr<detail::Session> m_session; // null = nothing left to settle
+    detail::DeliveryPtr m_delivery;
+    Holder m_message;
+};
+
+} // namespace orizuru

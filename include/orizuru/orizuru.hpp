@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The whole core. Its parts can be included one by one; the opt-in headers beside it are not here.
+// With msgpack-c's headers in the include path messages are msgpack by default; without them, Raw
+// and Codecs of your own work all the same.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/connection.hpp>
+#include <orizuru/consumer.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/producer.hpp>
+#include <orizuru/reply.hpp>
+#include <orizuru/script.hpp>
+
+#if __has_include(<msgpack.hpp>)
+#include <orizuru/msgpack.hpp>
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// One reply of Redis as a value.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru {
+
+/// A reply of Redis: it owns its bytes and may outlive the connection.
+struct Reply {
+    enum class Type { nil, status, error, integer, string, array };
+
+    Type type = Type::nil;
+    std::int64_t integer = 0;
+    std::string text; ///< of a status, an error or a string
+    std::vector<Reply> elements;
+
+    [[nodiscard]] bool is(Type other) const noexcept { return type == other; }
+
+    /// The first word of an error, e.g. "WRONGTYPE".
+    [[nodiscard]] std::string_view code() const noexcept {
+        return std::string_view(text).substr(0, text.find(' '));
+    }
+};
+
+} // namespace orizuru

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A Lua body that settles a message in one step with the message's removal: what
+// `MessageGuard::settle` takes.
+
+#include <orizuru/detail/sha1.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+/// What is to happen to a message, as the body of a Lua function of three names: KEYS and ARGV
+/// (the caller's own, from 1) and payload (the message's bytes).
+///
+/// The message is removed from the consumer's list after the body, in the same step. A body that
+/// will not have it returns an error before its first write,
+///
+///     if redis.call('TYPE', KEYS[1]).ok == 'set' then
+///         return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is a set')
+///     end
+///
+/// and the message stays where it is. Copy before you remove: what the body wrote stays when a
+/// later command in it fails, and the message is then delivered again.
+/// Cheap to copy; never changes; may be used by any thread.
+class Script {
+  public:
+    explicit Script(std::string_view body) : m_text(std::make_shared<Text>(around(body))) {}
+
+    /// The whole script as Redis gets it.
+    [[nodiscard]] const std::string& source() const noexcept { return m_text->source; }
+    /// Its name in Redis' script cache.
+    [[nodiscard]] std::string_view sha1() const noexcept {
+        return {m_text->sha1.data(), m_text->sha1.size()};
+    }
+
+  private:
+    struct Text {
+        explicit Text(std::string text) : source(std::move(text)), sha1(detail::sha1_hex(source)) {}
+        std::string source;
+        detail::Sha1Hex sha1;
+    };
+
+    static std::string around(std::string_view body);
+
+    std::shared_ptr<const Text> m_text;
+};
+
+// KEYS[1] processing; KEYS[2..] the body's.
+// ARGV[1] header expected, [2] next header, [3] least length, [4] index of the message; [5..] the
+// body's. Returns 1 | STALE (not the list it was written for) | REFUSED (by the body) | WRONGTYPE
+// (fenced). The marker is the next header: it is fresh, so it cannot be in the list yet.
+inline std::string Script::around(std::string_view body) {
+    std::string text = R"lua(#!lua flags=allow-oom
+local p = KEYS[1]
+if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
+if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
+if redis.acl_check_cmd and not (redis.acl_check_cmd('LSET', p, '0', '')
+        and redis.acl_check_cmd('LREM', p, '0', '')) then
+    return redis.error_reply('NOPERM this user may not run LSET and LREM on ' .. p)
+end
+local function body(KEYS, ARGV, payload)
+)lua";
+    text += body;
+    text += R"lua(
+end
+local refused = body({unpack(KEYS, 2)}, {unpack(ARGV, 5)}, redis.call('LINDEX', p, ARGV[4]))
+if type(refused) == 'table' and refused.err then
+    return redis.error_reply('REFUSED ' .. refused.err)
+end
+redis.call('LSET', p, ARGV[4], ARGV[2])
+redis.call('LREM', p, -1, ARGV[2])
+redis.call('LSET', p, -1, ARGV[2])
+return 1
+)lua";
+    return text;
+}
+
+} // namespace orizuru

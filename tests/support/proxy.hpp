@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A proxy between two Unix sockets that fails on request: it cuts a connection after an exact
+// number of bytes, freezes, hides that a client has gone, and counts what passes.
+
+#pragma once
+
+#include "posix.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace orizuru::test {
+
+/// One thread serves all connections; every member may be called from any thread and has taken
+/// effect when it returns. Connections are numbered from 0 in the order they were accepted.
+///
+/// While a child forked after a connection was accepted lives, Cut::rst looks like Cut::silence.
+class Proxy {
+  public:
+    enum class Direction { to_server, to_client };
+
+    /// How a connection ends.
+    enum class Cut {
+        fin,     ///< both sides see an orderly end
+        rst,     ///< the client reads what was passed, then gets ECONNRESET (see below)
+        silence, ///< both sides stay open and hear nothing any more, like a pulled cable
+    };
+
+    explicit Proxy(std::string backend_socket_path);
+    Proxy(const Proxy&) = delete;
+    Proxy& operator=(const Proxy&) = delete;
+    ~Proxy();
+
+    [[nodiscard]] const std::string& socket_path() const noexcept { return m_socket; }
+    [[nodiscard]] std::string uri() const { return "unix://" + m_socket; }
+
+    /// Cuts the next connection when this many bytes have passed in this direction: exactly these
+    /// arrive. With 0 bytes the first one to come cuts, and is lost.
+    void cut_after(Direction direction, std::uint64_t bytes, Cut cut);
+    /// Cuts this connection, an open or a future one; counted from the connection's start.
+    /// Another call for the same connection replaces this one.
+    void cut_after(Direction direction, std::uint64_t bytes, Cut cut, std::size_t connection);
+
+    /// Nothing passes, not even an end, until thaw(); connections are still accepted.
+    void freeze();
+    void thaw();
+
+    /// From now on the server is not told that a client has gone: its connection stays open.
+    void swallow_fin();
+    void pass_fin();
+
+    /// Ends all connections, also those that the client has left or that are silent.
+    void break_all(Cut cut = Cut::fin);
+
+    [[nodiscard]] std::size_t accepted() const;
+    /// How many connections were cut by cut_after().
+    [[nodiscard]] std::size_t cuts() const;
+    /// What has passed so far.
+    [[nodiscard]] std::uint64_t bytes(std::size_t connection, Direction direction) const;
+
+  private:
+    struct Plan {
+        Direction direction;
+        std::uint64_t bytes;
+        Cut cut;
+    };
+
+    struct Stream {
+        std::string pending;
+        std::uint64_t taken = 0;
+        std::uint64_t passed = 0;
+        bool due = false; ///< cut when nothing is pending
+        /// The last byte taken is left in the socket (then 1): closing over unread bytes is what
+        /// makes the kernel report ECONNRESET on a Unix socket. (A sender whose SO_SNDBUF is far
+        /// below the default would then wait in poll for room in vain; measured.)
+        std::size_t unread = 0;
+    };
+
+    struct Connection {
+        Fd& source(Direction direction) {
+            return direction == Direction::to_server ? client : server;
+        }
+        Fd& target(Direction direction) {
+            return direction == Direction::to_server ? server : client;
+        }
+        Stream& stream(Direction direction) { return streams[static_cast<std::size_t>(direction)]; }
+
+        Fd client;
+        Fd server;
+        std::array<Stream, 2> streams;
+        bool silent = false;
+    };
+
+    void serve(const std::stop_token& stop);
+    bool accept_one();
+    bool move_some(std::size_t index, Direction direction);
+    bool take(std::size_t index, Direction direction);
+    bool pass(Connection& connection, Direction direction);
+    void source_ended(Connection& connection, Direction direction);
+
+    static void end(Connection& connection, Cut cut);
+    static void close_orderly(Fd& fd);
+    static bool hung_up(const Fd& fd);
+
+    template <class Change>
+    void change(Change apply);
+
+    std::string m_backend;
+    TempDir m_folder;
+    std::string m_socket = m_folder.path() + "/proxy.sock";
+    Fd m_listener = listen_unix(m_socket);
+    Bell m_bell;
+
+    mutable std::mutex m_mutex;
+    std::deque<Connection> m_connections;
+    std::map<std::size_t, Plan> m_plans;
+    std::size_t m_cuts = 0;
+    bool m_frozen = false;
+    bool m_swallow_fin = false;
+
+    std::jthread m_thread;
+};
+
+inline Proxy::Proxy(std::string backend_socket_path) : m_backend(std::move(backend_socket_path)) {
+    m_bell.add(m_listener);
+    m_thread = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+}
+
+inline Proxy::~Proxy() {
+    m_thread.request_stop();
+    m_bell.ring();
+    m_thread.join();
+    break_all();
+}
+
+inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut) {
+    change([&] { m_plans.insert_or_assign(m_connections.size(), Plan{direction, bytes, cut}); });
+}
+
+inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut,
+                             std::size_t connection) {
+    change([&] { m_plans.insert_or_assign(connection, Plan{direction, bytes, cut}); });
+}
+
+inline void Proxy::freeze() {
+    change([this] { m_frozen = true; });
+}
+
+inline void Proxy::thaw() {
+    change([this] { m_frozen = false; });
+}
+
+inline void Proxy::swallow_fin() {
+    change([this] { m_swallow_fin = true; });
+}
+
+inline void Proxy::pass_fin() {
+    change([this] { m_swallow_fin = false; });
+}
+
+inline void Proxy::break_all(Cut cut) {
+    change([&] {
+        for (Connection& connection : m_connections) {
+            end(connection, cut);
+        }
+    });
+}
+
+inline std::size_t Proxy::accepted() const {
+    const std::lock_guard lock(m_mutex);
+    return m_connections.size();
+}
+
+inline std::size_t Proxy::cuts() const {
+    const std::lock_guard lock(m_mutex);
+    return m_cuts;
+}
+
+inline std::uint64_t Proxy::bytes(std::size_t connection, Direction direction) const {
+    const std::lock_guard lock(m_mutex);
+    return m_connections.at(connection).streams[static_cast<std::size_t>(direction)].passed;
+}
+
+template <class Change>
+void Proxy::change(Change apply) {
+    {
+        const std::lock_guard lock(m_mutex);
+        apply();
+    }
+    m_bell.ring();
+}
+
+inline void Proxy::serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        bool moved = false;
+        {
+            const std::lock_guard lock(m_mutex);
+            moved = accept_one();
+            for (std::size_t i = 0; i < m_connections.size(); ++i) {
+                moved |= move_some(i, Direction::to_server);
+                moved |= move_some(i, Direction::to_client);
+            }
+        }
+        if (moved) {
+            // The mutex is not fair: whoever waits to change something gets a chance.
+            std::this_thread::yield();
+        } else {
+            m_bell.wait();
+        }
+    }
+}
+
+inline bool Proxy::accept_one() {
+    Fd client = accept_on(m_listener);
+    if (!client) {
+        return false;
+    }
+    Connection& connection = m_connections.emplace_back();
+    connection.client = std::move(client);
+    connection.server = connect_unix(m_backend);
+    if (!connection.server) {
+        end(connection, Cut::fin);
+        return true;
+    }
+    m_bell.add(connection.client);
+    m_bell.add(connection.server);
+    return true;
+}
+
+/// Returns whether there may be more to move.
+inline bool Proxy::move_some(std::size_t index, Direction direction) {
+    Connection& connection = m_connections[index];
+    if (m_frozen || connection.silent || !connection.client) {
+        return false;
+    }
+    const bool taken = connection.stream(direction).pending.empty() && take(index, direction);
+    if (connection.silent || !connection.client) {
+        return taken;
+    }
+    const bool passed = pass(connection, direction);
+    if (connection.stream(direction).due && connection.stream(direction).pending.empty()) {
+        end(connection, m_plans.at(index).cut);
+        ++m_cuts;
+    }
+    return taken || passed;
+}
+
+/// Takes what has come, or the part of it that the plan lets through.
+inline bool Proxy::take(std::size_t index, Direction direction) {
+    Connection& connection = m_connections[index];
+    Stream& stream = connection.stream(direction);
+    const Fd& source = connection.source(direction);
+
+    // Asked before reading: what was written before the end is passed before the end.
+    const bool ended = hung_up(source);
+    std::array<char, 65536> buffer;
+    const auto received =
+        ::recv(source.get(), buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
+    const std::size_t present = received > 0 ? static_cast<std::size_t>(received) : 0;
+    if (present <= stream.unread) {
+        if (ended) {
+            source_ended(connection, direction);
+        }
+        return ended;
+    }
+
+    std::size_t size = present - stream.unread;
+    const auto plan = m_plans.find(index);
+    if (plan != m_plans.end() && plan->second.direction == direction) {
+        const std::uint64_t room = plan->second.bytes - std::min(plan->second.bytes, stream.taken);
+        stream.due = room <= size;
+        size = std::min<std::uint64_t>(size, room);
+    }
+    stream.pending.assign(buffer.data() + stream.unread, size);
+    stream.taken += size;
+
+    const std::size_t done = stream.unread + size;
+    if (done > 1) {
+        ::recv(source.get(), buffer.data(), done - 1, MSG_DONTWAIT);
+    }
+    stream.unread = 1;
+    return true;
+}
+
+inline bool Proxy::pass(Connection& connection, Direction direction) {
+    Stream& stream = connection.stream(direction);
+    if (stream.pending.empty()) {
+        return false;
+    }
+    const auto sent = ::send(connection.target(direction).get(), stream.pending.data(),
+                             stream.pending.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+        if (errno == EAGAIN) {
+            return false;
+        }
+        // The target is gone, which its own direction will find.
+        stream.pending.clear();
+        return true;
+    }
+    stream.passed += static_cast<std::uint64_t>(sent);
+    stream.pending.erase(0, static_cast<std::size_t>(sent));
+    return true;
+}
+
+inline void Proxy::source_ended(Connection& connection, Direction direction) {
+    if (direction == Direction::to_server && m_swallow_fin) {
+        close_orderly(connection.client);
+        connection.silent = true;
+    } else {
+        end(connection, Cut::fin);
+    }
+}
+
+inline void Proxy::end(Connection& connection, Cut cut) {
+    if (cut == Cut::silence) {
+        connection.silent = true;
+        return;
+    }
+    if (cut == Cut::rst) {
+        connection.client.reset();
+    }
+    close_orderly(connection.client);
+    close_orderly(connection.server);
+}
+
+/// Shut down first, so that nothing more can come, and emptied, so that the peer sees an end and
+/// no reset; an end also where a forked child holds a copy of the descriptor.
+inline void Proxy::close_orderly(Fd& fd) {
+    if (!fd) {
+        return;
+    }
+    ::shutdown(fd.get(), SHUT_RDWR);
+    std::array<char, 65536> buffer;
+    while (::recv(fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT) > 0) {
+    }
+    fd.reset();
+}
+
+inline bool Proxy::hung_up(const Fd& fd) {
+    pollfd state{fd.get(), POLLRDHUP, 0};
+    return ::poll(&state, 1, 0) == 1;
+}
+
+} // namespace orizuru::test

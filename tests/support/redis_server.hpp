@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A redis-server of the test's own, on a Unix socket in a folder of its own, without persistence
+// unless asked for. It can be killed, restarted, paused, and does not outlive the test process,
+// however that ends (TempDir's watcher sees to it).
+
+#pragma once
+
+#include "eventually.hpp"
+#include "posix.hpp"
+#include "redis_client.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// A private redis-server: the program named by the build's REDIS_SERVER, else found by PATH.
+class RedisServer {
+  public:
+    enum class Listen { unix_socket, tcp };
+
+    /// Starts the server and waits until it answers. Extra arguments come last, so that
+    /// `{"--appendonly", "yes", "--appendfsync", "always"}` makes the data survive restart().
+    /// With Listen::tcp it listens on a free port of 127.0.0.1 besides its Unix socket.
+    explicit RedisServer(std::vector<std::string> extra_arguments = {},
+                         Listen listen = Listen::unix_socket);
+    RedisServer(const RedisServer&) = delete;
+    RedisServer& operator=(const RedisServer&) = delete;
+    ~RedisServer() { kill(); }
+
+    /// `unix:///.../redis.sock`, or `redis://127.0.0.1:port` with Listen::tcp.
+    [[nodiscard]] std::string uri() const {
+        return m_port == 0 ? "unix://" + m_socket : "redis://127.0.0.1:" + std::to_string(m_port);
+    }
+    [[nodiscard]] const std::string& socket_path() const noexcept { return m_socket; }
+    [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
+
+    /// SIGKILL, and waits for the end. Nothing when it does not run.
+    void kill() noexcept { end(SIGKILL); }
+    /// SIGTERM: an orderly end, waited for.
+    void stop() noexcept { end(SIGTERM); }
+    /// Kills it when it runs; starts it with the same socket, port, folder and arguments.
+    void restart();
+
+    /// SIGSTOP: connections stay open and nothing is answered. Returns when it has stopped.
+    void pause();
+    void resume();
+
+  private:
+    static std::uint16_t free_port();
+
+    void start();
+    [[nodiscard]] bool answers() const;
+    void signal(int number);
+    void end(int number) noexcept;
+    [[nodiscard]] std::string log() const;
+
+    TempDir m_folder;
+    std::string m_socket = m_folder.path() + "/redis.sock";
+    std::string m_log = m_folder.path() + "/redis.log";
+    std::uint16_t m_port = 0;
+    std::vector<std::string> m_extra_arguments;
+    pid_t m_pid = -1;
+};
+
+inline RedisServer::RedisServer(std::vector<std::string> extra_arguments, Listen listen)
+    : m_extra_arguments(std::move(extra_arguments)) {
+    if (listen == Listen::unix_socket) {
+        start();
+        return;
+    }
+    // Someone else may take the port between our looking and the server's binding.
+    for (int attempts_left = 4;; --attempts_left) {
+        m_port = free_port();
+        try {
+            start();
+            return;
+        } catch (const std::runtime_error&) {
+            if (attempts_left == 0) {
+                throw;
+            }
+        }
+    }
+}
+
+inline void RedisServer::restart() {
+    kill();
+    start();
+}
+
+inline void RedisServer::pause() {
+    signal(SIGSTOP);
+    wait_for(m_pid, WUNTRACED);
+}
+
+inline void RedisServer::resume() { signal(SIGCONT); }
+
+inline void RedisServer::signal(int number) {
+    if (m_pid <= 0) {
+        throw std::logic_error("redis-server does not run");
+    }
+    ::kill(m_pid, number);
+}
+
+inline std::uint16_t RedisServer::free_port() {
+    const Fd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+        throw_errno("free port");
+    }
+    return ntohs(address.sin_port);
+}
+
+inline void RedisServer::start() {
+#ifdef REDIS_SERVER
+    const std::string program = REDIS_SERVER;
+#else
+    const std::string program = "redis-server";
+#endif
+    std::vector<std::string> command{program,  "--port",     std::to_string(m_port),
+                                     "--bind", "127.0.0.1",  "--unixsocket",
+                                     m_socket, "--dir",      m_folder.path(),
+                                     "--save", "",           "--appendonly",
+                                     "no",     "--loglevel", "warning"};
+    command.insert(command.end(), m_extra_arguments.begin(), m_extra_arguments.end());
+    const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    m_pid = spawn(std::move(command), no_input.get(), m_log);
+    m_folder.take_along(m_pid);
+
+    bool ended = false;
+    const bool ready = eventually([&] {
+        ended = wait_for(m_pid, WNOHANG) == m_pid;
+        return ended || answers();
+    });
+    if (ended) {
+        m_folder.take_nothing_along();
+        m_pid = -1;
+    }
+    if (ended || !ready) {
+        kill();
+        throw std::runtime_error(program + " does not answer; its log: " + log());
+    }
+}
+
+/// Any reply will do (NOAUTH too) but the one that says that it still reads its data.
+inline bool RedisServer::answers() const {
+    try {
+        return !RedisClient("unix://" + m_socket).try_command({"PING"}).text.starts_with("LOADING");
+    } catch (const std::runtime_error&) {
+        return false;
+    }
+}
+
+inline void RedisServer::end(int number) noexcept {
+    if (m_pid <= 0) {
+        return;
+    }
+    m_folder.take_nothing_along();
+    ::kill(m_pid, number);
+    ::kill(m_pid, SIGCONT);
+    wait_for(m_pid);
+    m_pid = -1;
+}
+
+inline std::string RedisServer::log() const {
+    std::ostringstream text;
+    text << std::ifstream(m_log).rdbuf();
+    return text.str();
+}
+
+} // namespace orizuru::test
