@@ -69,7 +69,7 @@ class Consumer {
     }
     /// The same for at most `timeout`; 0 asks Redis once and does not wait for a message.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::chrono::milliseconds timeout) {
-        return next(std::stop_token(), detail::Clock::now() + timeout);
+        return next(std::stop_token(), detail::deadline_in(timeout));
     }
     /// The same; a stop that `token` requests ends this call only.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token) {
@@ -77,7 +77,7 @@ class Consumer {
     }
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token,
                                                       std::chrono::milliseconds timeout) {
-        return next(token, detail::Clock::now() + timeout);
+        return next(token, detail::deadline_in(timeout));
     }
 
     /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was

@@ -137,7 +137,7 @@ inline void GarbageCollector::check_server(bool& may_reap) {
         text.remove_prefix(at + name.size());
         return text.substr(0, text.find('\r'));
     };
-    const Reply info = m_connection.command("", "INFO", "everything");
+    const Reply info = m_connection.command("", "INFO", "server", "memory");
     m_connection.require(info, Reply::Type::string, "INFO");
     const std::string_view uptime = field(info.text, "uptime_in_seconds:");
     long long seconds = 0;
@@ -255,7 +255,7 @@ inline void GarbageCollector::run(std::stop_token token, std::chrono::millisecon
             }
             pause = backoff.next();
         }
-        detail::wait_ready(-1, 0, &wake, detail::Clock::now() + pause);
+        detail::wait_ready(-1, 0, &wake, detail::deadline_in(pause));
     }
 }
 

@@ -41,9 +41,7 @@ class Producer {
     /// Connects. Throws std::invalid_argument for a name that no queue can have, ConnectionError
     /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
-        : m_keys(queue),
-          m_options(options),
-          m_connection((detail::check_max_payload(options.max_payload), std::move(endpoint))) {}
+        : m_keys(queue), m_options(checked(options)), m_connection(std::move(endpoint)) {}
 
     /// Puts one message on the queue; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
@@ -82,6 +80,11 @@ class Producer {
   private:
     static constexpr std::size_t most_in_a_push = 1000;
     static constexpr std::size_t most_bytes_in_a_push = std::size_t{1} << 20;
+
+    static ProducerOptions checked(ProducerOptions options) {
+        detail::check_max_payload(options.max_payload);
+        return options;
+    }
 
     template <class Write>
     std::uint64_t length_after(std::string_view command, Write write) {

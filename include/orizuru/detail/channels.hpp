@@ -125,8 +125,8 @@ class Channels {
     /// Wakes whoever sleeps in `drive`.
     void notify() noexcept;
 
-    std::unique_ptr<Stream> wait; ///< closed by the thread in `next` only
-    bool wait_doomed = false;
+    std::unique_ptr<Stream> wait; ///< made and closed by the thread in `next` only
+    bool wait_doomed = false;     ///< shut down; what it still brings counts no more
 
   private:
     struct Expected {
@@ -154,7 +154,6 @@ class Channels {
     void tell_unattended();
     void lose_control(const std::string& reason);
     void doom_control(const std::string& reason);
-    void forget_expected();
 
     Endpoint m_endpoint;
     pid_t m_pid = ::getpid();
@@ -288,9 +287,12 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
     std::unique_ptr<Stream> stream;
     std::exception_ptr refusal;
     std::string failure;
+    bool given_up = false;
     unlocked(lock, [&] {
         try {
             stream = std::make_unique<Stream>(m_endpoint, until, &wake);
+        } catch (const GivenUp&) {
+            given_up = true;
         } catch (const ReplyError& error) {
             failure = error.what();
             refusal =
@@ -305,6 +307,9 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
             events.note(EventKind::reconnected, window.identity().id,
                         m_endpoint.address() + ", after: " + m_last_failure);
         }
+        return;
+    }
+    if (given_up) {
         return;
     }
     m_last_failure = failure;

@@ -27,6 +27,7 @@ class ReplyReader {
         if (!m_reader) {
             throw std::bad_alloc();
         }
+        m_reader->privdata = m_reader.get();
     }
 
     /// Throws ProtocolError when a single reply element grows beyond what Redis can send.
@@ -57,20 +58,46 @@ class ReplyReader {
     // string and a little more.
     static constexpr std::size_t largest_element = std::size_t{513} << 20;
 
+    // As in hiredis 0.14.
+    static constexpr int deepest = 7;
+
     struct Free {
         void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
     };
 
     [[noreturn]] void fail() const {
+        if (m_reader->privdata == nullptr) {
+            throw ProtocolError("the reply has a type of RESP3 or is nested too deeply");
+        }
         if (m_reader->err == REDIS_ERR_OOM) {
             throw std::bad_alloc();
         }
         throw ProtocolError("the reply is not Redis' protocol: " + std::string(m_reader->errstr));
     }
 
-    // A null from these tells hiredis that memory is out; an exception must not cross its C code.
+    // RESP3 is never asked for, and hiredis 1.x nests without end up to 1.2.0.
+    static bool acceptable(const redisReadTask* task) noexcept {
+        int depth = 0;
+        for (const redisReadTask* above = task->parent; above != nullptr; above = above->parent) {
+            ++depth;
+        }
+        return depth <= deepest && task->type >= REDIS_REPLY_STRING &&
+               task->type <= REDIS_REPLY_ERROR && task->type != REDIS_REPLY_NIL;
+    }
+
+    // A null from a function below is "out of memory" for hiredis; the reader's private data, null
+    // from here on, tells that it was not.
+    static void* refuse(const redisReadTask* task) noexcept {
+        static_cast<redisReader*>(task->privdata)->privdata = nullptr;
+        return nullptr;
+    }
+
+    // An exception must not cross hiredis' C code.
     template <class Fill>
     static void* make(const redisReadTask* task, Fill fill) noexcept {
+        if (!acceptable(task)) {
+            return refuse(task);
+        }
         try {
             if (task->parent == nullptr) {
                 auto root = std::make_unique<Reply>();
@@ -111,15 +138,15 @@ class ReplyReader {
         return make(task, [](Reply&) {});
     }
 
-    // Only hiredis 1.x has these members, and only RESP3, which is never asked for, has the types.
-    // Left null, hiredis would hand out a small number in place of an object.
+    // Only hiredis 1.x has these members, and only RESP3 has the types. Left null, hiredis would
+    // hand out a small number in place of an object.
     template <class Functions>
     static void refuse_resp3(Functions& functions) noexcept {
         if constexpr (requires { functions.createDouble; }) {
-            functions.createDouble = [](const redisReadTask*, double, char*, std::size_t) -> void* {
-                return nullptr;
+            functions.createDouble = [](const redisReadTask* task, double, char*, std::size_t) {
+                return refuse(task);
             };
-            functions.createBool = [](const redisReadTask*, int) -> void* { return nullptr; };
+            functions.createBool = [](const redisReadTask* task, int) { return refuse(task); };
         }
     }
 

@@ -6,6 +6,7 @@
 // them is gone, and that one leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/blocking_fetch.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/heartbeat.hpp>
@@ -69,10 +70,6 @@ class Session {
   private:
     using Lock = Channels::Lock;
 
-    // Long enough to be rare, short enough that the waiter of a vanished client is soon forgotten.
-    static constexpr std::chrono::milliseconds longest_block{5000};
-    static constexpr std::chrono::milliseconds shortest_oom_pause{50};
-    static constexpr std::chrono::milliseconds longest_oom_pause{1000};
     // A waiter that is to stop within 20 ms can await Redis for a part of that; what is left over
     // is done by the next call or the destructor.
     static constexpr std::chrono::milliseconds stop_patience{15};
@@ -86,13 +83,8 @@ class Session {
 
     template <class Interrupted>
     bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
-    void block(Lock& lock, TimePoint deadline);
-    void connect_wait(Lock& lock);
-    void read_wait(Lock& lock, TimePoint deadline);
-    void on_blocked_reply(Lock& lock, Reply reply);
-    std::string source_type(Lock& lock);
-    bool unblock(Lock& lock, TimePoint deadline);
     bool leave(Lock& lock, TimePoint deadline);
+    void end(Lock& lock);
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
 
@@ -101,15 +93,7 @@ class Session {
     Wake m_wake; ///< ends the waiting of the thread in `next`
     Channels m_channels;
 
-    // Of the thread in `next` alone.
-    std::int64_t m_wait_id = 0; ///< Redis' number of the wait connection; 0 = not to be had
-    TimePoint m_wait_due{};     ///< when the blocking fetch must have answered
-    Backoff m_wait_backoff;
-    TimePoint m_wait_at{};                   ///< no blocking fetch before
-    std::chrono::milliseconds m_oom_pause{}; ///< not 0: memory is full, the script fetches
-    bool m_looked = false;                   ///< this call has fetched without waiting
-    bool m_finishing = false;                ///< there will be no other call
-
+    BlockingFetch m_blocking_fetch;
     Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
 
@@ -146,6 +130,7 @@ inline Session::Session(Endpoint endpoint, const Keys& keys, const ConsumerOptio
           std::move(endpoint),
           Window(keys, options.lease, [label = options.name] { return make_identity(label); }),
           EventQueue(keys.source(), options.on_event)),
+      m_blocking_fetch(m_channels, m_wake),
       m_heartbeat(m_channels, m_options) {}
 
 inline void Session::start() {
@@ -192,12 +177,14 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
     Lock lock(m_channels);
     const Window& window = m_channels.window;
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
-    m_looked = false;
+    bool looked = false; // asked without waiting, and nothing was there
     while (true) {
         m_wake.clear();
         if (interrupted()) {
             const TimePoint until = Clock::now() + stop_patience;
-            stopped() ? leave(lock, until) : unblock(lock, until);
+            if (m_blocking_fetch.stop(lock, until) && stopped()) {
+                leave(lock, until);
+            }
             return nullptr;
         }
         if (DeliveryPtr message = m_channels.window.hand_out()) {
@@ -221,22 +208,23 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
             });
         } else if (window.blocked()) {
             if (!late) {
-                read_wait(lock, deadline);
-            } else if (unblock(lock, Clock::now() + timeout_patience)) {
-                m_looked = true;
+                m_blocking_fetch.read(lock, deadline);
+                looked = looked && !m_blocking_fetch.refused_for_memory();
+            } else if (m_blocking_fetch.stop(lock, Clock::now() + timeout_patience)) {
+                looked = true;
             } else {
                 return nullptr; // it stays outstanding, its message goes to the next call
             }
-        } else if (!m_looked && (late || m_options.prefetch > 1 || window.has_acks() ||
-                                 m_oom_pause.count() > 0)) {
-            m_looked = look(lock, late ? Clock::now() + timeout_patience : deadline, interrupted);
-            if (late && !m_looked) {
+        } else if (!looked && (late || m_options.prefetch > 1 || window.has_acks() ||
+                               m_blocking_fetch.refused_for_memory())) {
+            looked = look(lock, late ? Clock::now() + timeout_patience : deadline, interrupted);
+            if (late && !looked) {
                 return nullptr;
             }
         } else if (late) {
             return nullptr;
         } else {
-            block(lock, deadline);
+            m_blocking_fetch.start(lock, deadline);
         }
     }
 }
@@ -258,165 +246,10 @@ bool Session::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
     return true;
 }
 
-inline void Session::block(Lock& lock, TimePoint deadline) {
-    const TimePoint now = Clock::now();
-    if (now < m_wait_at) {
-        const TimePoint until = std::min(deadline, m_wait_at);
-        m_channels.unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
-        return;
-    }
-    if (m_channels.wait_doomed) {
-        m_channels.wait.reset();
-        m_channels.wait_doomed = false;
-    }
-    if (!m_channels.wait) {
-        connect_wait(lock);
-        return;
-    }
-    m_channels.window.send_blocking_fetch(m_channels.wait->output(), longest_block);
-    m_wait_due = now + longest_block + m_channels.endpoint().command_timeout();
-}
-
-inline void Session::connect_wait(Lock& lock) {
-    std::unique_ptr<Stream> stream;
-    std::int64_t id = 0;
-    std::string refusal;
-    m_channels.unlocked(lock, [&] {
-        const TimePoint until = Clock::now() + m_channels.endpoint().connect_timeout();
-        try {
-            stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
-            append_command(stream->output(), "CLIENT", "ID");
-            // Without the right to ask, a wait ends at its own time only.
-            id = stream->await_reply(until, &m_wake).integer;
-        } catch (const ReplyError& error) {
-            stream.reset();
-            if (classify(error.code()) == ReplyClass::rights) {
-                refusal = error.code() + " " + error.what();
-            }
-        } catch (const Error&) {
-            stream.reset(); // tried again below; control tells what is wrong
-        }
-    });
-    if (!refusal.empty()) {
-        m_channels.note_refusal(refusal);
-    }
-    if (!stream) {
-        m_wait_at = Clock::now() + m_wait_backoff.next();
-        return;
-    }
-    m_channels.wait = std::move(stream);
-    m_wait_id = id;
-}
-
-inline void Session::read_wait(Lock& lock, TimePoint deadline) {
-    Stream* const stream = m_channels.wait.get();
-    short ready = 0;
-    try {
-        const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
-        const TimePoint until = std::min(deadline, m_wait_due);
-        m_channels.unlocked(lock,
-                            [&] { ready = wait_ready(stream->fd(), wanted, &m_wake, until); });
-        if (m_channels.wait_doomed) {
-            return; // a recovery came in between: what arrives now counts no more
-        }
-        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
-            stream->fill();
-        }
-        if (auto reply = stream->next_reply()) {
-            on_blocked_reply(lock, std::move(*reply));
-        } else if (Clock::now() >= m_wait_due) {
-            m_channels.begin_recovery(address() + ": BLMOVE was not answered in time");
-        }
-    } catch (const Error& error) {
-        if (!m_channels.wait_doomed) {
-            m_channels.begin_recovery(error.what());
-        }
-    }
-}
-
-inline void Session::on_blocked_reply(Lock& lock, Reply reply) {
-    using Action = Verdict::Action;
-    const Verdict verdict = m_channels.window.on_blocking_fetch(std::move(reply));
-    switch (verdict.action) {
-    case Action::proceed:
-        m_oom_pause = {};
-        m_wait_backoff.reset();
-        return;
-    case Action::back_off:
-        if (verdict.reason.starts_with("OOM")) {
-            // Scripts may still run: a full queue must drain.
-            m_oom_pause = std::clamp(m_oom_pause * 2, shortest_oom_pause, longest_oom_pause);
-            m_wait_at = Clock::now() + m_oom_pause;
-            m_looked = false;
-            return;
-        }
-        m_wait_at = Clock::now() + m_wait_backoff.next();
-        return;
-    case Action::reconnect:
-        m_channels.wait.reset();
-        m_wait_at = Clock::now() + m_wait_backoff.next();
-        return;
-    case Action::recover:
-        if (const std::string found = source_type(lock); found != "list" && found != "none") {
-            m_channels.note_refusal("WRONGTYPE the source is a " + found);
-            m_wait_at = Clock::now() + m_wait_backoff.next();
-            return;
-        }
-        m_channels.begin_recovery(address() + ": " + verdict.reason);
-        return;
-    case Action::give_up:
-        m_channels.note_refusal(verdict.reason);
-        m_wait_at = Clock::now() + m_wait_backoff.next();
-        return;
-    }
-}
-
-// "none" when Redis does not say: a fence is then the likelier reason.
-inline std::string Session::source_type(Lock& lock) {
-    const auto answer = m_channels.ask("TYPE", keys().source());
-    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
-    if (answer) {
-        m_channels.drive(lock, until, nullptr, [&] { return answer->reply || answer->failed; });
-    }
-    return answer && answer->reply && answer->reply->is(Reply::Type::status) ? answer->reply->text
-                                                                             : "none";
-}
-
-// Ends an outstanding BLMOVE; true when there is none any more. It may have brought a message.
-inline bool Session::unblock(Lock& lock, TimePoint deadline) {
-    const Window& window = m_channels.window;
-    while (window.blocked()) {
-        m_wake.clear();
-        if (m_wait_id == 0 || Clock::now() >= deadline) {
-            return false;
-        }
-        const auto answer = m_channels.ask("CLIENT", "UNBLOCK", m_wait_id);
-        if (!answer || !m_channels.drive(lock, deadline, nullptr,
-                                         [&] { return answer->reply || answer->failed; })) {
-            return false;
-        }
-        if (answer->failed || answer->reply->is(Reply::Type::error)) {
-            m_wait_id = answer->failed ? m_wait_id : 0;
-            return false;
-        }
-        if (window.blocked()) {
-            // Redis may not have read the BLMOVE yet: then nothing was there to be ended.
-            read_wait(lock, std::min(deadline, Clock::now() + std::chrono::milliseconds(5)));
-        }
-    }
-    return true;
-}
-
-// Can be called again when it ran out of time.
+// Sends what is due and gives back what was not handed out; with nothing held it leaves the
+// registry. Can be called again when it ran out of time.
 inline bool Session::leave(Lock& lock, TimePoint deadline) {
     Window& window = m_channels.window;
-    if (!unblock(lock, deadline)) {
-        if (m_wait_id != 0 && Clock::now() < deadline + stop_patience && !m_finishing) {
-            return false;
-        }
-        m_channels.wait.reset();
-        window.forget_blocking_fetch();
-    }
     while (true) {
         const bool reached = m_channels.drive(lock, deadline, nullptr, [&] {
             m_channels.hurry_acks();
@@ -435,11 +268,19 @@ inline bool Session::leave(Lock& lock, TimePoint deadline) {
     }
 }
 
+inline void Session::end(Lock& lock) {
+    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
+    if (!m_blocking_fetch.stop(lock, std::min(until, Clock::now() + timeout_patience))) {
+        m_blocking_fetch.abort();
+    }
+    leave(lock, until);
+}
+
 inline void Session::give_back() noexcept {
     try {
         if (!m_channels.forked()) {
             Lock lock(m_channels);
-            leave(lock, Clock::now() + m_channels.endpoint().command_timeout());
+            end(lock);
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // What could not be given back is the collector's, after the lease.
@@ -450,9 +291,8 @@ inline void Session::finish() noexcept {
     m_stopped.store(true);
     try {
         Lock lock(m_channels);
-        m_finishing = true;
         m_channels.window.forsake();
-        leave(lock, Clock::now() + m_channels.endpoint().command_timeout());
+        end(lock);
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // What could not be given back is the collector's, after the lease.
     }

@@ -37,11 +37,16 @@
 
 namespace orizuru::detail {
 
+/// The caller's `wake` came first: nothing is wrong with Redis.
+class GivenUp : public ConnectionError {
+    using ConnectionError::ConnectionError;
+};
+
 class Stream {
   public:
     /// Connects and greets (AUTH, SELECT, CLIENT SETNAME) until the deadline; a signal of `wake`
-    /// gives up. Throws ConnectionError naming the address and the reason, ReplyError when Redis
-    /// refuses the greeting, ProtocolError when what answers is not Redis.
+    /// ends it with GivenUp. Throws ConnectionError naming the address and the reason, ReplyError
+    /// when Redis refuses the greeting, ProtocolError when what answers is not Redis.
     Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr)
         : m_address(endpoint.address()) {
         connect(endpoint, deadline, wake);
@@ -64,8 +69,8 @@ class Stream {
     /// The next whole reply that `fill` has read.
     [[nodiscard]] std::optional<Reply> next_reply() { return m_reader.next(); }
 
-    /// Sends everything and waits for one reply. Throws ConnectionError at the deadline or when
-    /// `wake` is signalled.
+    /// Sends everything and waits for one reply. Throws ConnectionError at the deadline, GivenUp
+    /// when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);
 
     /// True when the peer has closed the connection, or has sent something nobody asked for.
@@ -92,6 +97,9 @@ class Stream {
 
     [[noreturn]] void fail(const std::string& reason) const {
         throw ConnectionError(m_address + ": " + reason);
+    }
+    [[noreturn]] void give_up(const std::string& doing) const {
+        throw GivenUp(m_address + ": " + doing + " was given up");
     }
     [[noreturn]] void fail_errno(const std::string& doing) const {
         fail(doing + ": " + std::generic_category().message(errno));
@@ -130,13 +138,15 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         if (wait_ready(-1, 0, wake,
                        std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
             wake != nullptr && wait_ready(wake->fd(), POLLIN, nullptr, TimePoint{}) != 0) {
-            fail("connecting was given up");
+            give_up("connecting");
         }
     }
     configure(endpoint);
     if (wait_ready(fd(), POLLOUT, wake, deadline) == 0) {
-        fail(Clock::now() < deadline ? "connecting was given up"
-                                     : "no connection within connect_timeout");
+        if (Clock::now() < deadline) {
+            give_up("connecting");
+        }
+        fail("no connection within connect_timeout");
     }
     int error = 0;
     socklen_t size = sizeof error;
@@ -245,7 +255,10 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             fill();
         } else if (ready == 0) {
-            fail(Clock::now() < deadline ? "waiting was given up" : "no reply in time");
+            if (Clock::now() < deadline) {
+                give_up("waiting");
+            }
+            fail("no reply in time");
         }
     }
 }

@@ -22,6 +22,12 @@ namespace orizuru::detail {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
+/// A time from now; what lies beyond the clock's reach is never.
+[[nodiscard]] inline TimePoint deadline_in(std::chrono::milliseconds time) {
+    constexpr std::chrono::hours never(24 * 365 * 100);
+    return time >= never ? TimePoint::max() : Clock::now() + time;
+}
+
 class Wake {
   public:
     Wake() : m_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How a window finds out, after a doubt, what has run. Part of window.hpp, which is the header to
+// read first and to include.
+
+#include <orizuru/detail/window.hpp>
+
+namespace orizuru::detail {
+
+inline void Window::begin_recovery() {
+    if (m_state == State::running) {
+        m_state = State::recovering;
+        m_adoption.emplace(m_self);
+        m_blocked = m_draining = false;
+    }
+}
+
+inline void Window::send_adopt(std::string& out) {
+    assert(m_state == State::recovering);
+    m_adoption->send(out, m_keys, m_lease, m_make_identity);
+}
+
+inline Verdict Window::on_adopt(const Reply& reply) {
+    Verdict verdict = m_adoption->on_reply(reply);
+    if (m_adoption->result()) {
+        conclude(*std::exchange(m_adoption, std::nullopt)->result());
+    }
+    return verdict;
+}
+
+inline void Window::conclude(Adoption::Result result) {
+    m_recovered.emplace();
+    const auto version = m_self.version(result.header);
+    const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
+    const bool known = version && m_confirmed <= *version && *version <= newest;
+    m_state = result.list ? State::running : State::unregistered;
+    settle_doubts(known ? version : std::nullopt);
+    if (!result.list) {
+        m_recovered->reaped = m_state != State::left;
+        lose_all();
+        m_self = m_make_identity();
+    } else {
+        const auto& list = *result.list;
+        const bool ours = known && list.size() >= m_messages.size() &&
+                          std::equal(m_messages.begin(), m_messages.end(), list.begin(),
+                                     [](const DeliveryPtr& message, const std::string& payload) {
+                                         return message->payload == payload;
+                                     });
+        if (ours) {
+            for (std::size_t i = m_messages.size(); i < list.size(); ++i) {
+                append(list[i]);
+                m_recovered->surfaced.push_back(m_messages.back());
+            }
+        } else {
+            match(std::move(*result.list));
+        }
+        m_self = std::move(result.identity);
+    }
+    m_confirmed = m_last_sent = 0;
+    recount();
+}
+
+// Of the unanswered requests those up to the header's version have run. With no version that can
+// be right (Redis was rewound or emptied) none counts as run.
+inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
+    for (Request& request : std::exchange(m_requests, {})) {
+        if (version && request.version <= *version) {
+            done(request);
+            continue;
+        }
+        std::string refusal;
+        for (const DeliveryPtr& message : request.messages) {
+            if (!request.failure.empty() && ++message->failures >= 2) {
+                refusal = request.failure;
+            }
+        }
+        put_back(request, refusal);
+    }
+}
+
+// The list is not what it should be: it is the truth. Its elements are matched, oldest first, with
+// the messages of equal bytes; what is left over on one side is delivered, on the other lost. Here
+// and only here a message whose ack was confirmed can come again.
+inline void Window::match(std::vector<std::string> list) {
+    std::deque<DeliveryPtr> before = std::exchange(m_messages, {});
+    for (std::string& payload : list) {
+        const auto same = std::ranges::find_if(
+            before, [&](const DeliveryPtr& message) { return message->payload == payload; });
+        if (same != before.end()) {
+            m_messages.push_back(std::move(*same));
+            before.erase(same);
+        } else {
+            append(std::move(payload));
+            m_recovered->surfaced.push_back(m_messages.back());
+        }
+    }
+    std::swap(m_messages, before);
+    lose_all();
+    std::swap(m_messages, before);
+}
+
+inline void Window::lose_all() {
+    for (const DeliveryPtr& message : m_messages) {
+        message->state = S::lost;
+    }
+    m_recovered->lost.insert(m_recovered->lost.end(), m_messages.begin(), m_messages.end());
+    m_messages.clear();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What replies do to a window. Part of window.hpp, which is the header to read first and to
+// include.
+
+#include <orizuru/detail/window.hpp>
+
+namespace orizuru::detail {
+
+inline Verdict Window::on_start(const Reply& reply) {
+    if (reply.is(Reply::Type::error)) {
+        switch (classify(reply.code())) {
+        case ReplyClass::passing:
+            return {Verdict::Action::back_off, reply.text};
+        case ReplyClass::elsewhere:
+            return {Verdict::Action::reconnect, reply.text};
+        default:
+            return {Verdict::Action::give_up, reply.text};
+        }
+    }
+    if (reply.is(Reply::Type::integer) && reply.integer == 1) {
+        m_state = State::running;
+        m_confirmed = m_last_sent = 0;
+        return {};
+    }
+    // Fenced: the reply to an earlier START was lost and a collector came in between.
+    m_self = m_make_identity();
+    return {Verdict::Action::back_off, "registered too late"};
+}
+
+inline Verdict Window::on_reply(Reply reply) {
+    Request request = std::move(m_requests.front());
+    m_requests.pop_front();
+    m_sent -= request.messages.size();
+    Verdict verdict;
+    const auto expected =
+        request.kind == Request::Kind::settle ? Reply::Type::array : Reply::Type::integer;
+    if (reply.is(expected) && std::ranges::all_of(reply.elements, [](const Reply& element) {
+            return element.is(Reply::Type::string);
+        })) {
+        m_send_source = false;
+        m_confirmed = request.version;
+        done(request);
+        for (Reply& element : reply.elements) {
+            append(std::move(element.text));
+        }
+    } else if (!reply.is(Reply::Type::error)) {
+        verdict = doubt(std::move(request), "a reply of the wrong type");
+    } else {
+        verdict = on_error(std::move(request), reply);
+    }
+    if (m_draining && m_requests.empty()) {
+        m_draining = false;
+        m_last_sent = m_confirmed;
+    }
+    return verdict;
+}
+
+inline Verdict Window::on_error(Request request, const Reply& reply) {
+    if (reply.code() == "SRC") {
+        m_confirmed = request.version;
+        done(request);
+        return {Verdict::Action::give_up, reply.text.substr(4)};
+    }
+    if (reply.code() == "STALE" && m_draining) {
+        put_back(request, {});
+        return {};
+    }
+    const auto refused = [&](Verdict::Action action, const std::string& refusal) {
+        put_back(request, refusal);
+        m_draining = true;
+        return Verdict{action, refusal.empty() ? reply.text : refusal};
+    };
+    if (reply.code() == "REFUSED") {
+        const bool settles = request.kind == Request::Kind::move;
+        return refused(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
+                       reply.text.substr(8));
+    }
+    switch (classify(reply.code())) {
+    case ReplyClass::passing:
+        return refused(Verdict::Action::back_off, {});
+    case ReplyClass::elsewhere:
+        return refused(Verdict::Action::reconnect, {});
+    case ReplyClass::no_script:
+        m_send_source = true;
+        return refused(Verdict::Action::proceed, {});
+    case ReplyClass::rights:
+        return refused(request.messages.empty() || request.fetches ? Verdict::Action::give_up
+                                                                   : Verdict::Action::proceed,
+                       reply.text);
+    case ReplyClass::other:
+        break;
+    }
+    return doubt(std::move(request), reply.text);
+}
+
+inline Verdict Window::on_blocking_fetch(Reply reply) {
+    m_blocked = false;
+    if (reply.is(Reply::Type::string)) {
+        append(std::move(reply.text));
+        return {};
+    }
+    if (reply.is(Reply::Type::nil)) {
+        return {};
+    }
+    if (!reply.is(Reply::Type::error)) {
+        m_blocked = true; // what ran is unknown: still in doubt
+        return {Verdict::Action::recover, "a reply of the wrong type"};
+    }
+    // Refused before it ran, whatever the reason: only a fence asks for recovery.
+    switch (classify(reply.code())) {
+    case ReplyClass::passing:
+        return {Verdict::Action::back_off, reply.text};
+    case ReplyClass::elsewhere:
+        return {Verdict::Action::reconnect, reply.text};
+    case ReplyClass::rights:
+        return {Verdict::Action::give_up, reply.text};
+    default:
+        return {Verdict::Action::recover, reply.text};
+    }
+}
+
+inline void Window::append(std::string payload) {
+    auto message = std::make_shared<Delivery>(std::move(payload));
+    m_ready.push_back(message);
+    m_messages.push_back(std::move(message));
+}
+
+inline void Window::done(Request& request) {
+    std::size_t others = request.messages.size();
+    for (const DeliveryPtr& message : request.messages) {
+        message->state = S::settled;
+    }
+    while (!m_messages.empty() && m_messages.front()->state == S::settled) {
+        m_messages.pop_front();
+        --others;
+    }
+    if (others > 0) {
+        std::erase_if(m_messages,
+                      [](const DeliveryPtr& message) { return message->state == S::settled; });
+    }
+    if (request.kind == Request::Kind::leave) {
+        m_state = State::left;
+    }
+}
+
+// What did not run is wanted again; with a refusal it is left to its owner.
+inline void Window::put_back(const Request& request, const std::string& refusal) {
+    const bool wanted =
+        request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
+    for (const DeliveryPtr& message : request.messages) {
+        message->state = wanted && refusal.empty() ? S::wanted : S::held;
+        message->refusal = wanted ? refusal : std::string();
+    }
+    recount();
+}
+
+// The request stays in the chain as the first whose outcome is unknown. A refusal of its own, told
+// by recovery to have changed nothing, is tried once more and then handed to whoever asked.
+inline Verdict Window::doubt(Request request, const std::string& text) {
+    if (!text.starts_with("STALE")) {
+        request.failure = text;
+    }
+    m_sent += request.messages.size();
+    m_requests.push_front(std::move(request));
+    return {Verdict::Action::recover, text};
+}
+
+} // namespace orizuru::detail
