@@ -13,6 +13,7 @@
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/scripts.hpp>
+#include <orizuru/detail/server_info.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -20,10 +21,10 @@
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <stop_token>
@@ -80,7 +81,7 @@ class GarbageCollector {
   private:
     static constexpr std::chrono::minutes sweep_interval{10};
 
-    void check_server(bool& may_reap);
+    bool may_reap();
     void reap(const std::string& id, Collected& collected);
     void sweep(const std::set<std::string>& registered, Collected& collected);
     std::set<std::string> unregistered_lists();
@@ -111,9 +112,7 @@ inline GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
 
 inline Collected GarbageCollector::collect() {
     Collected collected;
-    bool may_reap = true;
-    check_server(may_reap);
-    if (may_reap) {
+    if (may_reap()) {
         const std::string consumers = m_keys.consumers();
         const Reply members = m_connection.command(consumers, "SMEMBERS", consumers);
         m_connection.require(members, Reply::Type::array, "SMEMBERS");
@@ -128,25 +127,14 @@ inline Collected GarbageCollector::collect() {
     return collected;
 }
 
-inline void GarbageCollector::check_server(bool& may_reap) {
-    const auto field = [](std::string_view text, std::string_view name) {
-        const auto at = text.find(name);
-        if (at == std::string_view::npos) {
-            return std::string_view();
-        }
-        text.remove_prefix(at + name.size());
-        return text.substr(0, text.find('\r'));
-    };
+inline bool GarbageCollector::may_reap() {
     const Reply info = m_connection.command("", "INFO", "server", "memory");
     m_connection.require(info, Reply::Type::string, "INFO");
-    const std::string_view uptime = field(info.text, "uptime_in_seconds:");
-    long long seconds = 0;
-    std::from_chars(uptime.data(), uptime.data() + uptime.size(), seconds);
-    may_reap = std::chrono::seconds(seconds) >= m_options.grace;
-    const std::string_view policy = field(info.text, "maxmemory_policy:");
-    if (!std::exchange(m_warned, true) && !policy.empty() && policy != "noeviction") {
+    const std::string_view policy = detail::evicting_policy(info.text);
+    if (!policy.empty() && !std::exchange(m_warned, true)) {
         m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
     }
+    return detail::uptime(info.text) >= m_options.grace;
 }
 
 inline void GarbageCollector::reap(const std::string& id, Collected& collected) {

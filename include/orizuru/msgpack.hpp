@@ -12,6 +12,7 @@
 
 #include <msgpack.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -54,13 +55,29 @@ concept has_msgpack_members = requires(T& value, const T& source,
     value.msgpack_unpack(object);
 };
 
+// The arithmetic types less those that msgpack has nothing for.
+template <class T>
+concept msgpack_number =
+    std::is_arithmetic_v<T> && !std::same_as<T, long double> && !std::same_as<T, char8_t> &&
+    !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+
+template <class T>
+concept msgpack_makes = std::default_initializable<T> || msgpack::has_as<T>::value;
+
 template <class T>
 struct MsgpackAdapted
-    : std::bool_constant<std::is_arithmetic_v<T> || has_msgpack_members<T> || enable_msgpack<T>> {};
+    : std::bool_constant<msgpack_number<T> || has_msgpack_members<T> || enable_msgpack<T>> {};
 
 template <class... T>
 using AllAdapted = std::conjunction<MsgpackAdapted<T>...>;
 
+// Of a fixed count of elements, one that msgpack makes by an `as` adaptor: it then reads beyond the
+// end of an array that is too short.
+template <class... T>
+using NoneByAs = std::negation<std::disjunction<msgpack::has_as<T>...>>;
+
+template <>
+struct MsgpackAdapted<std::byte> : std::true_type {};
 template <>
 struct MsgpackAdapted<std::string> : std::true_type {};
 template <class T, class A>
@@ -72,68 +89,86 @@ struct MsgpackAdapted<std::list<T, A>> : MsgpackAdapted<T> {};
 template <class T, class A>
 struct MsgpackAdapted<std::forward_list<T, A>> : MsgpackAdapted<T> {};
 template <class T, std::size_t N>
-struct MsgpackAdapted<std::array<T, N>> : MsgpackAdapted<T> {};
+struct MsgpackAdapted<std::array<T, N>> : std::conjunction<MsgpackAdapted<T>, NoneByAs<T>> {};
 template <class T, class C, class A>
 struct MsgpackAdapted<std::set<T, C, A>> : MsgpackAdapted<T> {};
 template <class T, class C, class A>
 struct MsgpackAdapted<std::multiset<T, C, A>> : MsgpackAdapted<T> {};
 template <class T, class H, class E, class A>
 struct MsgpackAdapted<std::unordered_set<T, H, E, A>> : MsgpackAdapted<T> {};
+template <class T, class H, class E, class A>
+struct MsgpackAdapted<std::unordered_multiset<T, H, E, A>> : MsgpackAdapted<T> {};
 template <class K, class T, class C, class A>
 struct MsgpackAdapted<std::map<K, T, C, A>> : AllAdapted<K, T> {};
 template <class K, class T, class C, class A>
 struct MsgpackAdapted<std::multimap<K, T, C, A>> : AllAdapted<K, T> {};
 template <class K, class T, class H, class E, class A>
 struct MsgpackAdapted<std::unordered_map<K, T, H, E, A>> : AllAdapted<K, T> {};
+template <class K, class T, class H, class E, class A>
+struct MsgpackAdapted<std::unordered_multimap<K, T, H, E, A>> : AllAdapted<K, T> {};
 template <class A, class B>
 struct MsgpackAdapted<std::pair<A, B>> : AllAdapted<A, B> {};
 template <class... T>
-struct MsgpackAdapted<std::tuple<T...>> : AllAdapted<T...> {};
+struct MsgpackAdapted<std::tuple<T...>> : std::conjunction<AllAdapted<T...>, NoneByAs<T...>> {};
 template <class T>
 struct MsgpackAdapted<std::optional<T>> : MsgpackAdapted<T> {};
 template <class T>
 struct MsgpackAdapted<std::shared_ptr<T>> : MsgpackAdapted<T> {};
-template <class T, class D>
-struct MsgpackAdapted<std::unique_ptr<T, D>> : MsgpackAdapted<T> {};
+template <class T>
+struct MsgpackAdapted<std::unique_ptr<T>> : MsgpackAdapted<T> {};
 
 inline constexpr std::size_t most_msgpack_values = 1'000'000;
 inline constexpr std::size_t most_msgpack_levels = 64;
 
-/// Walks through a payload without building anything and stops at the first excess.
+// msgpack reserves what an array announces, 24 bytes per value, and bounds that for each array
+// alone: nested ones can announce 64 times the payload's size. So the sum is checked beforehand,
+// except in a payload so small that even this comes to a few MiB.
+inline constexpr std::size_t uncounted_msgpack_bytes = 4096;
+
+/// Walks through a payload without building anything and stops at the first excess. Announced
+/// values are counted, since each of them takes a byte at the least.
 class MsgpackCounter : public msgpack::null_visitor {
   public:
-    bool visit_nil() { return count(); }
-    bool visit_boolean(bool) { return count(); }
-    bool visit_positive_integer(std::uint64_t) { return count(); }
-    bool visit_negative_integer(std::int64_t) { return count(); }
-    bool visit_float32(float) { return count(); }
-    bool visit_float64(double) { return count(); }
-    bool visit_str(const char*, std::uint32_t) { return count(); }
-    bool visit_bin(const char*, std::uint32_t) { return count(); }
-    bool visit_ext(const char*, std::uint32_t) { return count(); }
-    bool start_array(std::uint32_t) { return count() && descend(); }
+    explicit MsgpackCounter(std::size_t bytes) : m_most(std::min(bytes, most_msgpack_values)) {}
+
+    bool start_array(std::uint32_t count) { return descend(count); }
     bool end_array() { return ascend(); }
-    bool start_map(std::uint32_t) { return count() && descend(); }
+    bool start_map(std::uint32_t pairs) { return descend(std::size_t{2} * pairs); }
     bool end_map() { return ascend(); }
 
-    [[nodiscard]] bool exceeded() const noexcept { return m_exceeded; }
-
-    // Malformed bytes are reported by the unpacking that follows.
-    void parse_error(std::size_t, std::size_t) {}
-    void insufficient_bytes(std::size_t, std::size_t) {}
+    [[nodiscard]] bool exceeded() const noexcept {
+        return m_values > m_most || m_levels > most_msgpack_levels;
+    }
 
   private:
-    bool count() { return !(m_exceeded = m_exceeded || ++m_values > most_msgpack_values); }
-    bool descend() { return !(m_exceeded = m_exceeded || ++m_levels > most_msgpack_levels); }
+    bool descend(std::size_t count) {
+        m_values += count;
+        ++m_levels;
+        return !exceeded();
+    }
     bool ascend() {
         --m_levels;
         return true;
     }
 
-    std::size_t m_values = 0;
+    std::size_t m_most;
+    std::size_t m_values = 1;
     std::size_t m_levels = 0;
-    bool m_exceeded = false;
 };
+
+/// Throws std::invalid_argument when unpacking would take too much memory.
+inline void check_msgpack_sizes(std::string_view bytes) {
+    if (bytes.size() <= uncounted_msgpack_bytes) {
+        return;
+    }
+    MsgpackCounter counter(bytes.size());
+    if (!msgpack::parse(bytes.data(), bytes.size(), counter)) {
+        throw std::invalid_argument(counter.exceeded()
+                                        ? "more than 1,000,000 values, more of them than bytes, or "
+                                          "more than 64 levels"
+                                        : "malformed msgpack");
+    }
+}
 
 /// Lets msgpack append to a string.
 struct MsgpackAppender {
@@ -155,16 +190,8 @@ struct Codec<T> {
     }
 
     /// Throws msgpack's exceptions, all derived from std::exception.
-    static T decode(std::string_view bytes, Scratch& scratch) {
-        // A value takes a byte at the least: only a large payload can hold too many.
-        if (bytes.size() > detail::most_msgpack_values) {
-            detail::MsgpackCounter counter;
-            std::size_t offset = 0;
-            msgpack::parse(bytes.data(), bytes.size(), offset, counter);
-            if (counter.exceeded()) {
-                throw std::length_error("more than 1,000,000 values or 64 levels of nesting");
-            }
-        }
+    static T decode(std::string_view bytes, Scratch& scratch) requires detail::msgpack_makes<T> {
+        detail::check_msgpack_sizes(bytes);
         const std::size_t size = bytes.size();
         const msgpack::unpack_limit limit(size, size / 2, size, size, size,
                                           detail::most_msgpack_levels);

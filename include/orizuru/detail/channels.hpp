@@ -100,6 +100,7 @@ class Channels {
             std::rethrow_exception(std::exchange(m_refusal, nullptr));
         }
     }
+    void forget_refusal() noexcept { m_refusal = nullptr; }
     void note_refusal(const std::string& text);
     [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }

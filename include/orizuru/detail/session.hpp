@@ -10,6 +10,7 @@
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/heartbeat.hpp>
+#include <orizuru/detail/server_info.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -155,17 +156,10 @@ inline void Session::check_eviction(Lock& lock) {
                                      [&] { return answer->reply || answer->failed; })) {
         return;
     }
-    constexpr std::string_view field = "maxmemory_policy:";
     // Without the right to ask there is nothing to warn of.
-    const std::string text = answer->reply ? answer->reply->text : std::string();
-    const auto at = text.find(field);
-    if (at == std::string::npos) {
-        return;
-    }
-    const std::string policy =
-        text.substr(at + field.size(), text.find('\r', at) - at - field.size());
-    if (policy != "noeviction") {
-        m_channels.events.note(EventKind::not_noeviction, m_channels.window.identity().id, policy);
+    if (answer->reply && !evicting_policy(answer->reply->text).empty()) {
+        m_channels.events.note(EventKind::not_noeviction, m_channels.window.identity().id,
+                               std::string(evicting_policy(answer->reply->text)));
     }
 }
 
@@ -270,6 +264,7 @@ inline bool Session::leave(Lock& lock, TimePoint deadline) {
 
 inline void Session::end(Lock& lock) {
     const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
+    m_channels.forget_refusal(); // whatever it was, nobody will be told any more
     if (!m_blocking_fetch.stop(lock, std::min(until, Clock::now() + timeout_patience))) {
         m_blocking_fetch.abort();
     }

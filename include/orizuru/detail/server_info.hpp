@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What Redis says of itself in INFO.
+
+#include <charconv>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The value of a field; empty when the text has none.
+[[nodiscard]] inline std::string_view info_field(std::string_view info, std::string_view name) {
+    const std::string line = "\n" + std::string(name) + ":";
+    const auto at = info.find(line);
+    if (at == std::string_view::npos) {
+        return {};
+    }
+    info.remove_prefix(at + line.size());
+    return info.substr(0, info.find('\r'));
+}
+
+[[nodiscard]] inline std::chrono::seconds uptime(std::string_view info) {
+    const std::string_view text = info_field(info, "uptime_in_seconds");
+    std::chrono::seconds::rep seconds = 0;
+    std::from_chars(text.data(), text.data() + text.size(), seconds);
+    return std::chrono::seconds(seconds);
+}
+
+/// The policy by which Redis may evict the keys of a queue; empty when it will not, or does not
+/// say.
+[[nodiscard]] inline std::string_view evicting_policy(std::string_view info) {
+    const std::string_view policy = info_field(info, "maxmemory_policy");
+    return policy == "noeviction" ? std::string_view() : policy;
+}
+
+} // namespace orizuru::detail

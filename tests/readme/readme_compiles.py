@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+"""Compiles every C++ block of README.md, and the first, a whole program, by the command that
+README.md gives for copied headers.
+
+usage: readme_compiles.py ROOT COMPILER...
+"""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(command, cwd):
+    print("+", shlex.join(command), flush=True)
+    subprocess.run(command, cwd=cwd, check=True)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    compiler = sys.argv[2:]
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    program, options, order, codec, pipeline = blocks(readme, "cpp")
+
+    commands = [line for block in blocks(readme, "sh") for line in block.splitlines()]
+    [by_hand] = [line for line in commands if line.startswith("c++ ") and "-Iinclude" in line]
+    for script in ("examples/run", "tests/run"):
+        assert any(line.split()[0] == script for line in commands if line), script
+        assert (root / script).stat().st_mode & 0o111, f"{script} is not executable"
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "include").symlink_to(root / "include")
+        (folder / "main.cpp").write_text(program, encoding="utf-8")
+        run(compiler + shlex.split(by_hand)[1:], folder)
+
+        (folder / "excerpts.cpp").write_text(
+            "\n".join(
+                [
+                    '#include "preamble.hpp"',
+                    order,
+                    codec,
+                    "static_assert(orizuru::MessageEncodable<Celsius>);",
+                    "static_assert(orizuru::MessageDecodable<Celsius>);",
+                    pipeline,
+                    "void with_options() {",
+                    options,
+                    "}",
+                ]
+            ),
+            encoding="utf-8",
+        )
+        preamble = root / "tests" / "readme"
+        run(
+            compiler
+            + ["-std=c++20", "-Wall", "-Wextra", "-Iinclude", f"-I{preamble}", "-c", "excerpts.cpp"],
+            folder,
+        )
+
+
+main()
