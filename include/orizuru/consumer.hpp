@@ -45,7 +45,8 @@ class Consumer {
     ///     ConnectionError within connect_timeout (name resolution excluded); ReplyError when
     ///     Redis refuses the credentials, or the user lacks a right that consuming needs.
     Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
-        : m_session(detail::Session::open(std::move(endpoint), queue, std::move(options))) {}
+        : m_session(detail::Session::open(std::move(endpoint), Keys(std::move(queue)),
+                                          std::move(options))) {}
 
     Consumer(const Consumer&) = delete;
     Consumer& operator=(const Consumer&) = delete;

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace orizuru {
 
@@ -25,21 +26,22 @@ class Keys {
   public:
     /// Throws std::invalid_argument when `queue` is empty, has a brace without a valid hash tag
     /// ("{tag}", as Redis Cluster reads it), or lies under "orizuru:".
-    explicit Keys(std::string_view queue) : m_source(queue) {
-        if (queue.empty()) {
+    explicit Keys(std::string queue) : m_source(std::move(queue)) {
+        const std::string_view name = m_source;
+        if (name.empty()) {
             throw std::invalid_argument("the queue name is empty");
         }
-        if (queue.starts_with("orizuru:")) {
+        if (name.starts_with("orizuru:")) {
             throw std::invalid_argument("queue '" + m_source +
                                         "': names under 'orizuru:' are reserved");
         }
-        if (queue.find_first_of("{}") == std::string_view::npos) {
+        if (name.find_first_of("{}") == std::string_view::npos) {
             m_prefix = "orizuru:{" + m_source + "}:";
             return;
         }
-        const auto open = queue.find('{');
+        const auto open = name.find('{');
         const auto close =
-            open == std::string_view::npos ? std::string_view::npos : queue.find('}', open);
+            open == std::string_view::npos ? std::string_view::npos : name.find('}', open);
         if (close == std::string_view::npos || close == open + 1) {
             throw std::invalid_argument("queue '" + m_source +
                                         "': a brace is allowed only as part of a hash tag {tag}");

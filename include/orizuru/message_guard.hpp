@@ -95,15 +95,15 @@ class [[nodiscard]] MessageGuard {
     /// Redis: LPUSH and the removal, in one script; ReplyError WRONGTYPE when `queue` is no list.
     /// Throws std::invalid_argument for a name that no queue can have.
     bool push(std::string_view queue) {
-        return move_to(detail::push_body(), {Keys(queue).source()}, {}, "pushing");
+        return move_to(detail::push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
     }
 
     /// Another message in its place to another queue. Throws EncodeError before anything is sent.
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
         std::string payload;
         detail::encode(replacement, payload, session().options().max_payload);
-        return move_to(detail::push_body(), {Keys(queue).source()}, {std::move(payload)},
-                       "pushing");
+        return move_to(detail::push_body(), {Keys(std::string(queue)).source()},
+                       {std::move(payload)}, "pushing");
     }
 
     /// To the dead list with a reason, as msgpack [1, payload, reason, unix_ms].

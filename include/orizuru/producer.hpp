@@ -41,7 +41,9 @@ class Producer {
     /// Connects. Throws std::invalid_argument for a name that no queue can have, ConnectionError
     /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
-        : m_keys(queue), m_options(checked(options)), m_connection(std::move(endpoint)) {}
+        : m_keys(std::move(queue)),
+          m_options(checked(options)),
+          m_connection(std::move(endpoint)) {}
 
     /// Puts one message on the queue; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.

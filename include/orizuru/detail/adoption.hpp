@@ -114,13 +114,13 @@ inline bool Adoption::on_list(const Reply& reply) {
         return false;
     }
     std::vector<std::string> list;
-    for (auto element = reply.elements[1].elements.rbegin();
-         element != reply.elements[1].elements.rend(); ++element) {
-        if (!element->is(Reply::Type::string)) {
+    for (const Reply& element : reply.elements[1].elements) {
+        if (!element.is(Reply::Type::string)) {
             return false;
         }
-        list.push_back(element->text);
+        list.push_back(element.text);
     }
+    std::ranges::reverse(list); // LRANGE begins with the newest
     finish(reply.elements[0].text, std::move(list));
     return true;
 }

@@ -8,6 +8,7 @@
 // write to control under the mutex; only the pilot closes it, only the thread in `next` closes
 // wait, and whoever finds a doubt shuts both down.
 
+#include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/stream.hpp>
@@ -197,11 +198,7 @@ template <class Action>
 void Channels::unlocked(Lock& lock, Action action) {
     const auto batch = events.take();
     lock.unlock();
-    struct Relock {
-        Lock& lock;
-        ~Relock() { lock.lock(); }
-    };
-    const Relock relock{lock};
+    const auto relock = at_exit([&lock] { lock.lock(); });
     events.tell(batch);
     action();
 }
@@ -255,15 +252,11 @@ inline void Channels::sleep(Lock& lock, TimePoint deadline, const Wake* wake) {
 inline void Channels::pilot(Lock& lock, TimePoint deadline, const Wake& wake) {
     m_piloted = true;
     m_pilot_wake = &wake;
-    struct Landing {
-        Channels& channels;
-        ~Landing() {
-            channels.m_piloted = false;
-            channels.m_pilot_wake = nullptr;
-            channels.notify();
-        }
-    };
-    const Landing landing{*this};
+    const auto landing = at_exit([this] {
+        m_piloted = false;
+        m_pilot_wake = nullptr;
+        notify();
+    });
     if (&wake == &m_nudge) {
         m_nudge.clear();
     }

@@ -35,7 +35,7 @@ class Session {
   public:
     /// Connects and registers. When the last copy of the pointer goes, what is held is given back
     /// and the registry left, for at most command_timeout.
-    static std::shared_ptr<Session> open(Endpoint endpoint, const std::string& queue,
+    static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
                                          ConsumerOptions options);
 
     /// The next message, handed out; null at the deadline or when stopped.
@@ -76,7 +76,7 @@ class Session {
     static constexpr std::chrono::milliseconds stop_patience{15};
     static constexpr std::chrono::milliseconds timeout_patience{100};
 
-    Session(Endpoint endpoint, const Keys& keys, const ConsumerOptions& options);
+    Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options);
 
     void start();
     void check_eviction(Lock& lock);
@@ -98,7 +98,7 @@ class Session {
     Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
 
-inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const std::string& queue,
+inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
                                               ConsumerOptions options) {
     using std::chrono::milliseconds;
     check_label(options.name);
@@ -109,7 +109,7 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const std::stri
         throw std::invalid_argument("prefetch must be 1 to 1000");
     }
     check_max_payload(options.max_payload);
-    std::shared_ptr<Session> session(new Session(std::move(endpoint), Keys(queue), options));
+    std::shared_ptr<Session> session(new Session(std::move(endpoint), keys, std::move(options)));
     session->start();
     session->m_heartbeat.start(session);
     // The handle that consumer and guards share; the heartbeat's thread holds the session itself.
@@ -125,12 +125,12 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const std::stri
             }};
 }
 
-inline Session::Session(Endpoint endpoint, const Keys& keys, const ConsumerOptions& options)
-    : m_options(options),
+inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options)
+    : m_options(std::move(options)),
       m_channels(
           std::move(endpoint),
-          Window(keys, options.lease, [label = options.name] { return make_identity(label); }),
-          EventQueue(keys.source(), options.on_event)),
+          Window(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
+          EventQueue(keys.source(), m_options.on_event)),
       m_blocking_fetch(m_channels, m_wake),
       m_heartbeat(m_channels, m_options) {}
 

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: ISC */
+/* Copyright (c) 2026 The Orizuru authors */
+
+#include "../../read.h"
