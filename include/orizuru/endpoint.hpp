@@ -30,10 +30,9 @@ class Endpoint {
   public:
     /// Parses `uri`. Throws std::invalid_argument that names the address (without the password)
     /// and the reason. `rediss://` is refused: TLS is not built yet.
-    Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {} // NOLINT(google-explicit-*)
-    Endpoint(const std::string& uri)
-        : Endpoint(std::string_view(uri)) {}       // NOLINT(google-explicit-*)
-    Endpoint(std::string_view uri) { parse(uri); } // NOLINT(google-explicit-*)
+    Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
+    Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
+    Endpoint(std::string_view uri) { parse(uri); }
 
     /// The socket's path; empty for TCP.
     [[nodiscard]] const std::string& path() const noexcept { return m_path; }
@@ -229,7 +228,7 @@ inline void Endpoint::refuse(std::string_view uri, const std::string& reason) {
 // hardly be one is shown. That is a known scheme, the host, a port of at most five digits and,
 // where no host is, a path.
 inline std::string Endpoint::redacted(std::string_view uri) {
-    const std::string hidden = "***";
+    constexpr const char* hidden = "***";
     std::string shown;
     if (const auto end = uri.find("://"); end != std::string_view::npos) {
         const std::string_view scheme = uri.substr(0, end);

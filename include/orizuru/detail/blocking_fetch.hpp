@@ -205,13 +205,18 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline) {
         if (m_connection_id == 0 || Clock::now() >= deadline) {
             return false;
         }
-        const auto answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id);
-        if (!answer || !m_channels.drive(lock, deadline, nullptr,
-                                         [&] { return answer->reply || answer->failed; })) {
+        std::shared_ptr<Channels::Answer> answer;
+        const bool answered = m_channels.drive(lock, deadline, nullptr, [&] {
+            if (!answer) {
+                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id);
+            }
+            return !window.blocked() || (answer && (answer->reply || answer->failed));
+        });
+        if (!answered) {
             return false;
         }
-        if (answer->failed || answer->reply->is(Reply::Type::error)) {
-            m_connection_id = answer->failed ? m_connection_id : 0;
+        if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
+            m_connection_id = 0;
             return false;
         }
         if (window.blocked()) {

@@ -121,9 +121,13 @@ class Channels {
     /// Asks again for what was refused and has nobody to ask.
     void retry_unattended();
 
-    /// Runs `action` without the lock, after the noted events have been told.
+    /// Runs `action` without the lock.
     template <class Action>
     void unlocked(Lock& lock, Action action);
+    /// Tells what was noted, without the lock.
+    void tell_events(Lock& lock);
+    /// Who is woken when a recovery begins, so that it does not wait for a caller of `drive`.
+    void set_caretaker(const Wake* wake) noexcept { m_caretaker = wake; }
     /// Wakes whoever sleeps in `drive`.
     void notify() noexcept;
 
@@ -163,6 +167,8 @@ class Channels {
     std::condition_variable m_changed;
     std::vector<const Wake*> m_sleepers; ///< those who sleep on a Wake of their own
 
+    const Wake* m_caretaker = nullptr;
+
     std::unique_ptr<Stream> m_control;
     bool m_doomed = false; ///< control is shut down; the pilot is to close it
     bool m_piloted = false;
@@ -196,11 +202,16 @@ inline void Channels::close_after_fork() noexcept {
 
 template <class Action>
 void Channels::unlocked(Lock& lock, Action action) {
-    const auto batch = events.take();
     lock.unlock();
     const auto relock = at_exit([&lock] { lock.lock(); });
-    events.tell(batch);
     action();
+}
+
+inline void Channels::tell_events(Lock& lock) {
+    if (!events.empty()) {
+        const auto batch = events.take();
+        unlocked(lock, [&] { events.tell(batch); });
+    }
 }
 
 inline void Channels::notify() noexcept {
@@ -225,6 +236,11 @@ bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done
         if (Clock::now() >= deadline) {
             return false;
         }
+        if (!events.empty()) {
+            // Not by a pilot: a callback may settle a guard, and would wait for itself.
+            tell_events(lock);
+            continue;
+        }
         advance();
         if (m_piloted) {
             sleep(lock, deadline, wake);
@@ -236,12 +252,7 @@ bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done
 
 inline void Channels::sleep(Lock& lock, TimePoint deadline, const Wake* wake) {
     if (wake == nullptr) {
-        if (events.empty()) {
-            m_changed.wait_until(lock, deadline);
-        } else {
-            // While the lock is open anything may change: the caller must look again.
-            unlocked(lock, [] {});
-        }
+        m_changed.wait_until(lock, deadline);
         return;
     }
     m_sleepers.push_back(wake);
@@ -277,7 +288,8 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
         unlocked(lock, [&] { wait_ready(-1, 0, &wake, until); });
         return;
     }
-    const TimePoint until = std::min(deadline, Clock::now() + m_endpoint.connect_timeout());
+    const TimePoint own = Clock::now() + m_endpoint.connect_timeout();
+    const TimePoint until = std::min(deadline, own);
     std::unique_ptr<Stream> stream;
     std::exception_ptr refusal;
     std::string failure;
@@ -303,8 +315,8 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
         }
         return;
     }
-    if (given_up) {
-        return;
+    if (given_up || (deadline < own && Clock::now() >= deadline)) {
+        return; // the caller's haste says nothing about Redis
     }
     m_last_failure = failure;
     m_refusal = refusal ? refusal : m_refusal;
@@ -512,6 +524,9 @@ inline void Channels::begin_recovery(const std::string& reason) {
         return;
     }
     window.begin_recovery();
+    if (m_caretaker != nullptr) {
+        m_caretaker->signal();
+    }
     doom_control(reason);
     if (wait) {
         wait_doomed = true;

@@ -27,7 +27,9 @@ namespace orizuru::detail {
 class Heartbeat {
   public:
     Heartbeat(Channels& channels, const ConsumerOptions& options)
-        : m_channels(channels), m_options(options) {}
+        : m_channels(channels), m_options(options) {
+        m_channels.set_caretaker(&m_wake);
+    }
     Heartbeat(const Heartbeat&) = delete;
     Heartbeat& operator=(const Heartbeat&) = delete;
     ~Heartbeat() { stop(); }

@@ -174,6 +174,7 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
     bool looked = false; // asked without waiting, and nothing was there
     while (true) {
         m_wake.clear();
+        m_channels.tell_events(lock);
         if (interrupted()) {
             const TimePoint until = Clock::now() + stop_patience;
             if (m_blocking_fetch.stop(lock, until) && stopped()) {
@@ -195,11 +196,14 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
                        window.state() == Window::State::running;
             });
         } else if (window.fetching()) {
-            // The reply is on its way, or the end of the connection.
-            m_channels.drive(lock, TimePoint::max(), &m_wake, [&] {
+            const TimePoint until = late ? Clock::now() + timeout_patience : deadline;
+            const bool answered = m_channels.drive(lock, until, &m_wake, [&] {
                 return interrupted() || !window.fetching() ||
                        window.state() != Window::State::running;
             });
+            if (late && !answered) {
+                return nullptr; // the reply, and the message, go to the next call
+            }
         } else if (window.blocked()) {
             if (!late) {
                 m_blocking_fetch.read(lock, deadline);
