@@ -10,9 +10,8 @@
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
-#include <initializer_list>
+#include <concepts>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

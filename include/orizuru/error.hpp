@@ -15,6 +15,10 @@
 
 namespace orizuru {
 
+namespace detail {
+struct PushCount;
+}
+
 /// Base of everything that this library throws because of Redis, the network or a payload.
 ///
 /// what() names the command, the key or the address; never a password, never a payload.
@@ -25,10 +29,9 @@ class Error : public std::runtime_error {
     /// How many messages of the failed `push_all` are certainly in the queue; 0 for all else.
     [[nodiscard]] std::uint64_t pushed() const noexcept { return m_pushed; }
 
-    /// Used by `Producer::push_all` to add the count on the way out.
-    void set_pushed(std::uint64_t count) noexcept { m_pushed = count; }
-
   private:
+    friend struct detail::PushCount;
+
     std::uint64_t m_pushed = 0;
 };
 

@@ -24,6 +24,15 @@
 
 namespace orizuru {
 
+namespace detail {
+
+/// Adds to an error on its way out how far a push_all had come.
+struct PushCount {
+    static void set(Error& error, std::uint64_t pushed) noexcept { error.m_pushed = pushed; }
+};
+
+} // namespace detail
+
 struct ProducerOptions {
     /// Larger payloads are refused with EncodeError before anything is sent. In bytes, up to
     /// 512 MiB; keep it at or below that of the consumers.
@@ -137,7 +146,7 @@ const T& > std::uint64_t Producer<T>::push_all(R&& messages) {
             push_chunk();
         }
     } catch (Error& error) {
-        error.set_pushed(pushed);
+        detail::PushCount::set(error, pushed);
         throw;
     }
     return pushed == 0 ? size() : length;

@@ -26,6 +26,13 @@ struct Reply {
     [[nodiscard]] std::string_view code() const noexcept {
         return std::string_view(text).substr(0, text.find(' '));
     }
+
+    /// What follows the first word of an error.
+    [[nodiscard]] std::string_view behind_code() const noexcept {
+        const auto space = text.find(' ');
+        return space == std::string::npos ? std::string_view()
+                                          : std::string_view(text).substr(space + 1);
+    }
 };
 
 } // namespace orizuru

@@ -72,7 +72,7 @@ inline Verdict Adoption::on_reply(const Reply& reply) {
                               : Verdict{Verdict::Action::reconnect, "a reply of the wrong type"};
     }
     if (reply.code() == "FENCED") {
-        return on_fence(std::string_view(reply.text).substr(7));
+        return on_fence(reply.behind_code());
     }
     if (reply.code() == "BUSYNAME") {
         return {};

@@ -29,12 +29,10 @@ inline constexpr int largest_batch = 1000;
 
 /// Registers a consumer. Rights come first: a user who may fetch but not settle must not start.
 ///
-/// KEYS heartbeat, processing, consumers, source, unack; ARGV id, lease (ms), header
+/// KEYS heartbeat, processing, consumers, source, unack, dead; ARGV id, lease (ms), header
 /// Returns 1 registered | 0 fenced | NOPERM. Repeated with the same id it changes nothing.
 inline constexpr std::string_view start_script = R"lua(#!lua flags=allow-oom
-local heartbeat, processing, consumers, source, unack = unpack(KEYS)
-local kind = redis.call('TYPE', processing).ok
-if kind == 'string' then return 0 end
+local heartbeat, processing, consumers, source, unack, dead = unpack(KEYS)
 if redis.acl_check_cmd then
     local other = processing .. ':'
     for _, command in ipairs({
@@ -46,13 +44,15 @@ if redis.acl_check_cmd then
         {'SET', processing, 'x', 'PX', '1'}, {'GET', processing}, {'EXISTS', processing},
         {'RENAME', processing, other}, {'RPOP', source, '1'}, {'RPUSH', source, 'x'},
         {'BLMOVE', source, processing, 'RIGHT', 'LEFT', '1'}, {'LPUSH', unack, 'x'},
-        {'TYPE', unack}}) do
+        {'TYPE', unack}, {'LPUSH', dead, 'x'}, {'TYPE', dead}, {'TIME'},
+        {'EVALSHA', string.rep('0', 40), '0'}}) do
         if not redis.acl_check_cmd(unpack(command)) then
-            return redis.error_reply('NOPERM this user may not run ' .. command[1] .. ' on ' ..
-                command[2])
+            return redis.error_reply('NOPERM this user may not run ' .. command[1] .. ' on the keys of ' .. source)
         end
     end
 end
+local kind = redis.call('TYPE', processing).ok
+if kind == 'string' then return 0 end
 redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
 redis.call('SADD', consumers, ARGV[1])
 if kind == 'none' then redis.call('RPUSH', processing, ARGV[3]) end

@@ -257,9 +257,9 @@ inline void Window::commit(Request request) {
 
 inline void Window::send_start(std::string& out) const {
     assert(m_state == State::unregistered);
-    append_command(out, "EVAL", start_script, 5, m_keys.heartbeat(m_self.id),
+    append_command(out, "EVAL", start_script, 6, m_keys.heartbeat(m_self.id),
                    m_keys.processing(m_self.id), m_keys.consumers(), m_keys.source(),
-                   m_keys.unack(), m_self.id, m_lease.count(), m_self.header(0));
+                   m_keys.unack(), m_keys.dead(), m_self.id, m_lease.count(), m_self.header(0));
 }
 
 inline void Window::send_settle(std::string& out, int fetch) {

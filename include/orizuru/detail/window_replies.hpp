@@ -62,7 +62,7 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     if (reply.code() == "SRC") {
         m_confirmed = request.version;
         done(request);
-        return {Verdict::Action::give_up, reply.text.substr(4)};
+        return {Verdict::Action::give_up, std::string(reply.behind_code())};
     }
     if (reply.code() == "STALE" && m_draining) {
         put_back(request, {});
@@ -76,7 +76,7 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     if (reply.code() == "REFUSED") {
         const bool settles = request.kind == Request::Kind::move;
         return refused(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
-                       reply.text.substr(8));
+                       std::string(reply.behind_code()));
     }
     switch (classify(reply.code())) {
     case ReplyClass::passing:

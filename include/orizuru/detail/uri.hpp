@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The address of a Redis as text, taken apart; endpoint.hpp says which forms there are.
+
+#include <sys/un.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace orizuru::detail {
+
+struct Address {
+    std::string path; ///< of a Unix socket; empty for TCP
+    std::string host;
+    int port = 6379;
+    int db = 0;
+    std::string user;
+    std::optional<std::string> password;
+    std::string client_name;
+    std::chrono::milliseconds connect_timeout{5000};
+    std::chrono::milliseconds command_timeout{5000};
+};
+
+class UriParser {
+  public:
+    explicit UriParser(std::string_view uri) : m_uri(uri) {}
+
+    /// Once. Throws std::invalid_argument that names the address, without any password, and the
+    /// reason.
+    Address parse();
+
+  private:
+    [[noreturn]] void refuse(const std::string& reason) const;
+    static std::string redacted(std::string_view uri);
+    [[nodiscard]] std::string decoded(std::string_view text) const;
+    [[nodiscard]] long number(std::string_view text, const std::string& what, long least,
+                              long most) const;
+
+    void parse_credentials(std::string_view text);
+    void parse_host(std::string_view text);
+    void parse_query(std::string_view text);
+
+    std::string_view m_uri;
+    Address m_address;
+};
+
+inline Address UriParser::parse() {
+    if (const auto nul = m_uri.find('\0'); nul != std::string_view::npos) {
+        m_uri = m_uri.substr(0, nul);
+        refuse("a NUL byte follows");
+    }
+    const auto scheme_end = m_uri.find("://");
+    if (scheme_end == std::string_view::npos) {
+        refuse("it has no scheme; redis:// or unix:// is needed");
+    }
+    const std::string_view scheme = m_uri.substr(0, scheme_end);
+    if (scheme == "rediss") {
+        refuse("rediss:// (TLS) is not supported yet; use a TLS tunnel or a Unix socket");
+    }
+    if (scheme != "redis" && scheme != "unix") {
+        refuse("its scheme is neither redis:// nor unix://");
+    }
+    std::string_view rest = m_uri.substr(scheme_end + 3);
+    if (rest.find('#') != std::string_view::npos) {
+        refuse("'#' must be percent-encoded");
+    }
+    // In a socket's path '@' is nothing special.
+    const auto behind = rest.find_first_of(scheme == "unix" ? "?" : "/?");
+    if (behind != std::string_view::npos && rest.find('@', behind) != std::string_view::npos) {
+        refuse("'/' and '?' in a password, and '@' behind the host, must be percent-encoded");
+    }
+    std::string_view query;
+    if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
+        query = rest.substr(mark + 1);
+        rest = rest.substr(0, mark);
+    }
+    const auto slash = rest.find('/');
+    std::string_view authority = rest.substr(0, slash);
+    const std::string_view tail =
+        slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
+    if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
+        parse_credentials(authority.substr(0, at));
+        authority = authority.substr(at + 1);
+    }
+    if (scheme == "unix") {
+        if (!authority.empty() || tail.size() < 2) {
+            refuse("a socket's path is needed, as in unix:///run/redis.sock");
+        }
+        m_address.path = decoded(tail);
+        if (m_address.path.size() >= sizeof(sockaddr_un::sun_path)) {
+            refuse("its path is longer than the " +
+                   std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                   " bytes that a Unix socket address can hold");
+        }
+    } else {
+        parse_host(authority);
+        if (tail.size() > 1) {
+            m_address.db = static_cast<int>(
+                number(tail.substr(1), "the database", 0, std::numeric_limits<int>::max()));
+        }
+    }
+    if (!query.empty()) {
+        parse_query(query);
+    }
+    return std::move(m_address);
+}
+
+inline void UriParser::parse_credentials(std::string_view text) {
+    const auto colon = text.find(':');
+    if (colon == std::string_view::npos) {
+        refuse("a user without a password; write user:password@ or :password@");
+    }
+    m_address.user = decoded(text.substr(0, colon));
+    m_address.password = decoded(text.substr(colon + 1));
+}
+
+inline void UriParser::parse_host(std::string_view text) {
+    std::string_view port;
+    bool has_port = false;
+    if (text.starts_with('[')) {
+        const auto close = text.find(']');
+        if (close == std::string_view::npos) {
+            refuse("'[' without ']'");
+        }
+        m_address.host = decoded(text.substr(1, close - 1));
+        text = text.substr(close + 1);
+        if (!text.empty() && !text.starts_with(':')) {
+            refuse("only a port may follow ']'");
+        }
+        has_port = !text.empty();
+        port = has_port ? text.substr(1) : text;
+    } else {
+        const auto colon = text.find(':');
+        if (colon != text.rfind(':')) {
+            refuse("an IPv6 address belongs in brackets, as in redis://[::1]:6379");
+        }
+        m_address.host = decoded(text.substr(0, colon));
+        has_port = colon != std::string_view::npos;
+        port = has_port ? text.substr(colon + 1) : std::string_view();
+    }
+    if (m_address.host.empty()) {
+        refuse("the host is missing");
+    }
+    if (has_port) {
+        m_address.port = static_cast<int>(number(port, "the port", 1, 65535));
+    }
+}
+
+inline void UriParser::parse_query(std::string_view text) {
+    while (!text.empty()) {
+        const auto amp = text.find('&');
+        const std::string_view pair = text.substr(0, amp);
+        text = amp == std::string_view::npos ? std::string_view() : text.substr(amp + 1);
+        const auto equals = pair.find('=');
+        const std::string_view key = pair.substr(0, equals);
+        const std::string_view value =
+            equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1);
+        constexpr long longest = 24L * 60 * 60 * 1000;
+        if (key == "connect_timeout") {
+            m_address.connect_timeout = std::chrono::milliseconds(
+                number(value, "connect_timeout (milliseconds)", 1, longest));
+        } else if (key == "command_timeout") {
+            m_address.command_timeout = std::chrono::milliseconds(
+                number(value, "command_timeout (milliseconds)", 1, longest));
+        } else if (key == "client_name") {
+            m_address.client_name = decoded(value);
+            for (const char c : m_address.client_name) {
+                if (c < '!' || c > '~') {
+                    refuse("client_name may hold only printable ASCII without spaces");
+                }
+            }
+        } else if (key == "db" && !m_address.path.empty()) {
+            m_address.db =
+                static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
+        } else {
+            // Not named: it may be a part of a password.
+            refuse(m_address.path.empty()
+                       ? "a query key other than connect_timeout, command_timeout, client_name"
+                       : "a query key other than db, connect_timeout, command_timeout, "
+                         "client_name");
+        }
+    }
+}
+
+inline void UriParser::refuse(const std::string& reason) const {
+    throw std::invalid_argument("Redis address '" + redacted(m_uri) + "': " + reason);
+}
+
+// Of a text that failed to parse any part may be a password in the wrong place: only what can
+// hardly be one is shown. That is a known scheme, the host, a port of at most five digits and,
+// where no host is, a path.
+inline std::string UriParser::redacted(std::string_view uri) {
+    constexpr const char* hidden = "***";
+    std::string shown;
+    if (const auto end = uri.find("://"); end != std::string_view::npos) {
+        const std::string_view scheme = uri.substr(0, end);
+        if (scheme != "redis" && scheme != "rediss" && scheme != "unix") {
+            return hidden;
+        }
+        shown = uri.substr(0, end + 3);
+        uri.remove_prefix(end + 3);
+    }
+    std::string_view authority = uri.substr(0, uri.find_first_of("/?#"));
+    const std::string_view tail = uri.substr(authority.size());
+    if (tail.find('@') != std::string_view::npos) {
+        return shown + hidden;
+    }
+    authority = authority.substr(authority.rfind('@') + 1);
+    if (authority.empty()) {
+        const bool path = !shown.starts_with("redis");
+        return shown + std::string(path ? tail.substr(0, tail.find_first_of("?#")) : "");
+    }
+    const bool v6 = authority.starts_with('[') && authority.find(']') != std::string_view::npos;
+    const auto host = authority.substr(0, v6 ? authority.find(']') + 1 : authority.find(':'));
+    const auto port = authority.substr(host.size());
+    if (port.empty() || (!host.empty() && port.starts_with(':') && port.size() <= 6 &&
+                         port.find_first_not_of("0123456789", 1) == std::string_view::npos)) {
+        return shown + std::string(authority);
+    }
+    return shown + (v6 ? hidden : std::string(host) + ":" + hidden);
+}
+
+inline std::string UriParser::decoded(std::string_view text) const {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '%') {
+            out += text[i];
+            continue;
+        }
+        unsigned value = 0;
+        const char* const first = text.data() + i + 1;
+        const char* const last = text.data() + text.size();
+        if (last - first < 2 || std::from_chars(first, first + 2, value, 16).ptr != first + 2) {
+            refuse("'%' is not followed by two hexadecimal digits");
+        }
+        if (value == 0) {
+            refuse("%00 is not allowed");
+        }
+        out += static_cast<char>(value);
+        i += 2;
+    }
+    return out;
+}
+
+inline long UriParser::number(std::string_view text, const std::string& what, long least,
+                              long most) const {
+    long value = 0;
+    const char* const last = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), last, value);
+    if (text.empty() || parsed.ec != std::errc() || parsed.ptr != last || value < least ||
+        value > most) {
+        refuse(what + " must be a number from " + std::to_string(least) + " to " +
+               std::to_string(most));
+    }
+    return value;
+}
+
+} // namespace orizuru::detail

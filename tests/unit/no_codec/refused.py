@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""A type without a Codec is refused at the call, in words that name what is missing.
+
+Arguments: the build's compile_commands.json, a source in it whose flags are taken, the compiler.
+The build's own compiler has to do it, g++ and clang++ too where they are installed.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REFUSED = {"producer.cpp": "MessageEncodable", "consumer.cpp": "MessageDecodable"}
+ACCEPTED = "with_codec.cpp"
+
+
+def flags_of(database, source):
+    """What decides which declarations a compiler sees, from the build's command for `source`."""
+    for entry in json.loads(Path(database).read_text()):
+        directory = Path(entry["directory"])
+        if (directory / entry["file"]).resolve() == Path(source).resolve():
+            break
+    else:
+        sys.exit(f"{source} is not in {database}")
+    flags = []
+    words = iter(shlex.split(entry["command"]))
+    for word in words:
+        if word.startswith(("-std=", "-D")):
+            flags.append(word)
+        elif word.startswith(("-I", "-isystem")):
+            option = "-isystem" if word.startswith("-isystem") else "-I"
+            path = word[len(option) :] or next(words)
+            flags += [option, str(directory / path)]
+    return flags
+
+
+def compilers(own):
+    """The build's compiler first, then the usual ones that are another program."""
+    # Before it can stand a launcher, such as ccache, behind it options.
+    seen = {os.path.realpath(shutil.which(word)) for word in own if shutil.which(word)}
+    found = [own]
+    for name in ("g++", "clang++"):
+        path = shutil.which(name)
+        if path and os.path.realpath(path) not in seen:
+            found.append([name])
+    return found
+
+
+def check(compiler, flags):
+    def compiled(name):
+        command = [*compiler, *flags, "-fsyntax-only", str(HERE / name)]
+        return subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
+        )
+
+    result = compiled(ACCEPTED)
+    if result.returncode != 0:
+        return [f"{compiler}: {ACCEPTED} was refused:\n{result.stderr}"]
+    faults = []
+    for name, concept in REFUSED.items():
+        result = compiled(name)
+        if result.returncode == 0:
+            faults.append(f"{compiler}: {name} was accepted")
+        elif concept not in result.stderr:
+            faults.append(f"{compiler}: {name}: {concept} is not named:\n{result.stderr}")
+        elif "Plain" not in result.stderr:
+            faults.append(f"{compiler}: {name}: the type is not named:\n{result.stderr}")
+    return faults
+
+
+def main():
+    database, source, *own = sys.argv[1:]
+    flags = flags_of(database, source)
+    faults = [fault for compiler in compilers(own) for fault in check(compiler, flags)]
+    if faults:
+        sys.exit("\n".join(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#include <orizuru/detail/reply_class.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+namespace {
+
+using orizuru::detail::classify;
+using orizuru::detail::ReplyClass;
+
+} // namespace
+
+TEST_CASE("what passes by itself is waited for") {
+    for (const std::string_view code :
+         {"LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MISCONF", "NOREPLICAS", "OOM"}) {
+        CAPTURE(code);
+        CHECK(classify(code) == ReplyClass::passing);
+    }
+}
+
+TEST_CASE("a server that cannot serve at present is connected to again") {
+    for (const std::string_view code : {"READONLY", "MASTERDOWN", "UNBLOCKED"}) {
+        CAPTURE(code);
+        CHECK(classify(code) == ReplyClass::elsewhere);
+    }
+}
+
+TEST_CASE("rights and configuration are for a person to mend") {
+    for (const std::string_view code :
+         {"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT"}) {
+        CAPTURE(code);
+        CHECK(classify(code) == ReplyClass::rights);
+    }
+}
+
+TEST_CASE("a missing script is sent in full") {
+    CHECK(classify("NOSCRIPT") == ReplyClass::no_script);
+}
+
+TEST_CASE("everything else, and what only resembles a code, has no class of its own") {
+    for (const std::string_view code : {"", "ERR", "WRONGTYPE", "STALE", "REFUSED", "BUSYNAME",
+                                        "BUSYKEY", "loading", "OOMX", "OO", " OOM", "EXECABORT"}) {
+        CAPTURE(code);
+        CHECK(classify(code) == ReplyClass::other);
+    }
+}

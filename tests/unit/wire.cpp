@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#include <orizuru/detail/wire.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace std::string_literals;
+using namespace std::string_view_literals;
+using namespace orizuru::detail;
+
+template <class... Arguments>
+std::string command(const Arguments&... arguments) {
+    std::string out;
+    append_command(out, arguments...);
+    return out;
+}
+
+} // namespace
+
+TEST_CASE("a command is an array of bulk strings") {
+    CHECK(command("PING") == "*1\r\n$4\r\nPING\r\n");
+    CHECK(command("LPUSH", "mail"s, "hello"sv) ==
+          "*3\r\n$5\r\nLPUSH\r\n$4\r\nmail\r\n$5\r\nhello\r\n");
+}
+
+TEST_CASE("lengths of more than one digit are written in full") {
+    const std::string text(1234, 'x');
+    CHECK(command("SET", "k", text) == "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1234\r\n" + text + "\r\n");
+    std::string out;
+    begin_command(out, 4294967296);
+    CHECK(out == "*4294967296\r\n");
+}
+
+TEST_CASE("an empty argument is sent") {
+    CHECK(command("GET", "") == "*2\r\n$3\r\nGET\r\n$0\r\n\r\n");
+}
+
+TEST_CASE("an argument may hold any bytes") {
+    const std::string text = "\0\r\n$3\r\n\xff*"s;
+    CHECK(command("GET", text) == "*2\r\n$3\r\nGET\r\n$9\r\n" + text + "\r\n");
+}
+
+TEST_CASE("numbers are sent as decimal text") {
+    CHECK(command("X", 0, -1, 17U) == "*4\r\n$1\r\nX\r\n$1\r\n0\r\n$2\r\n-1\r\n$2\r\n17\r\n");
+    CHECK(command(std::numeric_limits<std::int64_t>::min()) ==
+          "*1\r\n$20\r\n-9223372036854775808\r\n");
+    CHECK(command(std::numeric_limits<std::int64_t>::max()) ==
+          "*1\r\n$19\r\n9223372036854775807\r\n");
+    CHECK(command(std::numeric_limits<std::uint64_t>::max()) ==
+          "*1\r\n$20\r\n18446744073709551615\r\n");
+}
+
+TEST_CASE("commands are written one behind the other") {
+    std::string out = "+";
+    append_command(out, "A");
+    append_command(out, "B", 2);
+    CHECK(out == "+*1\r\n$1\r\nA\r\n*2\r\n$1\r\nB\r\n$1\r\n2\r\n");
+}
