@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/error.hpp>
+#include <orizuru/producer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -54,7 +55,7 @@ TEST_CASE("the count of pushed messages is 0 until it is set, and is caught with
     CHECK(EncodeError("x").pushed() == 0);
     try {
         ConnectionError error("x");
-        error.set_pushed(7);
+        orizuru::detail::PushCount::set(error, 7);
         throw error;
     } catch (const Error& error) {
         CHECK(error.pushed() == 7);

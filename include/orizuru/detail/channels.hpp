@@ -12,6 +12,7 @@
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/unattended.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/window.hpp>
 #include <orizuru/endpoint.hpp>
@@ -63,8 +64,9 @@ class Channels {
             std::make_unique<Stream>(m_endpoint, Clock::now() + m_endpoint.connect_timeout());
     }
 
-    Window window;     ///< under the lock
-    EventQueue events; ///< under the lock, but for `tell`
+    Window window;         ///< under the lock
+    EventQueue events;     ///< under the lock, but for `tell`
+    Unattended unattended; ///< under the lock
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool forked() const noexcept { return ::getpid() != m_pid; }
@@ -110,17 +112,6 @@ class Channels {
     /// When the lease that Redis last confirmed began; counted from the asking, so never too late.
     [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
 
-    /// Deferred acks whose message was lost since the last call.
-    [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
-    /// The outcome goes to on_event.
-    void leave_unattended(const DeliveryPtr& message) {
-        message->unattended = true;
-        m_unattended.push_back(message);
-    }
-    [[nodiscard]] bool has_unattended() const noexcept { return !m_unattended.empty(); }
-    /// Asks again for what was refused and has nobody to ask.
-    void retry_unattended();
-
     /// Runs `action` without the lock.
     template <class Action>
     void unlocked(Lock& lock, Action action);
@@ -157,7 +148,6 @@ class Channels {
     void on_reply(Reply reply);
     void follow(const Verdict& verdict);
     void after_recovery(const Recovered& recovered);
-    void tell_unattended();
     void lose_control(const std::string& reason);
     void doom_control(const std::string& reason);
 
@@ -184,8 +174,6 @@ class Channels {
     TimePoint m_lease_from{};
     std::string m_last_failure;
     std::exception_ptr m_refusal;
-    std::size_t m_late_acks = 0;
-    std::vector<DeliveryPtr> m_unattended;
 };
 
 inline void Channels::refuse_fork() const {
@@ -445,7 +433,7 @@ inline void Channels::on_reply(Reply reply) {
         follow(window.on_reply(std::move(reply)));
         break;
     }
-    tell_unattended();
+    unattended.tell(events, window.identity().id);
 }
 
 inline void Channels::follow(const Verdict& verdict) {
@@ -483,39 +471,10 @@ inline void Channels::after_recovery(const Recovered& recovered) {
         events.note(EventKind::lease_lost, id,
                     std::to_string(recovered.lost.size()) + " messages are with others now");
     }
-    for (const DeliveryPtr& message : recovered.lost) {
-        m_late_acks += message->deferred ? 1 : 0;
-    }
+    unattended.on_lost(recovered.lost);
     for (const DeliveryPtr& message : recovered.surfaced) {
         events.note(EventKind::redelivered, id, "the reply to its fetch was lost",
                     message->payload);
-    }
-}
-
-inline void Channels::tell_unattended() {
-    using S = Delivery::State;
-    std::erase_if(m_unattended, [this](const DeliveryPtr& message) {
-        if (message->state == S::settled || message->state == S::lost) {
-            events.note(EventKind::late_settlement, window.identity().id,
-                        message->state == S::settled ? "it was done"
-                                                     : "it was not done: the lease was lost",
-                        message->payload);
-            return true;
-        }
-        return false;
-    });
-}
-
-inline void Channels::retry_unattended() {
-    for (const DeliveryPtr& message :
-         std::vector(window.messages().begin(), window.messages().end())) {
-        if (message->state == Delivery::State::held && !message->refusal.empty() &&
-            (message->unattended || message->deferred)) {
-            events.note(EventKind::settlement_refused, window.identity().id, message->refusal,
-                        message->payload);
-            message->failures = 0;
-            window.want(message, std::move(message->move));
-        }
     }
 }
 

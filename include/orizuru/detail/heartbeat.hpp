@@ -162,12 +162,12 @@ inline bool Heartbeat::beat() {
 inline void Heartbeat::serve(TimePoint until) {
     Channels::Lock lock(m_channels);
     const Window& window = m_channels.window;
-    m_channels.retry_unattended();
+    Unattended::retry(m_channels.window, m_channels.events);
     m_channels.drive(lock, until, &m_wake, [&] {
         m_channels.hurry_acks();
         const bool settled =
             window.state() == Window::State::running || window.state() == Window::State::left;
-        return m_closing.load() || (settled && !window.has_acks() && !m_channels.has_unattended());
+        return m_closing.load() || (settled && !window.has_acks() && m_channels.unattended.empty());
     });
 }
 

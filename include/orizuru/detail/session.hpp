@@ -326,7 +326,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     while (!m_channels.drive(lock, patience(since), nullptr, answered)) {
         // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
         if (Clock::now() >= patience(since)) {
-            m_channels.leave_unattended(message);
+            m_channels.unattended.add(message);
             m_heartbeat.attend();
             throw ConnectionError(std::string(what) + " a message of '" + keys().source() +
                                       "': " + m_channels.last_failure(),
@@ -359,7 +359,7 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         m_channels.drive(lock, until, nullptr,
                          [&] { return message->state != S::wanted && message->state != S::sent; });
         if (message->state != S::settled && message->state != S::lost) {
-            m_channels.leave_unattended(message);
+            m_channels.unattended.add(message);
             m_heartbeat.attend();
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -396,7 +396,7 @@ inline std::size_t Session::flush() {
                                   ConnectionError::Outcome::in_doubt);
         }
     }
-    return m_channels.take_late_acks();
+    return m_channels.unattended.take_late_acks();
 }
 
 inline std::uint64_t Session::size() {
