@@ -53,6 +53,10 @@ if redis.acl_check_cmd then
 end
 local kind = redis.call('TYPE', processing).ok
 if kind == 'string' then return 0 end
+local registry = redis.call('TYPE', consumers).ok
+if registry ~= 'set' and registry ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. consumers .. ' is a ' .. registry)
+end
 redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
 redis.call('SADD', consumers, ARGV[1])
 if kind == 'none' then redis.call('RPUSH', processing, ARGV[3]) end

@@ -168,10 +168,12 @@ inline void Session::check_eviction(Lock& lock) {
 inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadline) {
     m_channels.refuse_fork();
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
     Lock lock(m_channels);
     const Window& window = m_channels.window;
-    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
+    std::uint64_t fetches = window.fetches();
     bool looked = false; // asked without waiting, and nothing was there
+    TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
         m_channels.tell_events(lock);
@@ -187,61 +189,55 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
         }
         m_channels.throw_refusal();
         const bool late = Clock::now() >= deadline;
-        if (window.state() != Window::State::running) {
-            if (late) {
-                return nullptr;
-            }
-            m_channels.drive(lock, deadline, &m_wake, [&] {
-                return interrupted() || m_channels.has_refusal() ||
-                       window.state() == Window::State::running;
+        if (late) {
+            // What is on its way may still arrive, but not for ever.
+            last_chance = std::min(last_chance, Clock::now() + timeout_patience);
+        }
+        const TimePoint until = late ? last_chance : deadline;
+        const auto running = [&] { return window.state() == Window::State::running; };
+        looked = looked || std::exchange(fetches, window.fetches()) != window.fetches();
+        bool in_time = true;
+        if (!running()) {
+            in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
+                return interrupted() || m_channels.has_refusal() || running();
             });
         } else if (window.fetching()) {
-            const TimePoint until = late ? Clock::now() + timeout_patience : deadline;
-            const bool answered = m_channels.drive(lock, until, &m_wake, [&] {
-                return interrupted() || !window.fetching() ||
-                       window.state() != Window::State::running;
+            in_time = m_channels.drive(lock, until, &m_wake, [&] {
+                return interrupted() || !window.fetching() || !running();
             });
-            if (late && !answered) {
-                return nullptr; // the reply, and the message, go to the next call
-            }
+        } else if (window.blocked() && late) {
+            in_time = m_blocking_fetch.stop(lock, until);
+            looked = true;
         } else if (window.blocked()) {
-            if (!late) {
-                m_blocking_fetch.read(lock, deadline);
-                looked = looked && !m_blocking_fetch.refused_for_memory();
-            } else if (m_blocking_fetch.stop(lock, Clock::now() + timeout_patience)) {
-                looked = true;
-            } else {
-                return nullptr; // it stays outstanding, its message goes to the next call
-            }
+            m_blocking_fetch.read(lock, until);
+            looked = looked && !m_blocking_fetch.refused_for_memory();
         } else if (!looked && (late || m_options.prefetch > 1 || window.has_acks() ||
                                m_blocking_fetch.refused_for_memory())) {
-            looked = look(lock, late ? Clock::now() + timeout_patience : deadline, interrupted);
-            if (late && !looked) {
-                return nullptr;
-            }
-        } else if (late) {
-            return nullptr;
+            in_time = look(lock, until, interrupted);
+        } else if (!late) {
+            m_blocking_fetch.start(lock, until);
         } else {
-            m_blocking_fetch.start(lock, deadline);
+            in_time = false;
+        }
+        if (late && !in_time && !window.has_ready()) {
+            return nullptr; // what is outstanding goes to the next call
         }
     }
 }
 
-// One script settles what is due and fetches what is there, without waiting for more.
+// One script settles what is due and fetches what is there, without waiting for more. False when
+// it could not be sent in time.
 template <class Interrupted>
 bool Session::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
-    if (!m_channels.drive(lock, deadline, &m_wake, [&] {
-            return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
-                   m_channels.window.state() != Window::State::running;
-        })) {
-        return false;
+    const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
+        return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
+               m_channels.window.state() != Window::State::running;
+    });
+    if (m_channels.ready()) {
+        m_channels.send(
+            [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
     }
-    if (!m_channels.ready()) {
-        return false;
-    }
-    m_channels.send(
-        [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
-    return true;
+    return in_time;
 }
 
 // Sends what is due and gives back what was not handed out; with nothing held it leaves the

@@ -31,6 +31,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,6 +71,8 @@ class Window {
     [[nodiscard]] const std::deque<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
     [[nodiscard]] bool fetching() const noexcept;
+    /// How many fetches by script have run.
+    [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
     [[nodiscard]] bool blocked() const noexcept { return m_blocked; }
     /// True when requests unanswered or a fetch unanswered would be in doubt if the connections
     /// broke now.
@@ -181,7 +184,8 @@ class Window {
     std::uint64_t m_last_sent = 0; ///< version of the last request sent
     bool m_draining = false;       ///< a request was refused; the rest of the chain must answer
     bool m_blocked = false;        ///< a blocking fetch is unanswered
-    bool m_send_source = true;     ///< Redis may not have our scripts
+    std::uint64_t m_fetches = 0;
+    std::set<std::string, std::less<>> m_cached; ///< names of the scripts that Redis has seen
 
     std::optional<Adoption> m_adoption; ///< while recovering
     std::optional<Recovered> m_recovered;
@@ -227,12 +231,17 @@ inline void Window::take_back(const DeliveryPtr& message) {
     recount();
 }
 
+// A script's body is sent once; should Redis have lost it meanwhile, it says NOSCRIPT.
 inline void Window::begin_request(std::string& out, std::string_view sha1, std::string_view source,
                                   std::size_t keys, std::size_t args) {
+    const bool cached = m_cached.contains(sha1);
     begin_command(out, 3 + keys + args);
-    append_argument(out, m_send_source ? std::string_view("EVAL") : std::string_view("EVALSHA"));
-    append_argument(out, m_send_source ? source : sha1);
+    append_argument(out, cached ? std::string_view("EVALSHA") : std::string_view("EVAL"));
+    append_argument(out, cached ? sha1 : source);
     append_argument(out, keys);
+    if (!cached) {
+        m_cached.emplace(sha1);
+    }
 }
 
 // Every script of the chain begins with the header that it expects, the next one, and how many

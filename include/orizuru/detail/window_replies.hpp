@@ -40,7 +40,7 @@ inline Verdict Window::on_reply(Reply reply) {
     if (reply.is(expected) && std::ranges::all_of(reply.elements, [](const Reply& element) {
             return element.is(Reply::Type::string);
         })) {
-        m_send_source = false;
+        m_fetches += request.fetches ? 1 : 0;
         m_confirmed = request.version;
         done(request);
         for (Reply& element : reply.elements) {
@@ -60,6 +60,7 @@ inline Verdict Window::on_reply(Reply reply) {
 
 inline Verdict Window::on_error(Request request, const Reply& reply) {
     if (reply.code() == "SRC") {
+        ++m_fetches;
         m_confirmed = request.version;
         done(request);
         return {Verdict::Action::give_up, std::string(reply.behind_code())};
@@ -84,7 +85,7 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     case ReplyClass::elsewhere:
         return refused(Verdict::Action::reconnect, {});
     case ReplyClass::no_script:
-        m_send_source = true;
+        m_cached.clear();
         return refused(Verdict::Action::proceed, {});
     case ReplyClass::rights:
         return refused(request.messages.empty() || request.fetches ? Verdict::Action::give_up
