@@ -1,230 +1,251 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// `wc` over a directory tree, as a queue.
+// `wc` over a directory tree, as a queue:  quickstart unix:///tmp/redis.sock /usr/include
 //
-//     quickstart <redis-uri> [directory]         e.g. quickstart unix:///tmp/redis.sock /usr/include
-//
-// One process puts every regular file of the tree on the queue `files`. Four workers read them and
-// push what they counted to the queue `counts`, where the first process adds it up. On purpose:
-//
-//   - some files are deleted after they were listed. Each goes through `files:retry` and is, after
+// One process puts every regular file of the tree on the queue `files`. Workers count them, push
+// the result to `counts` and ack; the first process adds up. On purpose
+//   - some files are deleted after they were listed: they go through `files:retry` and are, after
 //     three tries, on the dead list with the reason;
-//   - in the middle a worker is killed (SIGKILL) while it holds messages. A collector finds it dead
-//     and brings them back; what it had counted already is counted again, and dropped;
+//   - a worker is killed in the middle, with messages in its hands: a collector brings them back,
+//     and what it had counted already is counted again and dropped;
 //   - some bytes on the queue are no message at all.
-//
-// It prints a table, whose totals are those of `wc`, and exits with 1 when something does not add
-// up. `examples/run` runs it with a Redis of its own.
+// The first line printed is the last of `wc`. Exits with 1 when something does not add up.
 
 #include <orizuru/orizuru.hpp>
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <system_error>
-#include <tuple>
 #include <vector>
 
-#ifndef DEFAULT_DIRECTORY
-#define DEFAULT_DIRECTORY "include"
-#endif
-#ifndef WC_COUNTS_UNPRINTABLE_WORDS // asked of this machine's wc by meson.build
-#define WC_COUNTS_UNPRINTABLE_WORDS 0
+#ifndef WC_COUNTS_UNPRINTABLE // is a lone byte \1 a word? Not for the wc of Debian 12
+#define WC_COUNTS_UNPRINTABLE false
 #endif
 
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using Number = std::uint64_t;
 
 struct File { // on `files` and `files:retry`
-    std::uint64_t id = 0;
+    Number id = 0;
     std::string path;
-    int tries = 0;
-    MSGPACK_DEFINE(id, path, tries);
+    Number tries = 0;
+    MSGPACK_DEFINE(id, path, tries)
 };
 
 struct Count { // on `counts`
-    std::uint64_t id = 0, lines = 0, words = 0, bytes = 0;
-    int tries = 0;
-    MSGPACK_DEFINE(id, lines, words, bytes, tries);
+    Number id = 0, lines = 0, words = 0, bytes = 0, tries = 0;
+    MSGPACK_DEFINE(id, lines, words, bytes, tries)
 };
 
-constexpr int workers_on_files = 4;
-constexpr int most_tries = 3;
-constexpr int deleted_files = 8;
-constexpr auto lease = 1s; // short, so that the wait for the killed worker's messages is, too
-const std::vector<orizuru::Raw> no_messages{{""}, {"hello"}, {"\xc1"}, {"\x93\x01"}, {"\x2a\x2a"}};
-
-/// The queues of this run, under names that nobody else has; their keys go with the object.
-struct Queues {
+struct Queues { // of one run, under names that nobody else has
     orizuru::Endpoint redis;
-    std::string run;
+    std::string run = "quickstart-" + std::to_string(Clock::now().time_since_epoch().count());
     std::string files = run + ":files", retry = files + ":retry", counts = run + ":counts";
-
-    ~Queues() try {
-        orizuru::Connection connection(redis);
-        std::string cursor = "0";
-        do {
-            const auto page = connection.command("", "SCAN", cursor, "MATCH", "*" + run + ":*");
-            cursor = page.elements.at(0).text;
-            for (const auto& key : page.elements.at(1).elements) {
-                connection.command(key.text, "DEL", key.text);
-            }
-        } while (cursor != "0");
-    } catch (const std::exception& error) {
-        std::cerr << "not all keys of " << run << " are removed: " << error.what() << '\n';
-    }
 };
+
+constexpr Number most_tries = 3, files_to_delete = 8;
 
 /// Like `find directory -type f`.
-void list(const std::filesystem::path& directory, std::vector<File>& files) {
+std::vector<File> list(const std::filesystem::path& directory) {
     using namespace std::filesystem;
-    for (const directory_entry& entry :
-         recursive_directory_iterator(directory, directory_options::skip_permission_denied)) {
+    std::vector<File> files;
+    const auto options = directory_options::skip_permission_denied;
+    for (const auto& entry : recursive_directory_iterator(directory, options)) {
         if (!entry.is_symlink() && entry.is_regular_file()) {
             files.push_back({files.size(), entry.path().string()});
         }
     }
+    return files;
 }
 
-/// Like `LC_ALL=C wc`. Throws std::system_error when the file cannot be read.
+/// Like `LC_ALL=C wc`.
 Count count(const File& file) {
-    const auto fail = [] { throw std::system_error(errno, std::generic_category()); };
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(
-        std::fopen(file.path.c_str(), "rb"), [](std::FILE* opened) { return std::fclose(opened); });
-    if (!input) {
-        fail();
-    }
     Count count{.id = file.id, .tries = file.tries};
+    std::ifstream input(file.path, std::ios::binary);
+    static char buffer[1 << 16];
     bool in_word = false;
-    static std::array<char, 1 << 18> buffer;
-    while (const auto size = std::fread(buffer.data(), 1, buffer.size(), input.get())) {
-        count.bytes += size;
-        for (const char c : std::span(buffer).first(size)) {
+    while (input.read(buffer, sizeof buffer) || input.gcount() > 0) {
+        for (const char c : std::span(buffer, static_cast<std::size_t>(input.gcount()))) {
             const bool blank = c == ' ' || (c >= '\t' && c <= '\r');
-            const bool starts_word = WC_COUNTS_UNPRINTABLE_WORDS ? !blank : c > ' ' && c < '\x7f';
+            const bool begins_word = WC_COUNTS_UNPRINTABLE ? !blank : c > ' ' && c <= '~';
             count.lines += c == '\n';
-            count.words += starts_word && !in_word;
-            in_word = starts_word || (in_word && !blank);
+            count.words += begins_word && !in_word;
+            count.bytes += 1;
+            in_word = begins_word || (in_word && !blank);
         }
     }
-    if (std::ferror(input.get()) != 0) {
-        fail();
-    }
-    return count;
+    const auto error = std::system_error(errno, std::generic_category(), file.path);
+    return input.is_open() && !input.bad() ? count : throw error;
 }
 
-/// Ends the consumer's loop at SIGTERM and Ctrl-C. Both were blocked until here, so that none ends
-/// a process that has not come this far.
-template <class T>
-void stop_at_signals(orizuru::Consumer<T>& consumer) {
-    static orizuru::Consumer<T>* consumer_of_this_process = nullptr;
-    consumer_of_this_process = &consumer;
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : {SIGTERM, SIGINT}) {
-        std::signal(signal, [](int) { consumer_of_this_process->stop(); });
-        sigaddset(&signals, signal);
-    }
-    sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-}
-
-/// A worker's life. Whoever has counted file `middle` or a later one, and finds a byte in the pipe
-/// `fatal`, dies of it.
-void work(const Queues& queues, const std::string& queue, std::uint64_t middle, int fatal) {
+/// A worker's life, until SIGTERM. The first to have counted file `middle` or a later one is
+/// killed.
+void work(const Queues& queues, const std::string& queue, Number middle) {
+    orizuru::Connection redis(queues.redis);
     orizuru::Producer<Count> counts(queues.redis, queues.counts);
-    orizuru::Consumer<File> files(
-        queues.redis, queue,
-        {.lease = lease, .prefetch = 64, .ack = orizuru::AckMode::deferred});
-    stop_at_signals(files);
+    orizuru::Consumer<File> files(queues.redis, queue,
+                                  {.lease = 1s, .prefetch = 64, .ack = orizuru::AckMode::deferred});
+    static auto& to_be_stopped = files;
+    std::signal(SIGTERM, [](int) { to_be_stopped.stop(); });
 
-    for (auto& file : files) { // bytes that are no File go to the dead list without us
+    for (auto& file : files) { // bytes that are no File go to the dead list by themselves
         try {
-            // A crash between push and ack has the file counted twice: that is "at least once".
             counts.push(count(*file));
-            if (char byte = 0; file->id >= middle && ::read(fatal, &byte, 1) == 1) {
-                std::raise(SIGKILL);
+            if (file->id >= middle && queue == queues.files &&
+                redis.command("", "SET", queues.run + ":killed", 1, "NX").text == "OK") {
+                std::raise(SIGKILL); // the worst moment: this file is counted and not acked
             }
             file.ack();
         } catch (const std::system_error& error) {
-            // Either is one step: whatever happens to us, the file is in one of the queues.
+            // Each is one step: whatever happens to us, the file is in exactly one queue.
             if (file->tries + 1 < most_tries) {
                 file.push(queues.retry, {file->id, file->path, file->tries + 1});
             } else {
-                file.bury(error.code().message() + ", tried 3 times");
+                file.bury(std::string(error.what()) + ", tried 3 times");
             }
         }
     }
 }
 
-/// Child processes. No connection may exist yet when they start: one cannot be shared by two.
-class Workers {
-  public:
-    template <class... Arguments>
-    void start(const Arguments&... arguments) {
-        const pid_t pid = ::fork();
-        if (pid < 0) {
-            throw std::system_error(errno, std::generic_category(), "fork");
-        }
-        if (pid == 0) {
-            ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-            try {
-                work(arguments...);
-                std::_Exit(0); // what else there is belongs to the parent
-            } catch (const std::exception& error) {
-                std::cerr << "worker: " << error.what() << '\n';
-                std::_Exit(1);
-            }
-        }
-        m_running.push_back(pid);
+/// Runs `work` in a process of its own. There must be no connection yet: a child cannot share it.
+pid_t start_worker(const Queues& queues, const std::string& queue, Number middle) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it goes with its parent, however that ends
+        work(queues, queue, middle);
+        std::_Exit(0);
     }
-    void stop() {
-        for (const pid_t pid : m_running) {
-            ::kill(pid, SIGTERM);
-        }
-        for (const pid_t pid : m_running) {
-            int status = 0;
-            ::waitpid(pid, &status, 0);
-            killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-            stopped += WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        }
-        m_running.clear();
-    }
-    ~Workers() { stop(); }
+    return pid > 0 ? pid : throw std::system_error(errno, std::generic_category(), "fork");
+}
 
-    int killed = 0, stopped = 0;
-
-  private:
-    std::vector<pid_t> m_running;
+struct Outcome {
+    std::map<Number, Count> counted; // by id: what comes twice counts once
+    Number duplicates = 0, reclaimed = 0, buried = 0, undecodable = 0, done = 0;
 };
 
-void draw_progress(std::uint64_t done, std::uint64_t all) {
-    if (static const bool terminal = ::isatty(STDOUT_FILENO) == 1; terminal) {
-        std::cout << "\r[" << std::left << std::setw(50) << std::string(50 * done / all, '#')
-                  << "] " << done << " of " << all << std::right << std::flush;
+/// Takes the counts and brings back what the killed worker held, while anything comes.
+Outcome collect(const Queues& queues, Number enqueued) {
+    orizuru::Connection redis(queues.redis);
+    orizuru::Consumer<Count> counts(queues.redis, queues.counts,
+                                    {.prefetch = 1000, .ack = orizuru::AckMode::deferred});
+    // A real collector leaves .grace as it is; but our Redis may be younger than those 10 s.
+    orizuru::GarbageCollector collector(queues.redis, queues.files, {.grace = 0s});
+    const auto length = [&](const std::string& list) {
+        return static_cast<Number>(redis.command(list, "LLEN", list).integer);
+    };
+    Outcome outcome;
+    auto next_look = Clock::now(), give_up = next_look + 30s;
+    while ((outcome.done < enqueued || outcome.duplicates == 0) && Clock::now() < give_up) {
+        if (auto count = counts.next(20ms)) {
+            outcome.duplicates += outcome.counted.try_emplace((*count)->id, **count).second ? 0 : 1;
+            count->ack();
+            give_up = Clock::now() + 30s;
+        }
+        if (Clock::now() >= next_look) {
+            next_look = Clock::now() + 100ms;
+            outcome.reclaimed += collector.collect().reclaimed;
+            outcome.undecodable = length(orizuru::Keys(queues.files).dead());
+            outcome.buried = length(orizuru::Keys(queues.retry).dead());
+            outcome.done = outcome.counted.size() + outcome.buried + outcome.undecodable;
+            if (::isatty(STDOUT_FILENO) == 1) {
+                const std::string bar(50 * outcome.done / enqueued, '#');
+                std::cout << "\r[" << std::setw(50) << std::left << bar << ']' << std::flush;
+            }
+        }
     }
-}
-
-bool run(const orizuru::Endpoint& redis, const std::filesystem::path& directory) {
+    return outcome;
 }
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+    if (argc != 2 && argc != 3) {
+        throw std::invalid_argument("usage: quickstart <redis-uri> [directory]");
+    }
+    auto files = list(std::filesystem::canonical(argc == 3 ? argv[2] : "include"));
+    const Number middle =
+        files.empty() ? throw std::invalid_argument("no files") : files.size() / 2;
+    const Queues queues{argv[1]};
+    for (Number i = 0; i < files_to_delete; ++i) {
+        const auto path =
+            std::filesystem::temp_directory_path() / (queues.run + "." + std::to_string(i));
+        std::ofstream(path) << "not for long\n";
+        files.push_back({files.size(), path});
+        std::filesystem::remove(path);
+    }
+    std::vector<pid_t> workers{start_worker(queues, queues.retry, middle)};
+    while (workers.size() < 5) {
+        workers.push_back(start_worker(queues, queues.files, middle));
+    }
+
+    const std::vector<orizuru::Raw> no_files{{""}, {"hello"}, {"\xc1"}, {"\x93\x01"}, {"\x01\x02"}};
+    const Number enqueued = files.size() + no_files.size();
+    orizuru::Producer<File> producer(queues.redis, queues.files);
+    producer.push_all(std::span(files).first(middle));
+    orizuru::Producer<orizuru::Raw>(queues.redis, queues.files).push_all(no_files);
+    producer.push_all(std::span(files).subspan(middle));
+    const Outcome outcome = collect(queues, enqueued);
+
+    int killed = 0, failed = 0;
+    for (const pid_t worker : workers) {
+        int status = 0;
+        ::kill(worker, SIGTERM);
+        ::waitpid(worker, &status, 0);
+        (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? killed : failed) += status != 0;
+    }
+    Count total{.tries = outcome.buried * (most_tries - 1)};
+    for (const auto& [id, count] : outcome.counted) {
+        total.lines += count.lines;
+        total.words += count.words;
+        total.bytes += count.bytes;
+        total.tries += count.tries;
+    }
+    std::cout << '\n' << total.lines << ' ' << total.words << ' ' << total.bytes << " total\n";
+    for (const auto& [what, number] : std::initializer_list<std::pair<const char*, Number>>{
+             {"enqueued", enqueued},
+             {"counted", outcome.counted.size()},
+             {"retried", total.tries},
+             {"reclaimed", outcome.reclaimed},
+             {"duplicates dropped", outcome.duplicates},
+             {"buried", outcome.buried},
+             {"undecodable", outcome.undecodable}}) {
+        std::cout << std::setw(18) << std::right << what << std::setw(10) << number << '\n';
+    }
+    orizuru::Connection redis(queues.redis);
+    for (const std::string& queue : {queues.retry, queues.files}) {
+        const auto dead = orizuru::Keys(queue).dead(); // of [1, payload, reason, milliseconds]
+        for (const auto& entry : redis.command(dead, "LRANGE", dead, 0, -1).elements) {
+            const auto fields = msgpack::unpack(entry.text.data(), entry.text.size());
+            std::cout << "dead: " << fields->via.array.ptr[2].as<std::string>() << '\n';
+        }
+    }
+    for (const auto& key : redis.command("", "KEYS", "*" + queues.run + ":*").elements) {
+        redis.command(key.text, "DEL", key.text);
+    }
+    const bool all_is_well = outcome.done == enqueued && outcome.duplicates > 0 &&
+                             outcome.buried >= files_to_delete &&
+                             outcome.undecodable == no_files.size() && killed == 1 && failed == 0;
+    std::cout << (all_is_well ? "All is accounted for.\n" : "This does not add up!\n");
+    return all_is_well ? 0 : 1;
+} catch (const std::exception& error) {
+    std::cerr << "quickstart: " << error.what() << '\n';
+    return 1;
 }

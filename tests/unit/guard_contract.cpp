@@ -118,9 +118,9 @@ static_assert(std::same_as<decltype(std::declval<Consumer<Raw>&>().next(millisec
 static_assert(
     std::same_as<decltype(std::declval<Consumer<Raw>&>().next(std::chrono::seconds(1))), Next>);
 static_assert(std::same_as<decltype(std::declval<Consumer<Raw>&>().next(std::stop_token())), Next>);
-static_assert(std::same_as<decltype(std::declval<Consumer<Raw>&>().next(std::stop_token(),
-                                                                        milliseconds(1))),
-                           Next>);
+static_assert(
+    std::same_as<decltype(std::declval<Consumer<Raw>&>().next(std::stop_token(), milliseconds(1))),
+                 Next>);
 static_assert(std::same_as<decltype(std::declval<Consumer<Raw>&>().flush()), std::size_t>);
 static_assert(std::same_as<decltype(std::declval<Consumer<Raw>&>().size()), std::uint64_t>);
 static_assert(std::same_as<decltype(std::declval<const Consumer<Raw>&>().name()), std::string>);
@@ -142,8 +142,7 @@ static_assert(pushes_all<Producer<std::string>, std::vector<const char*>>);
 static_assert(!pushes_all<Producer<Raw>, std::vector<int>>);
 static_assert(!pushes_all<Producer<Raw>, int>);
 
-static_assert(
-    std::same_as<decltype(std::declval<GarbageCollector&>().collect()), Collected>);
+static_assert(std::same_as<decltype(std::declval<GarbageCollector&>().collect()), Collected>);
 static_assert(std::is_void_v<decltype(std::declval<GarbageCollector&>().run(std::stop_token(),
                                                                             milliseconds(1)))>);
 

@@ -195,7 +195,8 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
         }
         const TimePoint until = late ? last_chance : deadline;
         const auto running = [&] { return window.state() == Window::State::running; };
-        looked = looked || std::exchange(fetches, window.fetches()) != window.fetches();
+        const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
+        looked = looked || fetched;
         bool in_time = true;
         if (!running()) {
             in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
