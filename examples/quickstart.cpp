@@ -10,7 +10,7 @@
 //   - a worker is killed in the middle, with messages in its hands: a collector brings them back,
 //     and what it had counted already is counted again and dropped;
 //   - some bytes on the queue are no message at all.
-// The first line printed is the last of `wc`. Exits with 1 when something does not add up.
+// The totals printed are those of `wc`. Exits with 1 when something does not add up.
 
 #include <orizuru/orizuru.hpp>
 
@@ -29,6 +29,7 @@
 #include <iostream>
 #include <map>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -96,8 +97,7 @@ Count count(const File& file) {
     return input.is_open() && !input.bad() ? count : throw error;
 }
 
-/// A worker's life, until SIGTERM. The first to have counted file `middle` or a later one is
-/// killed.
+/// A worker's life, until SIGTERM. The first one beyond the middle of the files is killed.
 void work(const Queues& queues, const std::string& queue, Number middle) {
     orizuru::Connection redis(queues.redis);
     orizuru::Producer<Count> counts(queues.redis, queues.counts);
@@ -181,12 +181,10 @@ int main(int argc, char** argv) try {
         throw std::invalid_argument("usage: quickstart <redis-uri> [directory]");
     }
     auto files = list(std::filesystem::canonical(argc == 3 ? argv[2] : "include"));
-    const Number middle =
-        files.empty() ? throw std::invalid_argument("no files") : files.size() / 2;
+    const Number middle = files.empty() ? throw std::runtime_error("no file") : files.size() / 2;
     const Queues queues{argv[1]};
     for (Number i = 0; i < files_to_delete; ++i) {
-        const auto path =
-            std::filesystem::temp_directory_path() / (queues.run + "." + std::to_string(i));
+        const auto path = std::filesystem::temp_directory_path() / (queues.run + std::to_string(i));
         std::ofstream(path) << "not for long\n";
         files.push_back({files.size(), path});
         std::filesystem::remove(path);

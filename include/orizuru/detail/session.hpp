@@ -425,6 +425,7 @@ inline std::uint64_t Session::size() {
 }
 
 inline std::string Session::id() {
+    m_channels.refuse_fork();
     const Lock lock(m_channels);
     return m_channels.window.identity().id;
 }
