@@ -24,8 +24,8 @@ namespace orizuru {
 ///         return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is a set')
 ///     end
 ///
-/// and the message stays where it is. Copy before you remove: what the body wrote stays when a
-/// later command in it fails, and the message is then delivered again.
+/// and the message stays where it is. So it does when a command of the body fails; but what the
+/// body wrote before stays too. Copy before you remove.
 /// Cheap to copy; never changes; may be used by any thread.
 class Script {
   public:
@@ -68,7 +68,12 @@ local function body(KEYS, ARGV, payload)
     text += body;
     text += R"lua(
 end
-local refused = body({unpack(KEYS, 2)}, {unpack(ARGV, 5)}, redis.call('LINDEX', p, ARGV[4]))
+local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},
+    redis.call('LINDEX', p, ARGV[4]))
+if not ran then
+    refused = type(refused) == 'table' and refused or {err = tostring(refused)}
+    if not string.find(refused.err, '^%u+ ') then refused.err = 'ERR ' .. refused.err end
+end
 if type(refused) == 'table' and refused.err then
     return redis.error_reply('REFUSED ' .. refused.err)
 end

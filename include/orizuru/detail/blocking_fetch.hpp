@@ -169,9 +169,6 @@ inline void BlockingFetch::on_reply(Lock& lock, Reply reply) {
         pause();
         return;
     case Action::reconnect:
-        m_channels.wait.reset();
-        pause();
-        return;
     case Action::recover:
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
             m_channels.note_refusal("WRONGTYPE the source is a " + found);

@@ -80,7 +80,7 @@ class Window {
 
     // Settling and handing out.
 
-    /// Asks for a settlement; `move` null = ack. The message must be held or wanted.
+    /// Asks for a settlement of a held message; `move` null = ack.
     void want(const DeliveryPtr& message, std::unique_ptr<Move> move);
     /// True when acks, or other settlements, are wanted that have not been sent.
     [[nodiscard]] bool has_acks() const noexcept { return m_acks > 0; }
@@ -101,7 +101,8 @@ class Window {
     void send_settle(std::string& out, int fetch);
     /// The oldest wish that is not an ack.
     void send_move(std::string& out);
-    /// Gives back what was not handed out; leaves the registry when nothing else is held.
+    /// Gives back what was not handed out; leaves the registry when nothing else is held. No fetch
+    /// may be under way.
     void send_release(std::string& out);
     /// Waits in Redis for a message, on a connection of its own.
     void send_blocking_fetch(std::string& out, std::chrono::milliseconds block);
@@ -343,7 +344,7 @@ inline void Window::send_move(std::string& out) {
 }
 
 inline void Window::send_release(std::string& out) {
-    assert(can_send() && !m_blocked);
+    assert(can_send() && !m_blocked && !fetching());
     // Handed-out messages are the oldest, except after a match with an edited list: then what lies
     // between them stays until the last of them is settled.
     std::size_t held = 0;

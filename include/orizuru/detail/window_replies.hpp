@@ -31,6 +31,7 @@ inline Verdict Window::on_start(const Reply& reply) {
 }
 
 inline Verdict Window::on_reply(Reply reply) {
+    assert(!m_requests.empty());
     Request request = std::move(m_requests.front());
     m_requests.pop_front();
     m_sent -= request.messages.size();
@@ -59,7 +60,7 @@ inline Verdict Window::on_reply(Reply reply) {
 }
 
 inline Verdict Window::on_error(Request request, const Reply& reply) {
-    if (reply.code() == "SRC") {
+    if (reply.code() == "SRC" && request.kind == Request::Kind::settle) {
         ++m_fetches;
         m_confirmed = request.version;
         done(request);
@@ -83,14 +84,17 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     case ReplyClass::passing:
         return refused(Verdict::Action::back_off, {});
     case ReplyClass::elsewhere:
-        return refused(Verdict::Action::reconnect, {});
+        // Redis' role has changed, so it may have gone back in time: the list must be seen.
+        return refused(Verdict::Action::recover, {});
     case ReplyClass::no_script:
         m_cached.clear();
         return refused(Verdict::Action::proceed, {});
-    case ReplyClass::rights:
-        return refused(request.messages.empty() || request.fetches ? Verdict::Action::give_up
-                                                                   : Verdict::Action::proceed,
-                       reply.text);
+    case ReplyClass::rights: {
+        // Whoever waits for a settlement is told; for the rest somebody must be.
+        const bool awaited = request.kind == Request::Kind::move ||
+                             (request.kind == Request::Kind::settle && !request.fetches);
+        return refused(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
+    }
     case ReplyClass::other:
         break;
     }
@@ -110,17 +114,14 @@ inline Verdict Window::on_blocking_fetch(Reply reply) {
         m_blocked = true; // what ran is unknown: still in doubt
         return {Verdict::Action::recover, "a reply of the wrong type"};
     }
-    // Refused before it ran, whatever the reason: only a fence asks for recovery.
-    switch (classify(reply.code())) {
-    case ReplyClass::passing:
-        return {Verdict::Action::back_off, reply.text};
-    case ReplyClass::elsewhere:
-        return {Verdict::Action::reconnect, reply.text};
-    case ReplyClass::rights:
-        return {Verdict::Action::give_up, reply.text};
-    default:
+    // Refused before it ran, whatever the reason. A fence asks for recovery, and so does a change
+    // of Redis' role, for it may have gone back in time.
+    const ReplyClass meaning = classify(reply.code());
+    if (reply.code() == "WRONGTYPE" || meaning == ReplyClass::elsewhere) {
         return {Verdict::Action::recover, reply.text};
     }
+    return {meaning == ReplyClass::passing ? Verdict::Action::back_off : Verdict::Action::give_up,
+            reply.text};
 }
 
 inline void Window::append(std::string payload) {

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""The other half of interoperability.cpp, written as a Python program that knows nothing of this
+library would be: LPUSH and RPOP of msgpack, structs as arrays.
+
+usage: interoperability.py push|pop|dead <socket> <queue>
+"""
+
+import sys
+import time
+
+import msgpack
+import redis
+
+CRANE = ["鶴 \U0001f9a2 \0 é", [-(2**63), -1, 0, 2**63 - 1], {"a": 1, "b": -1}]
+
+# What interoperability.cpp calls Everything: signed, unsigned, float, flag, text, binary, optional,
+# crane, flock.
+# No whole floats: msgpack-c writes 1.0 as the integer 1; Python writes a float.
+MESSAGES = [
+    [-(2**63), 2**64 - 1, 0.1, True, "", b"", None, CRANE, []],
+    [2**63 - 1, 0, -1.5e300, False, "x" * 70000, bytes(range(256)), "", CRANE, [CRANE, CRANE]],
+] + [
+    [number, abs(number), number + 0.5, True, "n", b"\xff", "o", CRANE, [CRANE]]
+    for border in (0, 2**5, 2**7, 2**8, 2**15, 2**16, 2**31, 2**32)
+    for number in (-border - 1, -border, -border + 1, border - 1, border, border + 1)
+]
+
+
+def push(server, queue):
+    for message in MESSAGES:
+        server.lpush(queue, msgpack.packb(message))
+
+
+def pop(server, queue):
+    for message in MESSAGES:
+        payload = server.rpop(queue)
+        assert msgpack.unpackb(payload) == message, (payload, message)
+        assert payload == msgpack.packb(message), (payload, message)
+    assert server.rpop(queue) is None
+
+
+def dead(server, queue):
+    """Newest left: what interoperability.cpp buried, then what it could not decode."""
+    now = time.time() * 1000
+    key = "orizuru:{%s}:dead" % queue
+    # The payload may be any bytes; whether str or bin, raw=True gives bytes.
+    entries = [msgpack.unpackb(entry, raw=True) for entry in server.lrange(key, 0, -1)]
+    assert len(entries) == 2, entries
+    for entry in entries:
+        assert isinstance(entry, list) and len(entry) == 4, entry
+        assert entry[0] == 1, entry
+        assert isinstance(entry[3], int) and now - 600_000 < entry[3] < now + 600_000, (entry, now)
+    assert entries[0][1] == msgpack.packb(MESSAGES[1])
+    assert entries[0][2].decode() == "too heavy for a 鶴"
+    assert entries[1][1] == b"\xc1\xff\0no msgpack"
+    assert entries[1][2].startswith(b"undecodable: "), entries[1]
+
+
+if __name__ == "__main__":
+    mode, path, name = sys.argv[1:]
+    {"push": push, "pop": pop, "dead": dead}[mode](redis.Redis(unix_socket_path=path), name)
