@@ -43,7 +43,7 @@ TEST_CASE("the script runs when memory is full: its first line says so") {
 TEST_CASE("the header is checked before the body runs, the message removed after it") {
     const std::string source = Script(body).source();
     const auto checked = source.find("ARGV[1] then");
-    const auto run = source.find("body({unpack(KEYS, 2)}");
+    const auto run = source.find("pcall(body, {unpack(KEYS, 2)}");
     const auto removed = source.find("redis.call('LREM', p, -1, ARGV[2])");
     REQUIRE(removed != std::string::npos);
     CHECK(checked < run);

@@ -52,6 +52,8 @@ class BlockingFetch {
     static constexpr std::chrono::milliseconds longest{5000};
     static constexpr std::chrono::milliseconds shortest_oom_pause{50};
     static constexpr std::chrono::milliseconds longest_oom_pause{1000};
+    // A refusal that recovery does not cure is the user's to know.
+    static constexpr int most_failures = 4;
 
     void connect(Lock& lock);
     void on_reply(Lock& lock, Reply reply);
@@ -65,6 +67,7 @@ class BlockingFetch {
     TimePoint m_not_before{};
     Backoff m_backoff;
     std::chrono::milliseconds m_oom_pause{};
+    int m_failures = 0; ///< in a row, of a kind that only recovery could cure
 };
 
 inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
@@ -157,6 +160,7 @@ inline void BlockingFetch::on_reply(Lock& lock, Reply reply) {
     switch (verdict.action) {
     case Action::proceed:
         m_oom_pause = {};
+        m_failures = 0;
         m_backoff.reset();
         return;
     case Action::back_off:
@@ -170,12 +174,15 @@ inline void BlockingFetch::on_reply(Lock& lock, Reply reply) {
         return;
     case Action::reconnect:
     case Action::recover:
+        pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
             m_channels.note_refusal("WRONGTYPE the source is a " + found);
-            pause();
-            return;
+        } else if (++m_failures < most_failures) {
+            m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
+        } else {
+            m_failures = 0;
+            m_channels.note_refusal(verdict.reason);
         }
-        m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
         return;
     case Action::give_up:
         m_channels.note_refusal(verdict.reason);

@@ -114,14 +114,16 @@ inline Verdict Window::on_blocking_fetch(Reply reply) {
         m_blocked = true; // what ran is unknown: still in doubt
         return {Verdict::Action::recover, "a reply of the wrong type"};
     }
-    // Refused before it ran, whatever the reason. A fence asks for recovery, and so does a change
-    // of Redis' role, for it may have gone back in time.
-    const ReplyClass meaning = classify(reply.code());
-    if (reply.code() == "WRONGTYPE" || meaning == ReplyClass::elsewhere) {
+    // Refused before it ran, whatever the reason. Recovery is for a fence (WRONGTYPE), for a change
+    // of Redis' role, after which it may have gone back in time, and for what nobody knows.
+    switch (classify(reply.code())) {
+    case ReplyClass::passing:
+        return {Verdict::Action::back_off, reply.text};
+    case ReplyClass::rights:
+        return {Verdict::Action::give_up, reply.text};
+    default:
         return {Verdict::Action::recover, reply.text};
     }
-    return {meaning == ReplyClass::passing ? Verdict::Action::back_off : Verdict::Action::give_up,
-            reply.text};
 }
 
 inline void Window::append(std::string payload) {
