@@ -173,6 +173,10 @@ inline void BlockingFetch::on_reply(Lock& lock, Reply reply) {
         pause();
         return;
     case Action::reconnect:
+        pause();
+        // Redis' role has changed, so it may have gone back in time: the list must be seen.
+        m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
+        return;
     case Action::recover:
         pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {

@@ -114,11 +114,13 @@ inline Verdict Window::on_blocking_fetch(Reply reply) {
         m_blocked = true; // what ran is unknown: still in doubt
         return {Verdict::Action::recover, "a reply of the wrong type"};
     }
-    // Refused before it ran, whatever the reason. Recovery is for a fence (WRONGTYPE), for a change
-    // of Redis' role, after which it may have gone back in time, and for what nobody knows.
+    // Refused before it ran, whatever the reason: only what a fence says, or nobody knows, asks for
+    // recovery.
     switch (classify(reply.code())) {
     case ReplyClass::passing:
         return {Verdict::Action::back_off, reply.text};
+    case ReplyClass::elsewhere:
+        return {Verdict::Action::reconnect, reply.text};
     case ReplyClass::rights:
         return {Verdict::Action::give_up, reply.text};
     default:
