@@ -93,8 +93,9 @@ Count count(const File& file) {
             in_word = begins_word || (in_word && !blank);
         }
     }
-    const auto error = std::system_error(errno, std::generic_category(), file.path);
-    return input.is_open() && !input.bad() ? count : throw error;
+    return input.is_open() && !input.bad()
+               ? count
+               : throw std::system_error(errno, std::generic_category(), file.path);
 }
 
 /// A worker's life, until SIGTERM. The first one beyond the middle of the files is killed.
@@ -193,7 +194,6 @@ int main(int argc, char** argv) try {
     while (workers.size() < 5) {
         workers.push_back(start_worker(queues, queues.files, middle));
     }
-
     const std::vector<orizuru::Raw> no_files{{""}, {"hello"}, {"\xc1"}, {"\x93\x01"}, {"\x01\x02"}};
     const Number enqueued = files.size() + no_files.size();
     orizuru::Producer<File> producer(queues.redis, queues.files);
