@@ -54,8 +54,7 @@ class Connection {
         if (!m_stream) {
             connect();
         }
-        write(m_stream->output());
-        Reply reply = await(about, name);
+        Reply reply = await(about, name, write);
         if (reply.is(Reply::Type::error)) {
             throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
         }
@@ -86,9 +85,12 @@ class Connection {
         return text;
     }
 
-    Reply await(std::string_view about, std::string_view name) {
-        // What is thrown here leaves a stream that may owe a reply: it must not live on.
+    template <class Write>
+    Reply await(std::string_view about, std::string_view name, Write write) {
+        // What is thrown here leaves a stream with half a command or a reply that it owes: it must
+        // not live on.
         auto stream = std::move(m_stream);
+        write(stream->output());
         try {
             Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout());
             m_stream = std::move(stream);
