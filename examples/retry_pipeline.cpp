@@ -44,8 +44,6 @@ void attempt(const orizuru::Endpoint& redis, std::size_t number) {
         std::cout << queues[number] << ": ";
         try {
             send(**mail, number);
-            mail->ack();
-            std::cout << "sent to " << (*mail)->to << '\n';
         } catch (const std::runtime_error& error) {
             // Either is one step in Redis: the mail is never in two queues, and never in none.
             if (number + 1 < queues.size()) {
@@ -55,7 +53,10 @@ void attempt(const orizuru::Endpoint& redis, std::size_t number) {
                 mail->bury(error.what());
                 std::cout << (*mail)->to << " is buried\n";
             }
+            continue;
         }
+        mail->ack();
+        std::cout << "sent to " << (*mail)->to << '\n';
     }
 }
 

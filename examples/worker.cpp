@@ -48,6 +48,9 @@ int main(int argc, char** argv) {
                 std::cout << "too late: someone else gets it, too" << std::endl;
             }
         }
+        for (const int number : {SIGINT, SIGTERM}) {
+            std::signal(number, SIG_DFL); // the consumer goes now
+        }
         std::cout << "stopped" << std::endl;
         return 0;
     } catch (const std::exception& error) {

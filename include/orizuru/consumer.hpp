@@ -89,7 +89,8 @@ class Consumer {
     /// Sends the deferred acks and waits for Redis, as long as a settlement would.
     /// Returns how many acks since the last flush came too late: those messages are delivered
     /// again. After 0 none of the messages acked so far will be.
-    /// Throws ConnectionError when Redis could not be reached; the acks stay queued.
+    /// Throws ConnectionError when Redis could not be reached, ReplyError when it refused: the acks
+    /// stay queued.
     std::size_t flush() { return m_session->flush(); }
 
     /// The length of the source list.
@@ -109,8 +110,6 @@ class Consumer {
     using Guard = MessageGuard<T>;
 
     std::optional<Guard> next(const std::stop_token& token, detail::TimePoint deadline);
-    /// False when the message is no longer this consumer's.
-    bool bury(const detail::DeliveryPtr& delivery, const std::string& reason);
 
     std::shared_ptr<detail::Session> m_session;
     Scratch m_scratch;
@@ -177,7 +176,7 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                 reason = "its Codec threw no std::exception";
             }
         }
-        if (bury(delivery, "undecodable: " + reason)) {
+        if (m_session->bury(delivery, reason, token, deadline) == true) {
             m_session->tell(EventKind::decode_failed, reason, payload);
             throw DecodeError("a message of '" + m_session->keys().source() +
                                   "' is on the dead list: " + reason,
@@ -185,20 +184,6 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
         }
     }
     return std::nullopt;
-}
-
-template <MessageDecodable T>
-bool Consumer<T>::bury(const detail::DeliveryPtr& delivery, const std::string& reason) {
-    try {
-        return m_session->settle(
-            delivery,
-            std::make_unique<detail::Move>(
-                detail::bury_body(), std::vector{m_session->keys().dead()}, std::vector{reason}),
-            "burying");
-    } catch (const ReplyError&) {
-        m_session->take_back(delivery);
-        throw;
-    }
 }
 
 } // namespace orizuru

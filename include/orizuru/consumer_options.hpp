@@ -41,7 +41,7 @@ struct ConsumerOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
 
     /// Told what happens in the background, on any thread, with no lock held; what it throws is
-    /// swallowed.
+    /// swallowed. A slow one can delay a beat: it should be done well within a third of the lease.
     std::function<void(const Event&)> on_event = {};
 
     /// Called after each beat that Redis confirmed, on the beat's thread; what it throws is

@@ -36,7 +36,7 @@ namespace orizuru {
 
 struct GarbageCollectorOptions {
     /// How often a message may be the oldest one of a consumer that dies; once more and it goes to
-    /// the dead list. Counts are kept for 72 h.
+    /// the dead list. Counts are forgotten when none was added for 72 h.
     int max_recoveries = 3;
     /// The most rejected messages that one step returns, 1 to 1000.
     int batch = 1000;
@@ -74,8 +74,9 @@ class GarbageCollector {
     ///     moved stays moved, the next pass goes on.
     Collected collect();
 
-    /// Passes, `interval` apart, until a stop is requested. Waits out outages of Redis; throws
-    /// ReplyError for what only a person can mend.
+    /// Passes, `interval` apart, until a stop is requested. Waits out outages of Redis. Throws
+    /// ReplyError for what only a person can mend, std::invalid_argument for an interval that is
+    /// not positive.
     void run(std::stop_token token, std::chrono::milliseconds interval);
 
   private:
@@ -197,7 +198,11 @@ inline std::set<std::string> GarbageCollector::unregistered_lists() {
         cursor = page.elements[0].text;
         // A page may be empty and the scan not at its end.
         for (const Reply& key : page.elements[1].elements) {
-            ids.insert(key.text.substr(prefix.size()));
+            // A queue named "processing:{Q}" has lists of other kinds under the same prefix; an id
+            // never has a brace.
+            if (key.text.find('{', prefix.size()) == std::string::npos) {
+                ids.insert(key.text.substr(prefix.size()));
+            }
         }
     } while (cursor != "0");
     return ids;
@@ -223,6 +228,9 @@ inline void GarbageCollector::refill(Collected& collected) {
 }
 
 inline void GarbageCollector::run(std::stop_token token, std::chrono::milliseconds interval) {
+    if (interval <= std::chrono::milliseconds(0)) {
+        throw std::invalid_argument("the collector's interval must be positive");
+    }
     const detail::Wake wake;
     const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
     detail::Backoff backoff;

@@ -274,7 +274,7 @@ inline void Simulation::drain() {
     for (int i = 0; i < enough; ++i) {
         step(true);
         if (m_window->state() == State::running && !m_stopping && m_window->messages().empty() &&
-            !m_window->in_doubt() && !m_network.has_ghosts() &&
+            !(m_window->unanswered() || m_window->blocked()) && !m_network.has_ghosts() &&
             m_redis.command({"LLEN", m_keys.source()}).integer == 0) {
             return;
         }

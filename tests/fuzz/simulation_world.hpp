@@ -139,7 +139,7 @@ inline void Simulation::rewind() {
     } else {
         m_network.drop_requests(Line::control);
         m_network.drop_requests(Line::wait);
-        if (m_window->in_doubt()) {
+        if ((m_window->unanswered() || m_window->blocked())) {
             recover();
         }
     }

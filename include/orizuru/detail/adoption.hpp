@@ -77,14 +77,7 @@ inline Verdict Adoption::on_reply(const Reply& reply) {
     if (reply.code() == "BUSYNAME") {
         return {};
     }
-    switch (classify(reply.code())) {
-    case ReplyClass::passing:
-        return {Verdict::Action::back_off, reply.text};
-    case ReplyClass::elsewhere:
-        return {Verdict::Action::reconnect, reply.text};
-    default:
-        return {Verdict::Action::give_up, reply.text};
-    }
+    return refused(reply);
 }
 
 // "adopted <id> <header>", "reaped <header>" or "released <header>".

@@ -55,7 +55,7 @@ class BlockingFetch {
     // A refusal that recovery does not cure is the user's to know.
     static constexpr int most_failures = 4;
 
-    void connect(Lock& lock);
+    void connect(Lock& lock, TimePoint deadline);
     void on_reply(Lock& lock, Reply reply);
     std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
@@ -82,20 +82,21 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
         m_channels.wait_doomed = false;
     }
     if (!m_channels.wait) {
-        connect(lock);
+        connect(lock, deadline);
         return;
     }
     m_channels.window.send_blocking_fetch(m_channels.wait->output(), longest);
     m_due = now + longest + m_channels.endpoint().command_timeout();
 }
 
-inline void BlockingFetch::connect(Lock& lock) {
+inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
     std::unique_ptr<Stream> stream;
     std::int64_t id = 0;
     std::string refusal;
     bool given_up = false;
     m_channels.unlocked(lock, [&] {
-        const TimePoint until = Clock::now() + m_channels.endpoint().connect_timeout();
+        const TimePoint until =
+            std::min(deadline, Clock::now() + m_channels.endpoint().connect_timeout());
         try {
             stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
             append_command(stream->output(), "CLIENT", "ID");
@@ -113,8 +114,8 @@ inline void BlockingFetch::connect(Lock& lock) {
             stream.reset(); // tried again; control tells what is wrong
         }
     });
-    if (given_up) {
-        return;
+    if (given_up || (!stream && refusal.empty() && Clock::now() >= deadline)) {
+        return; // the caller's haste says nothing about Redis
     }
     if (!refusal.empty()) {
         m_channels.note_refusal(refusal);
@@ -147,7 +148,9 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
             m_channels.begin_recovery(m_channels.endpoint().address() +
                                       ": BLMOVE was not answered in time");
         }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
+        // A reader that ran out of memory in the middle of a reply is as broken as a connection.
+        pause();
         if (!m_channels.wait_doomed) {
             m_channels.begin_recovery(error.what());
         }
@@ -211,7 +214,8 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline) {
     while (window.blocked()) {
         m_wake.clear();
         if (m_connection_id == 0 || Clock::now() >= deadline) {
-            return false;
+            read(lock, Clock::now()); // what has arrived is not left lying
+            return !window.blocked();
         }
         std::shared_ptr<Channels::Answer> answer;
         const bool answered = m_channels.drive(lock, deadline, nullptr, [&] {

@@ -11,6 +11,7 @@
 #include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/unattended.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -57,11 +59,20 @@ class Channels {
         bool failed = false;
     };
 
-    /// Connects control; throws as Stream does.
-    Channels(Endpoint endpoint, Window mirror, EventQueue queue)
+    /// Connects control until the deadline; throws as Stream does, but for a Redis that is not
+    /// ready yet: `drive` tries again.
+    Channels(Endpoint endpoint, Window mirror, EventQueue queue, TimePoint deadline)
         : window(std::move(mirror)), events(std::move(queue)), m_endpoint(std::move(endpoint)) {
-        m_control =
-            std::make_unique<Stream>(m_endpoint, Clock::now() + m_endpoint.connect_timeout());
+        try {
+            m_control = std::make_unique<Stream>(m_endpoint, deadline);
+        } catch (const ReplyError& error) {
+            if (classify(error.code()) == ReplyClass::rights ||
+                classify(error.code()) == ReplyClass::other) {
+                throw;
+            }
+            m_last_failure = error.what();
+            delay_connecting();
+        }
     }
 
     Window window;         ///< under the lock
@@ -71,7 +82,7 @@ class Channels {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool forked() const noexcept { return ::getpid() != m_pid; }
     void refuse_fork() const;
-    /// In a forked child: closes the descriptors and nothing else.
+    /// In a forked child: closes the descriptors and touches nothing else.
     void close_after_fork() noexcept;
 
     // All that follows is called under the lock.
@@ -149,6 +160,7 @@ class Channels {
     void follow(const Verdict& verdict);
     void after_recovery(const Recovered& recovered);
     void lose_control(const std::string& reason);
+    void delay_connecting();
     void doom_control(const std::string& reason);
 
     Endpoint m_endpoint;
@@ -184,8 +196,11 @@ inline void Channels::refuse_fork() const {
 }
 
 inline void Channels::close_after_fork() noexcept {
-    m_control.reset();
-    wait.reset();
+    for (std::unique_ptr<Stream>* const stream : {&m_control, &wait}) {
+        if (*stream) {
+            stream->release()->close_after_fork();
+        }
+    }
 }
 
 template <class Action>
@@ -291,7 +306,7 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
             failure = error.what();
             refusal =
                 classify(error.code()) == ReplyClass::rights ? std::current_exception() : nullptr;
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
             failure = error.what();
         }
     });
@@ -308,7 +323,7 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
     }
     m_last_failure = failure;
     m_refusal = refusal ? refusal : m_refusal;
-    m_connect_at = Clock::now() + m_backoff.next();
+    delay_connecting();
 }
 
 inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
@@ -341,7 +356,8 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
         if (ready == 0 && Clock::now() >= reply_due) {
             lose_control(m_endpoint.address() + ": no reply within command_timeout");
         }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
+        // A reader that ran out of memory in the middle of a reply is as broken as a connection.
         lose_control(error.what());
     }
 }
@@ -418,6 +434,7 @@ inline void Channels::on_reply(Reply reply) {
         follow(window.on_start(reply));
         if (window.state() == Window::State::running) {
             confirm_lease(expected.sent);
+            forget_refusal();
         }
         break;
     case Expected::Kind::adopt:
@@ -425,13 +442,20 @@ inline void Channels::on_reply(Reply reply) {
         if (const auto recovered = window.take_recovered()) {
             if (window.state() == Window::State::running) {
                 confirm_lease(expected.sent);
+                forget_refusal();
             }
             after_recovery(*recovered);
         }
         break;
-    case Expected::Kind::chain:
-        follow(window.on_reply(std::move(reply)));
+    case Expected::Kind::chain: {
+        const Verdict verdict = window.on_reply(std::move(reply));
+        if (verdict.action == Verdict::Action::proceed) {
+            // Registering and adopting work even where settling does not.
+            m_backoff.reset();
+        }
+        follow(verdict);
         break;
+    }
     }
     unattended.tell(events, window.identity().id);
 }
@@ -439,7 +463,6 @@ inline void Channels::on_reply(Reply reply) {
 inline void Channels::follow(const Verdict& verdict) {
     switch (verdict.action) {
     case Verdict::Action::proceed:
-        m_backoff.reset();
         return;
     case Verdict::Action::back_off:
         m_last_failure = m_endpoint.address() + ": " + verdict.reason;
@@ -449,6 +472,7 @@ inline void Channels::follow(const Verdict& verdict) {
         lose_control(m_endpoint.address() + ": " + verdict.reason);
         return;
     case Verdict::Action::recover:
+        delay_connecting();
         begin_recovery(m_endpoint.address() + ": " + verdict.reason);
         return;
     case Verdict::Action::give_up:
@@ -461,8 +485,7 @@ inline void Channels::follow(const Verdict& verdict) {
 inline void Channels::note_refusal(const std::string& text) {
     m_last_failure = m_endpoint.address() + ": " + text;
     m_refusal = std::make_exception_ptr(
-        ReplyError(text.substr(0, text.find(' ')),
-                   m_endpoint.address() + ": queue '" + window.keys().source() + "': " + text));
+        reply_error(m_endpoint.address() + ": queue '" + window.keys().source() + "'", text));
 }
 
 inline void Channels::after_recovery(const Recovered& recovered) {
@@ -500,7 +523,16 @@ inline void Channels::lose_control(const std::string& reason) {
         begin_recovery(reason);
     }
     doom_control(reason);
-    m_connect_at = Clock::now() + m_backoff.next();
+    delay_connecting();
+}
+
+inline void Channels::delay_connecting() {
+    constexpr std::chrono::seconds calm(10);
+    const TimePoint now = Clock::now();
+    if (now - m_connect_at > calm) {
+        m_backoff.reset();
+    }
+    m_connect_at = now + m_backoff.next();
 }
 
 inline void Channels::doom_control(const std::string& reason) {

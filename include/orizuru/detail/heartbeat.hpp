@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -42,6 +43,7 @@ class Heartbeat {
 
     void stop() noexcept {
         m_closing.store(true);
+        m_stop_wake.signal();
         m_wake.signal();
         if (!m_thread) {
             return;
@@ -59,7 +61,9 @@ class Heartbeat {
 
     /// In a forked child, where the thread does not exist.
     void forget_after_fork() noexcept {
-        m_stream.reset();
+        if (m_stream) {
+            m_stream.release()->close_after_fork();
+        }
         static_cast<void>(m_thread.release()); // can be neither joined nor detached
     }
 
@@ -72,26 +76,36 @@ class Heartbeat {
             if (m_closing.load()) {
                 break;
             }
-            const TimePoint begun = Clock::now();
-            const std::chrono::milliseconds third = m_options.lease / 3;
-            if (beat()) {
-                m_backoff.reset();
-                due = begun + third;
-            } else {
-                due = Clock::now() + std::min(third, m_backoff.next());
+            try {
+                if (Clock::now() >= due) {
+                    due = beat_and_plan();
+                }
+                serve(due);
+            } catch (const std::exception&) {
+                // Out of memory, say: a consumer that stops beating would lose its messages.
+                due = Clock::now() + m_backoff.next();
             }
-            serve(due);
         }
         // The owner may be ours alone: nothing of it is touched behind this line.
         owner.reset();
     }
 
+    TimePoint beat_and_plan() {
+        const TimePoint begun = Clock::now();
+        const std::chrono::milliseconds third = m_options.lease / 3;
+        if (beat()) {
+            m_backoff.reset();
+            return begun + third;
+        }
+        return Clock::now() + std::min(third, m_backoff.next());
+    }
     bool beat();
     void serve(TimePoint until);
 
     Channels& m_channels;
     const ConsumerOptions& m_options;
-    Wake m_wake;
+    Wake m_wake;      ///< there is something to do
+    Wake m_stop_wake; ///< ends a beat that is under way
     std::atomic<bool> m_closing{false};
     Backoff m_backoff;
     std::unique_ptr<Stream> m_stream;
@@ -120,11 +134,11 @@ inline bool Heartbeat::beat() {
     Reply reply;
     try {
         if (!m_stream) {
-            m_stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
+            m_stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_stop_wake);
         }
         m_stream->output() += command;
-        reply = m_stream->await_reply(until, &m_wake);
-    } catch (const Error&) {
+        reply = m_stream->await_reply(until, &m_stop_wake);
+    } catch (const std::exception&) {
         // Whether it ran does not matter: a beat can be repeated at any time.
         m_stream.reset();
         return false;

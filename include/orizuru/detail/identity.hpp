@@ -65,7 +65,8 @@ struct Identity {
     }
     std::string name(host.data());
     std::replace_if(
-        name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~' || c == ':'; }, '_');
+        name.begin(), name.end(),
+        [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
     return Identity{std::string(label) + ":" + (name.empty() ? "localhost" : name) + ":" +
                         std::to_string(::getpid()) + ":" + random_hex(),
                     random_hex()};

@@ -4,8 +4,13 @@
 
 // What an error reply means for a client, by its first word.
 
+#include <orizuru/detail/verdict.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -38,6 +43,23 @@ enum class ReplyClass {
         return ReplyClass::rights;
     }
     return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
+}
+
+/// What to do about an error reply to a command of which nothing is in doubt.
+[[nodiscard]] inline Verdict refused(const Reply& reply) {
+    switch (classify(reply.code())) {
+    case ReplyClass::passing:
+        return {Verdict::Action::back_off, reply.text};
+    case ReplyClass::elsewhere:
+        return {Verdict::Action::reconnect, reply.text};
+    default:
+        return {Verdict::Action::give_up, reply.text};
+    }
+}
+
+/// An error of Redis as an exception: its first word is the code.
+[[nodiscard]] inline ReplyError reply_error(const std::string& about, const std::string& text) {
+    return {text.substr(0, text.find(' ')), about + ": " + text};
 }
 
 } // namespace orizuru::detail

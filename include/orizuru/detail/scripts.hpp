@@ -14,6 +14,7 @@
 #include <orizuru/script.hpp>
 
 #include <chrono>
+#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -175,6 +176,19 @@ return {header, held}
 /// Returns {-1} alive | {-2} fenced already | {moved, 0} | {moved, 1, payload buried} | WRONGTYPE
 inline constexpr std::string_view reap_script = R"lua(#!lua flags=allow-oom
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
+if redis.acl_check_cmd then
+    for _, command in ipairs({
+        {'EXISTS', heartbeat}, {'TYPE', processing}, {'TYPE', source}, {'TYPE', dead},
+        {'TYPE', recoveries}, {'LRANGE', processing, '0', '0'}, {'RPUSH', source, 'x'},
+        {'SET', processing, 'x', 'PX', '1'}, {'DEL', heartbeat}, {'SREM', consumers, 'x'},
+        {'HINCRBY', recoveries, 'x', '1'}, {'EXPIRE', recoveries, '1'}, {'HDEL', recoveries, 'x'},
+        {'LPUSH', dead, 'x'}, {'LTRIM', dead, '0', '0'}, {'TIME'}}) do
+        if not redis.acl_check_cmd(unpack(command)) then
+            return redis.error_reply('NOPERM this user may not run ' .. command[1] ..
+                ' on the keys of ' .. source)
+        end
+    end
+end
 if redis.call('EXISTS', heartbeat) == 1 then return {-1} end
 local kind = redis.call('TYPE', processing).ok
 if kind == 'string' then
@@ -221,6 +235,16 @@ return {#held, 0}
 /// KEYS from, to; ARGV n
 /// Returns how many | WRONGTYPE
 inline constexpr std::string_view refill_script = R"lua(#!lua flags=allow-oom
+if redis.acl_check_cmd then
+    for _, command in ipairs({
+        {'TYPE', KEYS[1]}, {'TYPE', KEYS[2]}, {'LRANGE', KEYS[1], '0', '0'},
+        {'LPUSH', KEYS[2], 'x'}, {'LTRIM', KEYS[1], '0', '0'}}) do
+        if not redis.acl_check_cmd(unpack(command)) then
+            return redis.error_reply('NOPERM this user may not run ' .. command[1] ..
+                ' on the keys of ' .. KEYS[2])
+        end
+    end
+end
 for _, key in ipairs(KEYS) do
     local found = redis.call('TYPE', key).ok
     if found ~= 'list' and found ~= 'none' then
@@ -236,46 +260,37 @@ redis.call('LTRIM', KEYS[1], 0, -1 - #taken)
 return #taken
 )lua";
 
-/// Bodies for Script: what settles a message in one step with its removal.
+/// A body for Script that adds something to the list KEYS[1], once type and rights allow it.
+[[nodiscard]] inline Script adding_body(const std::string& command, const std::string& what) {
+    return Script("local command, list = '" + command + R"lua(', KEYS[1]
+local found = redis.call('TYPE', list).ok
+if found ~= 'list' and found ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. list .. ' is a ' .. found)
+end
+if redis.acl_check_cmd and not redis.acl_check_cmd(command, list, '') then
+    return redis.error_reply('NOPERM this user may not run ' .. command .. ' on ' .. list)
+end
+)lua" + what);
+}
+
+/// What settles a message in one step with its removal.
 /// push: KEYS target; ARGV [replacement]
 inline const Script& push_body() {
-    static const Script script(R"lua(
-local found = redis.call('TYPE', KEYS[1]).ok
-if found ~= 'list' and found ~= 'none' then
-    return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is a ' .. found)
-end
-if redis.acl_check_cmd and not redis.acl_check_cmd('LPUSH', KEYS[1], '') then
-    return redis.error_reply('NOPERM this user may not run LPUSH on ' .. KEYS[1])
-end
-redis.call('LPUSH', KEYS[1], ARGV[1] or payload)
-)lua");
+    static const Script script =
+        adding_body("LPUSH", "redis.call(command, list, ARGV[1] or payload)");
     return script;
 }
 
 /// release: KEYS source
 inline const Script& give_back_body() {
-    static const Script script(R"lua(
-local found = redis.call('TYPE', KEYS[1]).ok
-if found ~= 'list' and found ~= 'none' then
-    return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is a ' .. found)
-end
-redis.call('RPUSH', KEYS[1], payload)
-)lua");
+    static const Script script = adding_body("RPUSH", "redis.call(command, list, payload)");
     return script;
 }
 
 /// bury: KEYS dead; ARGV reason
 inline const Script& bury_body() {
-    static const Script script(R"lua(
-local found = redis.call('TYPE', KEYS[1]).ok
-if found ~= 'list' and found ~= 'none' then
-    return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is a ' .. found)
-end
-if redis.acl_check_cmd and not redis.acl_check_cmd('LPUSH', KEYS[1], '') then
-    return redis.error_reply('NOPERM this user may not run LPUSH on ' .. KEYS[1])
-end
-local now = redis.call('TIME')
-redis.call('LPUSH', KEYS[1], cmsgpack.pack({1, payload, ARGV[1],
+    static const Script script = adding_body("LPUSH", R"lua(local now = redis.call('TIME')
+redis.call(command, list, cmsgpack.pack({1, payload, ARGV[1],
     now[1] * 1000 + math.floor(now[2] / 1000)}))
 )lua");
     return script;

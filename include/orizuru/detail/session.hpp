@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -45,8 +46,11 @@ class Session {
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
     /// Rejects what its guard left unsettled; waits at most command_timeout.
     void abandon(const DeliveryPtr& message) noexcept;
-    /// Hands a message that cannot be processed to the next call of `next`.
-    void take_back(const DeliveryPtr& message);
+    /// Sends an undecodable message to the dead list; for the thread in `next`. True: it is there.
+    /// False: the lease was lost. Nothing: the deadline or a stop came first, it goes there in the
+    /// background. When Redis refuses, the next call of `next` has the message again.
+    std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
+                             const std::stop_token& token, TimePoint deadline);
 
     std::size_t flush();
     std::uint64_t size();
@@ -76,10 +80,10 @@ class Session {
     static constexpr std::chrono::milliseconds stop_patience{15};
     static constexpr std::chrono::milliseconds timeout_patience{100};
 
-    Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options);
+    Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options, TimePoint deadline);
 
-    void start();
-    void check_eviction(Lock& lock);
+    void start(TimePoint deadline);
+    void check_eviction(Lock& lock, TimePoint deadline);
     void finish() noexcept;
 
     template <class Interrupted>
@@ -88,6 +92,11 @@ class Session {
     void end(Lock& lock);
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
+    void leave_unattended(const DeliveryPtr& message) {
+        m_channels.unattended.add(message);
+        m_heartbeat.attend();
+    }
+    [[noreturn]] void throw_refused(const std::string& refusal, std::string_view what) const;
 
     ConsumerOptions m_options;
     std::atomic<bool> m_stopped{false};
@@ -95,6 +104,7 @@ class Session {
     Channels m_channels;
 
     BlockingFetch m_blocking_fetch;
+    TimePoint m_gave_up{}; ///< when a destructor last waited in vain
     Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
 
@@ -109,8 +119,10 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
         throw std::invalid_argument("prefetch must be 1 to 1000");
     }
     check_max_payload(options.max_payload);
-    std::shared_ptr<Session> session(new Session(std::move(endpoint), keys, std::move(options)));
-    session->start();
+    const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
+    std::shared_ptr<Session> session(
+        new Session(std::move(endpoint), keys, std::move(options), deadline));
+    session->start(deadline);
     session->m_heartbeat.start(session);
     // The handle that consumer and guards share; the heartbeat's thread holds the session itself.
     return {session.get(), [session](Session*) mutable {
@@ -125,18 +137,18 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
             }};
 }
 
-inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options)
+inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
+                        TimePoint deadline)
     : m_options(std::move(options)),
       m_channels(
           std::move(endpoint),
           Window(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
-          EventQueue(keys.source(), m_options.on_event)),
+          EventQueue(keys.source(), m_options.on_event), deadline),
       m_blocking_fetch(m_channels, m_wake),
       m_heartbeat(m_channels, m_options) {}
 
-inline void Session::start() {
+inline void Session::start(TimePoint deadline) {
     Lock lock(m_channels);
-    const TimePoint deadline = Clock::now() + m_channels.endpoint().connect_timeout();
     const bool answered = m_channels.drive(lock, deadline, nullptr, [this] {
         return m_channels.window.state() == Window::State::running || m_channels.has_refusal();
     });
@@ -146,12 +158,11 @@ inline void Session::start() {
                               (m_channels.last_failure().empty() ? address() + ": no reply in time"
                                                                  : m_channels.last_failure()));
     }
-    check_eviction(lock);
+    check_eviction(lock, deadline);
 }
 
-inline void Session::check_eviction(Lock& lock) {
+inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
     const auto answer = m_channels.ask("INFO", "memory");
-    const TimePoint deadline = Clock::now() + m_channels.endpoint().command_timeout();
     if (!answer || !m_channels.drive(lock, deadline, nullptr,
                                      [&] { return answer->reply || answer->failed; })) {
         return;
@@ -234,7 +245,7 @@ bool Session::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
         return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
                m_channels.window.state() != Window::State::running;
     });
-    if (m_channels.ready()) {
+    if (m_channels.ready() && !interrupted()) {
         m_channels.send(
             [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
     }
@@ -264,9 +275,12 @@ inline bool Session::leave(Lock& lock, TimePoint deadline) {
 }
 
 inline void Session::end(Lock& lock) {
-    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
+    const TimePoint now = Clock::now();
+    // A guard's destructor has just waited in vain: once is enough.
+    const bool waited = now - m_gave_up < timeout_patience;
+    const TimePoint until = waited ? now : now + m_channels.endpoint().command_timeout();
     m_channels.forget_refusal(); // whatever it was, nobody will be told any more
-    if (!m_blocking_fetch.stop(lock, std::min(until, Clock::now() + timeout_patience))) {
+    if (!m_blocking_fetch.stop(lock, std::min(until, now + timeout_patience))) {
         m_blocking_fetch.abort();
     }
     leave(lock, until);
@@ -323,18 +337,14 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     while (!m_channels.drive(lock, patience(since), nullptr, answered)) {
         // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
         if (Clock::now() >= patience(since)) {
-            m_channels.unattended.add(message);
-            m_heartbeat.attend();
+            leave_unattended(message);
             throw ConnectionError(std::string(what) + " a message of '" + keys().source() +
                                       "': " + m_channels.last_failure(),
                                   ConnectionError::Outcome::in_doubt);
         }
     }
     if (message->state == S::held) {
-        const std::string refusal = std::exchange(message->refusal, {});
-        throw ReplyError(refusal.substr(0, refusal.find(' ')),
-                         address() + ": " + std::string(what) + " a message of '" +
-                             keys().source() + "': " + refusal);
+        throw_refused(std::exchange(message->refusal, {}), what);
     }
     return message->state == S::settled;
 }
@@ -356,17 +366,41 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         m_channels.drive(lock, until, nullptr,
                          [&] { return message->state != S::wanted && message->state != S::sent; });
         if (message->state != S::settled && message->state != S::lost) {
-            m_channels.unattended.add(message);
-            m_heartbeat.attend();
+            m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
+            leave_unattended(message);
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // Out of memory: the message stays in the list, for the collector once we are gone.
     }
 }
 
-inline void Session::take_back(const DeliveryPtr& message) {
-    const Lock lock(m_channels);
-    m_channels.window.take_back(message);
+inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::string& reason,
+                                         const std::stop_token& token, TimePoint deadline) {
+    using S = Delivery::State;
+    Lock lock(m_channels);
+    if (message->state == S::lost) {
+        return false;
+    }
+    m_channels.window.want(message, std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
+                                                           std::vector{"undecodable: " + reason}));
+    const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
+    m_channels.drive(lock, std::max(deadline, Clock::now() + timeout_patience), &m_wake,
+                     [&] { return answered() || stopped() || token.stop_requested(); });
+    if (!answered()) {
+        leave_unattended(message);
+        return std::nullopt;
+    }
+    if (message->state == S::held) {
+        const std::string refusal = message->refusal;
+        m_channels.window.take_back(message);
+        throw_refused(refusal, "burying");
+    }
+    return message->state == S::settled;
+}
+
+inline void Session::throw_refused(const std::string& refusal, std::string_view what) const {
+    throw reply_error(
+        address() + ": " + std::string(what) + " a message of '" + keys().source() + "'", refusal);
 }
 
 inline std::size_t Session::flush() {
@@ -393,6 +427,11 @@ inline std::size_t Session::flush() {
                                   ConnectionError::Outcome::in_doubt);
         }
     }
+    for (const DeliveryPtr& message : m_channels.window.messages()) {
+        if (message->deferred && message->state == S::held) {
+            throw_refused(message->refusal, "acking");
+        }
+    }
     return m_channels.unattended.take_late_acks();
 }
 
@@ -415,7 +454,7 @@ inline std::uint64_t Session::size() {
     }
     const Reply& reply = *answer->reply;
     if (reply.is(Reply::Type::error)) {
-        throw ReplyError(std::string(reply.code()), about + reply.text);
+        throw reply_error(address() + ": LLEN '" + keys().source() + "'", reply.text);
     }
     if (!reply.is(Reply::Type::integer)) {
         m_channels.begin_recovery(about + "a reply of the wrong type");

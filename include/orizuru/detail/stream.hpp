@@ -82,6 +82,10 @@ class Stream {
     /// destructor, so that a poll on it cannot meet another file.
     void shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
 
+    /// In a forked child: gives the descriptor back and leaves all else, which another thread of
+    /// the parent may have been changing, as it is. The stream must not be destroyed then.
+    void close_after_fork() noexcept { ::close(fd()); }
+
     /// Throws std::logic_error in a forked child: two processes on one stream destroy it.
     void refuse_fork() const {
         if (::getpid() != m_pid) {

@@ -25,7 +25,8 @@ using TimePoint = Clock::time_point;
 /// A time from now; what lies beyond the clock's reach is never.
 [[nodiscard]] inline TimePoint deadline_in(std::chrono::milliseconds time) {
     constexpr std::chrono::hours never(24 * 365 * 100);
-    return time >= never ? TimePoint::max() : Clock::now() + time;
+    return time >= never ? TimePoint::max()
+                         : Clock::now() + std::max(time, std::chrono::milliseconds(0));
 }
 
 class Wake {

@@ -74,9 +74,6 @@ class Window {
     /// How many fetches by script have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
     [[nodiscard]] bool blocked() const noexcept { return m_blocked; }
-    /// True when requests unanswered or a fetch unanswered would be in doubt if the connections
-    /// broke now.
-    [[nodiscard]] bool in_doubt() const noexcept { return unanswered() || m_blocked; }
 
     // Settling and handing out.
 
@@ -149,6 +146,9 @@ class Window {
 
     using S = Delivery::State;
 
+    // How often a move may be the first to be cut off before it is given up.
+    static constexpr int most_cuts = 6;
+
     [[nodiscard]] std::size_t live() const noexcept { return m_messages.size() - m_sent; }
     void begin_request(std::string& out, std::string_view sha1, std::string_view source,
                        std::size_t keys, std::size_t args);
@@ -163,6 +163,7 @@ class Window {
     Verdict doubt(Request request, const std::string& text);
 
     void conclude(Adoption::Result result);
+    [[nodiscard]] static std::string blame(const Request& request, bool first_not_run);
     void settle_doubts(std::optional<std::uint64_t> version);
     void match(std::vector<std::string> list);
     void lose_all();
@@ -294,7 +295,7 @@ inline void Window::send_settle(std::string& out, int fetch) {
                 holes.push_back(index);
             }
             ++found;
-            request.messages.push_back(message);
+            mark_sent(message, request);
         }
         ++index;
     }
@@ -306,9 +307,6 @@ inline void Window::send_settle(std::string& out, int fetch) {
     append_argument(out, fetch);
     for (const std::size_t hole : holes) {
         append_argument(out, -static_cast<std::int64_t>(hole) - 2);
-    }
-    for (const DeliveryPtr& message : request.messages) {
-        message->state = S::sent;
     }
     m_acks -= found;
     commit(std::move(request));

@@ -65,19 +65,34 @@ inline void Window::conclude(Adoption::Result result) {
 // Of the unanswered requests those up to the header's version have run. With no version that can
 // be right (Redis was rewound or emptied) none counts as run.
 inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
+    bool first = true;
     for (Request& request : std::exchange(m_requests, {})) {
         if (version && request.version <= *version) {
             done(request);
             continue;
         }
-        std::string refusal;
-        for (const DeliveryPtr& message : request.messages) {
-            if (!request.failure.empty() && ++message->failures >= 2) {
-                refusal = request.failure;
-            }
-        }
-        put_back(request, refusal);
+        put_back(request, blame(request, std::exchange(first, false) && version));
     }
+}
+
+// A request that fails for a reason of its own is sent twice. One that was the first to be cut off,
+// again and again, may be the reason itself (Redis closes the connection on what is too large for
+// it), and would keep all others from being sent.
+inline std::string Window::blame(const Request& request, bool first_not_run) {
+    std::string refusal;
+    for (const DeliveryPtr& message : request.messages) {
+        if (!request.failure.empty()) {
+            message->failures += most_cuts / 2;
+        } else if (first_not_run && request.kind == Request::Kind::move) {
+            ++message->failures;
+        }
+        if (message->failures >= most_cuts) {
+            refusal = request.failure.empty()
+                          ? "ERR the connection broke each time that this was sent"
+                          : request.failure;
+        }
+    }
+    return refusal;
 }
 
 // The list is not what it should be: it is the truth. Its elements are matched, oldest first, with

@@ -11,14 +11,7 @@ namespace orizuru::detail {
 
 inline Verdict Window::on_start(const Reply& reply) {
     if (reply.is(Reply::Type::error)) {
-        switch (classify(reply.code())) {
-        case ReplyClass::passing:
-            return {Verdict::Action::back_off, reply.text};
-        case ReplyClass::elsewhere:
-            return {Verdict::Action::reconnect, reply.text};
-        default:
-            return {Verdict::Action::give_up, reply.text};
-        }
+        return refused(reply);
     }
     if (reply.is(Reply::Type::integer) && reply.integer == 1) {
         m_state = State::running;
@@ -70,30 +63,30 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
         put_back(request, {});
         return {};
     }
-    const auto refused = [&](Verdict::Action action, const std::string& refusal) {
+    const auto refuse = [&](Verdict::Action action, const std::string& refusal) {
         put_back(request, refusal);
         m_draining = true;
         return Verdict{action, refusal.empty() ? reply.text : refusal};
     };
     if (reply.code() == "REFUSED") {
         const bool settles = request.kind == Request::Kind::move;
-        return refused(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
-                       std::string(reply.behind_code()));
+        return refuse(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
+                      std::string(reply.behind_code()));
     }
     switch (classify(reply.code())) {
     case ReplyClass::passing:
-        return refused(Verdict::Action::back_off, {});
+        return refuse(Verdict::Action::back_off, {});
     case ReplyClass::elsewhere:
         // Redis' role has changed, so it may have gone back in time: the list must be seen.
-        return refused(Verdict::Action::recover, {});
+        return refuse(Verdict::Action::recover, {});
     case ReplyClass::no_script:
         m_cached.clear();
-        return refused(Verdict::Action::proceed, {});
+        return refuse(Verdict::Action::proceed, {});
     case ReplyClass::rights: {
         // Whoever waits for a settlement is told; for the rest somebody must be.
         const bool awaited = request.kind == Request::Kind::move ||
                              (request.kind == Request::Kind::settle && !request.fetches);
-        return refused(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
+        return refuse(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
     }
     case ReplyClass::other:
         break;

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A collector moves nothing that it may not move to the end, nor what is another queue's.
+
+#include "integration/queue_fixture.hpp"
+
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::Collected;
+using orizuru::Consumer;
+using orizuru::GarbageCollector;
+using orizuru::Raw;
+using orizuru::ReplyError;
+using orizuru::test::QueueFixture;
+using orizuru::test::server;
+using orizuru::test::Texts;
+using std::chrono::milliseconds;
+
+struct Clerk : QueueFixture {
+    Clerk() { change({"reset", "on", ">open-sesame", "~*", "&*", "+@all"}); }
+    ~Clerk() { redis.try_command({"ACL", "DELUSER", "clerk"}); }
+
+    std::string clerk = "unix://clerk:open-sesame@" + server().socket_path();
+
+    void change(const Texts& rules) {
+        Texts words{"ACL", "SETUSER", "clerk"};
+        words.insert(words.end(), rules.begin(), rules.end());
+        redis.command(words);
+    }
+    static void check_refused(GarbageCollector& collector) {
+        try {
+            collector.collect();
+            FAIL_CHECK("no exception");
+        } catch (const ReplyError& error) {
+            CHECK_MESSAGE(error.code() == "NOPERM", error.what());
+        }
+    }
+    /// Every list there is.
+    std::map<std::string, Texts> lists() {
+        std::map<std::string, Texts> found;
+        for (const std::string& key : redis.keys()) {
+            if (redis.type(key) == "list") {
+                found.emplace(key, redis.lrange(key));
+            }
+        }
+        return found;
+    }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(Clerk, "a collector that may not shorten the unack list doubles nothing") {
+    redis.lpush(unack, {"a", "b"});
+    change({"-ltrim"});
+    GarbageCollector collector(clerk, "q", {.grace = 0ms});
+    const auto before = lists();
+    for (int i = 0; i < 3; ++i) {
+        check_refused(collector);
+        CHECK(lists() == before);
+    }
+    change({"+ltrim"});
+    CHECK(collector.collect() == Collected{.unacked = 2});
+    CHECK(waiting().size() == 2);
+    CHECK_FALSE(redis.exists(unack));
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector that may not fence a dead consumer doubles nothing") {
+    add_dead_consumer("id", {"a", "b"});
+    change({"-set"});
+    GarbageCollector collector(clerk, "q", {.grace = 0ms});
+    const auto before = lists();
+    for (int i = 0; i < 3; ++i) {
+        check_refused(collector);
+        CHECK(lists() == before);
+        CHECK(ids() == Texts{"id"});
+    }
+    change({"+set"});
+    CHECK(collector.collect() == Collected{.reclaimed = 2, .consumers = 1});
+    CHECK(waiting() == Texts{"a", "b"});
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose name begins as its "
+                         "own processing lists do") {
+    const std::string other = "processing:{a}";
+    Consumer<Raw> consumer(uri, other);
+    redis.lpush(other, {"held", "rejected", "buried", "waiting"});
+    const auto guard = consumer.next(1s);
+    REQUIRE(guard);
+    CHECK(consumer.next(1s)->reject());
+    CHECK(consumer.next(1s)->bury());
+    const auto before = lists();
+    CHECK(before.size() == 4);
+    GarbageCollector collector(uri, "a", {.grace = 0ms});
+    // What nobody has registered is taken for an orphan when it is seen twice.
+    for (int i = 0; i < 3; ++i) {
+        CHECK(collector.collect() == Collected{});
+    }
+    CHECK(lists() == before);
+}
+
+TEST_CASE_FIXTURE(QueueFixture, "a collector's interval must be positive") {
+    GarbageCollector collector(uri, "q", {.grace = 0ms});
+    std::stop_source stopped; // so that a collector that did run would end at once
+    stopped.request_stop();
+    for (const milliseconds interval : {0ms, -1ms, milliseconds::min()}) {
+        CAPTURE(interval.count());
+        CHECK_THROWS_AS(collector.run(stopped.get_token(), interval), std::invalid_argument);
+    }
+    CHECK_NOTHROW(collector.run(stopped.get_token(), 1ms));
+}

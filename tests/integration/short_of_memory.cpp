@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The machine's memory, not Redis', is short for a while. Not built with sanitizers that watch
+// memory or threads: they reserve terabytes of addresses, so that a limit means nothing, and end
+// the program where an allocation fails.
+
+#include "integration/fault_fixture.hpp"
+#include "support/eventually.hpp"
+#include "support/posix.hpp"
+
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <fstream>
+#include <functional>
+#include <new>
+#include <string>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::DecodeError;
+using orizuru::test::eventually;
+using orizuru::test::long_enough;
+using orizuru::test::OwnServer;
+using orizuru::test::RawConsumer;
+using orizuru::test::RedisClient;
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+// Assertions are of no use in the child: it tells its parent by its exit status.
+constexpr int as_expected = 0;
+constexpr int not_as_expected = 1;
+constexpr int taken_too_early = 2;
+constexpr int never_taken = 3;
+constexpr int hung = 4;
+
+/// Forks; the child's exit status is what `life` returns, or that it hung; -1 = a signal ended it.
+int status_of_child(const std::function<int()>& life) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        try {
+            ::_exit(life());
+        } catch (...) {
+            ::_exit(not_as_expected);
+        }
+    }
+    int status = 0;
+    const bool ended =
+        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, long_enough);
+    if (!ended) {
+        ::kill(child, SIGKILL);
+        orizuru::test::wait_for(child);
+        return hung;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void limit_memory(rlim_t bytes) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_AS, &limit);
+}
+/// What the process has, and so much more.
+void leave_memory(std::size_t bytes) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    limit_memory(pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes);
+}
+
+/// Whether a message came, be it one that is too large to be read.
+bool comes(RawConsumer& consumer, std::chrono::milliseconds timeout) {
+    try {
+        return consumer.next(timeout).has_value();
+    } catch (const DecodeError&) {
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false; // it was not promised that nobody hears of it
+    }
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on when there is enough "
+                             "again") {
+    int prefetch = 1;
+    SUBCASE("waiting in Redis") {}
+    SUBCASE("asking by a script") { prefetch = 2; }
+    // Made by Redis: this process is to stay small.
+    redis.command({"EVAL", "redis.call('LPUSH', KEYS[1], string.rep('x', ARGV[1]))", "1", "q",
+                   std::to_string(120 * mebibyte)});
+    CHECK(status_of_child([&] {
+              RedisClient child{server.uri()};
+              RawConsumer consumer{
+                  server.uri(), "q", {.lease = 2s, .prefetch = prefetch, .max_payload = 1024}};
+              leave_memory(48 * mebibyte);
+              if (comes(consumer, 300ms)) {
+                  return taken_too_early;
+              }
+              // The reply is under way: the message is out of the source.
+              if (!eventually([&] { return child.llen("q") == 0 || comes(consumer, 100ms); })) {
+                  return never_taken;
+              }
+              if (comes(consumer, 300ms)) {
+                  return taken_too_early;
+              }
+              limit_memory(RLIM_INFINITY);
+              return eventually([&] { return comes(consumer, 1s); }, 5s) ? as_expected
+                                                                         : not_as_expected;
+          }) == as_expected);
+    CHECK(redis.llen(dead) == 1);
+    CHECK(redis.llen("q") == 0);
+    CHECK(nobody_left());
+}
