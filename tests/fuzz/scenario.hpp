@@ -106,7 +106,7 @@ inline constexpr std::array sabotages{
              .to = ""},
     Sabotage{.name = "push_loses",
              .scenario = "good",
-             .from = "redis.call('LPUSH', KEYS[1], ARGV[1] or payload)",
+             .from = "redis.call(command, list, ARGV[1] or payload)",
              .to = ""},
     Sabotage{.name = "release_keeps",
              .scenario = "release",
