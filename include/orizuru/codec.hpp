@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <typeinfo>
 
 namespace orizuru {
 
@@ -20,16 +19,20 @@ class Scratch {
     /// The one object of type S, made at the first call and kept.
     template <std::default_initializable S>
     [[nodiscard]] S& as() {
-        if (m_type == nullptr || *m_type != typeid(S)) {
+        if (m_type != &type_mark<S>) {
             m_object = std::make_shared<S>();
-            m_type = &typeid(S);
+            m_type = &type_mark<S>;
         }
         return *static_cast<S*>(m_object.get());
     }
 
   private:
+    // Its address names the type, in programs without RTTI too.
+    template <class S>
+    static constexpr char type_mark = 0;
+
     std::shared_ptr<void> m_object;
-    const std::type_info* m_type = nullptr;
+    const char* m_type = nullptr;
 };
 
 /// How T is written and read. Undefined for a T that has none; specialise it for your own:

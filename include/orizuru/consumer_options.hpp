@@ -45,7 +45,7 @@ struct ConsumerOptions {
     std::function<void(const Event&)> on_event = {};
 
     /// Called after each beat that Redis confirmed, on the beat's thread; what it throws is
-    /// swallowed. A slow one delays the next beat.
+    /// swallowed. A slow one delays the next beat; one that takes as long as the lease loses it.
     std::function<void()> on_beat = {};
 };
 

@@ -3,8 +3,12 @@
 #pragma once
 
 // The whole core. Its parts can be included one by one; the opt-in headers beside it are not here.
-// With msgpack-c's headers in the include path messages are msgpack by default; without them, Raw
-// and Codecs of your own work all the same.
+// Needs C++20, exceptions, hiredis and threads. With msgpack-c's headers in the include path
+// messages are msgpack by default; without them, Raw and Codecs of your own work all the same.
+
+#if __cplusplus < 202002L
+#error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"
+#endif
 
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>

@@ -73,8 +73,7 @@ class Producer {
     ///     behind them are not, but for the one LPUSH that a ConnectionError::in_doubt() speaks of.
     ///     An exception of the range itself passes through.
     template <std::ranges::input_range R>
-        requires std::convertible_to < std::ranges::range_reference_t<R>,
-    const T& > std::uint64_t push_all(R&& messages);
+    std::uint64_t push_all(R&& messages);
 
     std::uint64_t push_all(std::initializer_list<T> messages) {
         return push_all<const std::initializer_list<T>&>(messages);
@@ -112,8 +111,9 @@ class Producer {
 
 template <MessageEncodable T>
 template <std::ranges::input_range R>
-    requires std::convertible_to < std::ranges::range_reference_t<R>,
-const T& > std::uint64_t Producer<T>::push_all(R&& messages) {
+std::uint64_t Producer<T>::push_all(R&& messages) {
+    static_assert(std::convertible_to<std::ranges::range_reference_t<R>, const T&>,
+                  "push_all takes a range of the producer's messages");
     std::uint64_t pushed = 0;
     std::uint64_t length = 0;
     std::vector<std::size_t> ends; // where each message of the chunk ends in m_payload

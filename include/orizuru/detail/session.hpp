@@ -6,6 +6,7 @@
 // them is gone, and that one leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/blocking_fetch.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/encoding.hpp>
@@ -100,6 +101,7 @@ class Session {
 
     ConsumerOptions m_options;
     std::atomic<bool> m_stopped{false};
+    std::atomic<bool> m_in_next{false};
     Wake m_wake; ///< ends the waiting of the thread in `next`
     Channels m_channels;
 
@@ -178,6 +180,11 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
 // waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
 inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadline) {
     m_channels.refuse_fork();
+    if (m_in_next.exchange(true)) {
+        throw std::logic_error("two threads are in next() of a consumer of '" + keys().source() +
+                               "'; hand the guards to other threads instead");
+    }
+    const auto out_again = at_exit([this] { m_in_next.store(false); });
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
     Lock lock(m_channels);

@@ -67,7 +67,13 @@ class Stream {
     /// Reads what has arrived. Throws ConnectionError at the end of the stream, ProtocolError.
     void fill();
     /// The next whole reply that `fill` has read.
-    [[nodiscard]] std::optional<Reply> next_reply() { return m_reader.next(); }
+    [[nodiscard]] std::optional<Reply> next_reply() {
+        try {
+            return m_reader.next();
+        } catch (const ProtocolError& error) {
+            throw ProtocolError(m_address + ": " + error.what());
+        }
+    }
 
     /// Sends everything and waits for one reply. Throws ConnectionError at the deadline, GivenUp
     /// when `wake` is signalled.

@@ -30,7 +30,7 @@ class Unattended {
 
     void on_lost(const std::vector<DeliveryPtr>& messages) {
         for (const DeliveryPtr& message : messages) {
-            m_late_acks += message->deferred ? 1 : 0;
+            m_late_acks += message->deferred ? 1U : 0U;
         }
     }
 

@@ -388,7 +388,7 @@ inline void Window::recount() {
     m_ready.clear();
     std::erase_if(m_moves, [](const DeliveryPtr& message) { return message->state != S::wanted; });
     for (const DeliveryPtr& message : m_messages) {
-        m_sent += message->state == S::sent ? 1 : 0;
+        m_sent += message->state == S::sent ? 1U : 0U;
         if (message->state == S::wanted && message->move == nullptr) {
             ++m_acks;
         } else if (message->state == S::wanted &&
