@@ -39,6 +39,12 @@ struct ProducerOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 
+/// A range, read once, whose elements can be read as T.
+template <class R, class T>
+concept RangeOf =
+    std::ranges::input_range<R> && std::convertible_to < std::ranges::range_reference_t<R>,
+const T& > ;
+
 /// A producer for one queue: one connection, used by one thread at a time.
 ///
 /// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
@@ -72,7 +78,7 @@ class Producer {
     /// Throws: as push; Error::pushed() counts the messages that are certainly in the queue. Those
     ///     behind them are not, but for the one LPUSH that a ConnectionError::in_doubt() speaks of.
     ///     An exception of the range itself passes through.
-    template <std::ranges::input_range R>
+    template <RangeOf<T> R>
     std::uint64_t push_all(R&& messages);
 
     std::uint64_t push_all(std::initializer_list<T> messages) {
@@ -110,10 +116,8 @@ class Producer {
 };
 
 template <MessageEncodable T>
-template <std::ranges::input_range R>
+template <RangeOf<T> R>
 std::uint64_t Producer<T>::push_all(R&& messages) {
-    static_assert(std::convertible_to<std::ranges::range_reference_t<R>, const T&>,
-                  "push_all takes a range of the producer's messages");
     std::uint64_t pushed = 0;
     std::uint64_t length = 0;
     std::vector<std::size_t> ends; // where each message of the chunk ends in m_payload

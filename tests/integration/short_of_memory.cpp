@@ -102,8 +102,9 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
                    std::to_string(payload_size)});
     CHECK(status_of_child([&] {
               RedisClient child{server.uri()};
+              // It must not take a time-out to get over it.
               RawConsumer consumer{
-                  server.uri(), "q", {.lease = 2s, .prefetch = prefetch, .max_payload = 1024}};
+                  uri(20s), "q", {.lease = 2s, .prefetch = prefetch, .max_payload = 1024}};
               leave_memory(payload_size / 3);
               // The reply is under way: the message is out of the source.
               if (!eventually([&] { return child.llen("q") == 0 || comes(consumer, 100ms); })) {
