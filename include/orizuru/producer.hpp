@@ -41,9 +41,9 @@ struct ProducerOptions {
 
 /// A range, read once, whose elements can be read as T.
 template <class R, class T>
-concept RangeOf =
-    std::ranges::input_range<R> && std::convertible_to < std::ranges::range_reference_t<R>,
-const T& > ;
+concept RangeOf = std::ranges::input_range<R> && requires(R& range) {
+    { *std::ranges::begin(range) } -> std::convertible_to<const T&>;
+};
 
 /// A producer for one queue: one connection, used by one thread at a time.
 ///

@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(OwnServer, "a time long past is no time, however long past it 
 
 TEST_CASE_FIXTURE(Poisoned, "next keeps its time when it cannot bury a message in an outage") {
     poison(1s);
-    for (const milliseconds timeout : {200ms, 0ms, 200ms}) {
+    for (const milliseconds timeout : {200ms, 0ms}) {
         // Burying may cost a command_timeout besides.
         CHECK(time_of([&] { CHECK_FALSE(consumer->next(timeout)); }) < 1s);
     }
