@@ -176,8 +176,11 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                 reason = "its Codec threw no std::exception";
             }
         }
-        if (m_session->bury(delivery, reason, token, deadline) == true) {
+        const auto buried = m_session->bury(delivery, reason, token, deadline);
+        if (buried.value_or(true)) {
             m_session->tell(EventKind::decode_failed, reason, payload);
+        }
+        if (buried == true) {
             throw DecodeError("a message of '" + m_session->keys().source() +
                                   "' is on the dead list: " + reason,
                               std::move(delivery->payload));

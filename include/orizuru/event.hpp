@@ -12,7 +12,8 @@ enum class EventKind {
     reconnected,        ///< a lost connection is back; detail: to where, after what
     lease_lost,         ///< others took over messages that this consumer held; detail: how many
     redelivered,        ///< a fetch whose reply was lost had run: its message is delivered now
-    decode_failed,      ///< undecodable, on the dead list; detail: why; payload: its bytes
+    decode_failed,      ///< undecodable, on the dead list or, in an outage, on its way there;
+                        ///< detail: why; payload: its bytes
     late_settlement,    ///< a settlement nobody waits for any more ended; detail: how
     settlement_refused, ///< Redis refused a settlement nobody waits for; it is tried again
     not_noeviction,     ///< Redis may evict the queue's keys; detail: its maxmemory_policy

@@ -94,6 +94,7 @@ TEST_CASE_FIXTURE(Poisoned, "next keeps its time when it cannot bury a message i
         // Burying may cost a command_timeout besides.
         CHECK(time_of([&] { CHECK_FALSE(consumer->next(timeout)); }) < 1s);
     }
+    CHECK(diary.count(EventKind::decode_failed) == 1);
     server.restart();
     // It goes there in the background, or by the next call, which then says so.
     push({msgpack_str("after")});

@@ -414,6 +414,7 @@ inline std::size_t Session::flush() {
     using S = Delivery::State;
     m_channels.refuse_fork();
     Lock lock(m_channels);
+    Unattended::retry(m_channels.window, m_channels.events);
     std::vector<DeliveryPtr> pending;
     std::ranges::copy_if(m_channels.window.messages(), std::back_inserter(pending),
                          [](const DeliveryPtr& message) { return message->deferred; });
