@@ -37,7 +37,11 @@ def outage(redis):
     with support.Program(PRODUCER, redis.address) as producer, support.Program(
         WORKER, redis.address
     ) as worker:
+        # Both are connected: a producer that finds no Redis at its start ends with an error.
         assert worker.line().startswith("waiting as worker:")
+        producer.write("before the outage")
+        assert producer.line() == "1 waiting"
+        assert worker.line() == "done: before the outage"
         redis.kill()
         redis.start()
         producer.write("after the outage")
