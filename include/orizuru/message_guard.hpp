@@ -133,11 +133,9 @@ class [[nodiscard]] MessageGuard {
     using Holder = std::conditional_t<std::is_nothrow_move_constructible_v<T>, std::optional<T>,
                                       std::unique_ptr<T>>;
 
-    MessageGuard(std::shared_ptr<detail::Session> session, detail::DeliveryPtr delivery,
-                 Holder message)
-        : m_session(std::move(session)),
-          m_delivery(std::move(delivery)),
-          m_message(std::move(message)) {}
+    MessageGuard(const std::shared_ptr<detail::Session>& session, detail::DeliveryPtr&& delivery,
+                 Holder&& message)
+        : m_session(session), m_delivery(std::move(delivery)), m_message(std::move(message)) {}
 
     void check_not_moved_from() const {
         if (!m_delivery) {

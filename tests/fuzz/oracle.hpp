@@ -10,6 +10,7 @@
 #include "raw_redis.hpp"
 
 #include <orizuru/detail/delivery.hpp>
+#include <orizuru/detail/fifo.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/keys.hpp>
 
@@ -17,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <map>
 #include <set>
@@ -102,7 +102,7 @@ class Oracle {
     void check(RawRedis& redis) const;
     /// The list of a window that has nothing under way.
     void check_list(RawRedis& redis, const detail::Identity& identity,
-                    const std::deque<detail::DeliveryPtr>& messages) const;
+                    const detail::Fifo<detail::DeliveryPtr>& messages) const;
 
   private:
     enum class Mark { none, one, any };
@@ -208,7 +208,7 @@ inline void Oracle::check(RawRedis& redis) const {
 }
 
 inline void Oracle::check_list(RawRedis& redis, const detail::Identity& identity,
-                               const std::deque<detail::DeliveryPtr>& messages) const {
+                               const detail::Fifo<detail::DeliveryPtr>& messages) const {
     const std::string key = m_keys.processing(identity.id);
     if (redis.type(key) == "string") {
         return; // a collector came, and the consumer does not know yet

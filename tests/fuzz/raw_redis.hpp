@@ -18,7 +18,6 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -85,8 +84,8 @@ class RawRedis {
             }
             bytes.remove_prefix(static_cast<std::size_t>(sent));
         }
-        std::optional<Reply> reply = m_reader.next();
-        while (!reply) {
+        Reply* reply = m_reader.next();
+        while (reply == nullptr) {
             std::array<char, 16384> buffer;
             const auto received = ::recv(m_socket.get(), buffer.data(), buffer.size(), 0);
             if (received <= 0) {

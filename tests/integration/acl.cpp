@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -181,19 +182,22 @@ TEST_CASE_FIXTURE(Restricted,
         redis.flushall();
         allow_all_but({});
         Consumer<Raw> consumer(clerk, "q", {.prefetch = prefetch});
-        push({"a", "b", "c", "d"});
+        push({"a", "b", "c", "d", "e", "f", "g"});
         auto guard = *consumer.next();
+        // One batch in hand, another fetched ahead.
+        const int fetched = prefetch == 1 ? 1 : 2 * prefetch;
+        CHECK(orizuru::test::eventually([&] { return std::ssize(held()) == fetched; }));
         SUBCASE("to fetch") {
             change({"-blmove", "-rpop"});
-            for (int i = 1; i < prefetch; ++i) {
-                CHECK(consumer.next()->ack()); // fetched before
+            for (int i = 1; i < fetched; ++i) {
+                CHECK(consumer.next()->ack());
             }
             for (int i = 0; i < 2; ++i) {
                 CHECK_THROWS_AS(static_cast<void>(consumer.next()), ReplyError);
                 CHECK_THROWS_AS(static_cast<void>(consumer.next(milliseconds(1000))), ReplyError);
             }
             CHECK(held() == Texts{"a"});
-            CHECK(redis.llen("q") == 4 - prefetch);
+            CHECK(redis.llen("q") == 7 - fetched);
             change({"+blmove", "+rpop"});
             CHECK(consumer.next()->ack());
             CHECK(guard.ack());

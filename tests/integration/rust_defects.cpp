@@ -65,7 +65,7 @@ TEST_CASE_FIXTURE(Original,
 }
 
 TEST_CASE_FIXTURE(Original, "2: what a consumer held when it was killed comes back") {
-    push({"a", "b", "c"});
+    push({"a", "b", "c", "d", "e"});
     const pid_t child = ::fork();
     if (child == 0) {
         Consumer<Raw> consumer(uri, "q", {.lease = milliseconds(100), .prefetch = 2});
@@ -78,9 +78,9 @@ TEST_CASE_FIXTURE(Original, "2: what a consumer held when it was killed comes ba
     REQUIRE(eventually([this] { return redis.llen("q") == 1; }));
     ::kill(child, SIGKILL);
     orizuru::test::wait_for(child);
-    CHECK(held() == Texts{"a", "b"});
-    CHECK(eventually([this] { return collector.collect().reclaimed == 2; }));
-    CHECK(waiting() == Texts{"a", "b", "c"});
+    CHECK(held() == Texts{"a", "b", "c", "d"});
+    CHECK(eventually([this] { return collector.collect().reclaimed == 4; }));
+    CHECK(waiting() == Texts{"a", "b", "c", "d", "e"});
     CHECK(nobody_left());
 }
 

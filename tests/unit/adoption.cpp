@@ -29,7 +29,7 @@ using List = std::vector<std::string>;
 Reply reply_of(std::string_view bytes) {
     ReplyReader reader;
     reader.feed(bytes);
-    auto reply = reader.next();
+    const Reply* const reply = reader.next();
     REQUIRE(reply);
     return *reply;
 }

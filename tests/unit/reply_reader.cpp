@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,7 +52,7 @@ std::string parsed(std::string_view bytes) {
     ReplyReader reader;
     reader.feed(bytes);
     std::string text;
-    while (const auto reply = reader.next()) {
+    while (const Reply* const reply = reader.next()) {
         text += (text.empty() ? "" : ", ") + shown(*reply);
     }
     return text;
@@ -127,7 +126,7 @@ TEST_CASE("a reply is the same wherever it is cut, and is not given out before i
         reader.feed(std::string_view(bytes).substr(0, cut));
         CHECK_FALSE(reader.next());
         reader.feed(std::string_view(bytes).substr(cut));
-        const auto reply = reader.next();
+        const Reply* const reply = reader.next();
         REQUIRE(reply);
         CHECK(shown(*reply) == whole);
         CHECK_FALSE(reader.next());
@@ -141,7 +140,7 @@ TEST_CASE("a reply that arrives byte by byte is read") {
         REQUIRE_FALSE(reader.next());
         reader.feed({&byte, 1});
     }
-    const auto reply = reader.next();
+    const Reply* const reply = reader.next();
     REQUIRE(reply);
     CHECK(shown(*reply) == "['abcd' [:7]]");
 }
@@ -163,7 +162,7 @@ TEST_CASE("large replies are read whole") {
     for (std::size_t i = 0; i < bytes.size(); i += 65536) {
         reader.feed(std::string_view(bytes).substr(i, 65536));
     }
-    const auto reply = reader.next();
+    const Reply* const reply = reader.next();
     REQUIRE(reply);
     REQUIRE(reply->elements.size() == 1001);
     CHECK(reply->elements[999].integer == 999);

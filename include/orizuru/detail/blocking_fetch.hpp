@@ -56,7 +56,7 @@ class BlockingFetch {
     static constexpr int most_failures = 4;
 
     void connect(Lock& lock, TimePoint deadline);
-    void on_reply(Lock& lock, Reply reply);
+    void on_reply(Lock& lock, Reply&& reply);
     std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
 
@@ -142,7 +142,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream->fill();
         }
-        if (auto reply = stream->next_reply()) {
+        if (Reply* const reply = stream->next_reply()) {
             on_reply(lock, std::move(*reply));
         } else if (Clock::now() >= m_due) {
             m_channels.begin_recovery(m_channels.endpoint().address() +
@@ -157,7 +157,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
     }
 }
 
-inline void BlockingFetch::on_reply(Lock& lock, Reply reply) {
+inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
     using Action = Verdict::Action;
     const Verdict verdict = m_channels.window.on_blocking_fetch(std::move(reply));
     switch (verdict.action) {

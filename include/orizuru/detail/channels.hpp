@@ -11,6 +11,8 @@
 #include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/fifo.hpp>
+#include <orizuru/detail/fork_mark.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/unattended.hpp>
@@ -19,12 +21,9 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -44,9 +43,11 @@ class Channels {
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
         ~Lock() {
-            const auto batch = m_channels.events.take();
-            unlock();
-            m_channels.events.tell(batch);
+            if (!m_channels.events.empty()) {
+                const auto batch = m_channels.events.take();
+                unlock();
+                m_channels.events.tell(batch);
+            }
         }
 
       private:
@@ -80,7 +81,7 @@ class Channels {
     Unattended unattended; ///< under the lock
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
-    [[nodiscard]] bool forked() const noexcept { return ::getpid() != m_pid; }
+    [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
     void refuse_fork() const;
     /// In a forked child: closes the descriptors and touches nothing else.
     void close_after_fork() noexcept;
@@ -156,7 +157,7 @@ class Channels {
     void pilot(Lock& lock, TimePoint deadline, const Wake& wake);
     void connect(Lock& lock, TimePoint deadline, const Wake& wake);
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
-    void on_reply(Reply reply);
+    void on_reply(Reply&& reply);
     void follow(const Verdict& verdict);
     void after_recovery(const Recovered& recovered);
     void lose_control(const std::string& reason);
@@ -164,7 +165,7 @@ class Channels {
     void doom_control(const std::string& reason);
 
     Endpoint m_endpoint;
-    pid_t m_pid = ::getpid();
+    ForkMark m_mark;
     std::mutex m_mutex;
     std::condition_variable m_changed;
     std::vector<const Wake*> m_sleepers; ///< those who sleep on a Wake of their own
@@ -176,7 +177,7 @@ class Channels {
     bool m_piloted = false;
     Wake m_nudge; ///< wakes a pilot that has no Wake of its own
     const Wake* m_pilot_wake = nullptr;
-    std::deque<Expected> m_expected;
+    Fifo<Expected> m_expected;
 
     Backoff m_backoff;
     TimePoint m_hold_until{}; ///< nothing is composed before
@@ -346,8 +347,8 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             m_control->fill();
             while (m_control && !m_doomed) {
-                auto reply = m_control->next_reply();
-                if (!reply) {
+                Reply* const reply = m_control->next_reply();
+                if (reply == nullptr) {
                     break;
                 }
                 on_reply(std::move(*reply));
@@ -419,13 +420,12 @@ std::shared_ptr<Channels::Answer> Channels::ask(const Arguments&... arguments) {
     return answer;
 }
 
-inline void Channels::on_reply(Reply reply) {
+inline void Channels::on_reply(Reply&& reply) {
     if (m_expected.empty()) {
         lose_control(m_endpoint.address() + ": a reply that nothing asked for");
         return;
     }
-    const Expected expected = std::move(m_expected.front());
-    m_expected.pop_front();
+    const Expected expected = m_expected.pop_front();
     switch (expected.kind) {
     case Expected::Kind::answer:
         expected.answer->reply = std::move(reply);

@@ -2,10 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A message that a consumer holds: shared between the consumer's window and the message's guard.
+// A message that a consumer holds: shared between the consumer's window and the message's guard,
+// and used again for another message when both have let go.
 
 #include <orizuru/script.hpp>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,18 +36,68 @@ struct Delivery {
         lost     ///< the lease was lost first: the message is someone else's
     };
 
-    explicit Delivery(std::string bytes) : payload(std::move(bytes)) {}
-
     std::string payload;
     std::unique_ptr<Move> move; ///< what is wanted; null = ack
     std::string refusal;        ///< why Redis refused the settlement; then the state is held
+    std::uint64_t version = 0;  ///< of the request that settles it, when that was sent
     State state = State::held;
     bool handed_out = false; ///< to a guard
     bool deferred = false;   ///< an ack that was accepted and whose outcome nobody awaits
     bool unattended = false; ///< nobody awaits the outcome: it goes to on_event
     int failures = 0;        ///< how often the settlement failed for a reason of its own
+
+    /// As new, but for the payload.
+    void reset() noexcept {
+        move.reset();
+        refusal.clear();
+        version = 0;
+        state = State::held;
+        handed_out = deferred = unattended = false;
+        failures = 0;
+    }
 };
 
-using DeliveryPtr = std::shared_ptr<Delivery>;
+/// A shared pointer that can tell, to a thread that may then write, that it is the only one.
+class DeliveryPtr {
+  public:
+    DeliveryPtr() noexcept = default;
+    DeliveryPtr(std::nullptr_t) noexcept {}
+    [[nodiscard]] static DeliveryPtr make() { return DeliveryPtr(new Shared); }
+
+    DeliveryPtr(const DeliveryPtr& other) noexcept : m_shared(other.m_shared) {
+        if (m_shared != nullptr) {
+            m_shared->owners.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+    DeliveryPtr(DeliveryPtr&& other) noexcept : m_shared(std::exchange(other.m_shared, nullptr)) {}
+    DeliveryPtr& operator=(DeliveryPtr other) noexcept {
+        std::swap(m_shared, other.m_shared);
+        return *this;
+    }
+    ~DeliveryPtr() {
+        if (m_shared != nullptr && m_shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            delete m_shared;
+        }
+    }
+
+    [[nodiscard]] Delivery& operator*() const noexcept { return *m_shared; }
+    [[nodiscard]] Delivery* operator->() const noexcept { return m_shared; }
+    [[nodiscard]] explicit operator bool() const noexcept { return m_shared != nullptr; }
+    friend bool operator==(const DeliveryPtr&, const DeliveryPtr&) noexcept = default;
+
+    /// What other owners did before they let go has happened before.
+    [[nodiscard]] bool unique() const noexcept {
+        return m_shared->owners.load(std::memory_order_acquire) == 1;
+    }
+
+  private:
+    struct Shared : Delivery {
+        std::atomic<int> owners{1};
+    };
+
+    explicit DeliveryPtr(Shared* shared) noexcept : m_shared(shared) {}
+
+    Shared* m_shared = nullptr;
+};
 
 } // namespace orizuru::detail

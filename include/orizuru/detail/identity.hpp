@@ -4,6 +4,8 @@
 
 // The name of one incarnation of a consumer, and the header of its list.
 
+#include <orizuru/detail/wire.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +40,14 @@ struct Identity {
 
     [[nodiscard]] std::string header_prefix() const { return "orz:" + nonce + ":"; }
     [[nodiscard]] std::string header(std::uint64_t version) const {
-        return header_prefix() + std::to_string(version);
+        std::string text;
+        write_header(text, version);
+        return text;
+    }
+    /// The same into `text`, whose memory is used again.
+    void write_header(std::string& text, std::uint64_t version) const {
+        text.assign("orz:").append(nonce).append(":");
+        append_number(text, version);
     }
 
     /// The version in a header of this identity; nothing for any other text.

@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// hiredis' parser, building Reply values through its object functions. Elements are added as they
-// arrive, so an announced size alone reserves no memory; a reply that does not end is cut off.
+// hiredis' parser, building Reply values through its object functions, in memory that goes from one
+// reply to the next: hiredis' own objects take two allocations an element. Elements are added as
+// they arrive, so an announced size alone reserves no memory; a reply that does not end is cut off.
 
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
@@ -13,11 +14,11 @@
 #include <cstddef>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -27,7 +28,8 @@ class ReplyReader {
         if (!m_reader) {
             throw std::bad_alloc();
         }
-        m_reader->privdata = m_reader.get();
+        m_reader->privdata = m_built.get();
+        m_reader->maxbuf = largest_kept_buffer;
     }
 
     /// Throws ProtocolError when a single reply element grows beyond what Redis can send.
@@ -40,17 +42,18 @@ class ReplyReader {
         }
     }
 
-    /// The next whole reply, if there is one.
-    [[nodiscard]] std::optional<Reply> next() {
+    /// The next whole reply, or null. It is the reader's, until the next call: what is moved out of
+    /// it is gone, and what is swapped into it is used again.
+    [[nodiscard]] Reply* next() {
         void* object = nullptr;
         if (redisReaderGetReply(m_reader.get(), &object) != REDIS_OK) {
             fail();
         }
         if (object == nullptr) {
-            return std::nullopt;
+            return nullptr;
         }
-        const std::unique_ptr<Reply> reply(static_cast<Reply*>(object));
-        return std::move(*reply);
+        m_built->finish();
+        return &m_built->root;
     }
 
   private:
@@ -58,15 +61,56 @@ class ReplyReader {
     // string and a little more.
     static constexpr std::size_t largest_element = std::size_t{513} << 20;
 
+    // Of what hiredis gathers, where a batch of small messages fits in.
+    static constexpr std::size_t largest_kept_buffer = std::size_t{256} << 10;
+
     // As in hiredis 0.14.
     static constexpr int deepest = 7;
+
+    /// The reply that hiredis is building.
+    struct Built {
+        Reply root;
+        std::size_t count = 0;    ///< elements of the root that belong to this reply
+        std::vector<Reply> spare; ///< elements that a larger reply left behind
+        bool refused = false;     ///< for another reason than memory
+
+        Reply& begin() {
+            count = 0;
+            return emptied(root);
+        }
+        Reply& add_element() {
+            if (count == root.elements.size()) {
+                if (spare.empty()) {
+                    root.elements.emplace_back();
+                } else {
+                    root.elements.push_back(std::move(spare.back()));
+                    spare.pop_back();
+                }
+            }
+            Reply& element = root.elements[count++];
+            element.elements.clear();
+            return emptied(element);
+        }
+        void finish() {
+            while (root.elements.size() > count) {
+                root.elements.back().elements = {};
+                spare.push_back(std::move(root.elements.back()));
+                root.elements.pop_back();
+            }
+        }
+        static Reply& emptied(Reply& reply) noexcept {
+            reply.integer = 0;
+            reply.text.clear();
+            return reply;
+        }
+    };
 
     struct Free {
         void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
     };
 
     [[noreturn]] void fail() const {
-        if (m_reader->privdata == nullptr) {
+        if (m_built->refused) {
             throw ProtocolError("the reply has a type of RESP3 or is nested too deeply");
         }
         if (m_reader->err == REDIS_ERR_OOM) {
@@ -85,10 +129,13 @@ class ReplyReader {
                task->type <= REDIS_REPLY_ERROR && task->type != REDIS_REPLY_NIL;
     }
 
-    // A null from a function below is "out of memory" for hiredis; the reader's private data, null
-    // from here on, tells that it was not.
+    static Built& built(const redisReadTask* task) noexcept {
+        return *static_cast<Built*>(task->privdata);
+    }
+
+    // A null from a function below is "out of memory" for hiredis; the flag tells that it was not.
     static void* refuse(const redisReadTask* task) noexcept {
-        static_cast<redisReader*>(task->privdata)->privdata = nullptr;
+        built(task).refused = true;
         return nullptr;
     }
 
@@ -99,17 +146,22 @@ class ReplyReader {
             return refuse(task);
         }
         try {
-            if (task->parent == nullptr) {
-                auto root = std::make_unique<Reply>();
-                fill(*root);
-                return root.release();
-            }
-            auto& siblings = static_cast<Reply*>(task->parent->obj)->elements;
-            fill(siblings.emplace_back());
-            return &siblings.back();
+            Reply& reply = place(task);
+            fill(reply);
+            return &reply;
         } catch (...) {
             return nullptr;
         }
+    }
+
+    static Reply& place(const redisReadTask* task) {
+        if (task->parent == nullptr) {
+            return built(task).begin();
+        }
+        if (task->parent->parent == nullptr) {
+            return built(task).add_element();
+        }
+        return static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
     }
 
     static void* make_string(const redisReadTask* task, char* text, std::size_t size) noexcept {
@@ -135,7 +187,7 @@ class ReplyReader {
     }
 
     static void* make_nil(const redisReadTask* task) noexcept {
-        return make(task, [](Reply&) {});
+        return make(task, [](Reply& reply) { reply.type = Reply::Type::nil; });
     }
 
     // Only hiredis 1.x has these members, and only RESP3 has the types. Left null, hiredis would
@@ -157,13 +209,14 @@ class ReplyReader {
             all.createArray = make_array;
             all.createInteger = make_integer;
             all.createNil = make_nil;
-            all.freeObject = [](void* object) { delete static_cast<Reply*>(object); };
+            all.freeObject = [](void*) {};
             refuse_resp3(all);
             return all;
         }();
         return table;
     }
 
+    std::unique_ptr<Built> m_built = std::make_unique<Built>();
     std::unique_ptr<redisReader, Free> m_reader;
 };
 

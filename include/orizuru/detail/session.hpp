@@ -87,8 +87,11 @@ class Session {
     void check_eviction(Lock& lock, TimePoint deadline);
     void finish() noexcept;
 
+    bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     template <class Interrupted>
     bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
+    void fetch_ahead();
+    void send_fetch();
     bool leave(Lock& lock, TimePoint deadline);
     void end(Lock& lock);
 
@@ -101,13 +104,13 @@ class Session {
 
     ConsumerOptions m_options;
     std::atomic<bool> m_stopped{false};
-    std::atomic<bool> m_in_next{false};
     Wake m_wake; ///< ends the waiting of the thread in `next`
     Channels m_channels;
 
     BlockingFetch m_blocking_fetch;
-    TimePoint m_gave_up{}; ///< when a destructor last waited in vain
-    Heartbeat m_heartbeat; // last: its thread uses all of the above
+    bool m_in_next = false; ///< a thread waits there
+    TimePoint m_gave_up{};  ///< when a destructor last waited in vain
+    Heartbeat m_heartbeat;  // last: its thread uses all of the above
 };
 
 inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
@@ -176,18 +179,32 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
     }
 }
 
-// One round of the loop does one thing and then looks at everything again, because whatever it
-// waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
 inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadline) {
     m_channels.refuse_fork();
-    if (m_in_next.exchange(true)) {
+    Lock lock(m_channels);
+    if (m_in_next) {
         throw std::logic_error("two threads are in next() of a consumer of '" + keys().source() +
                                "'; hand the guards to other threads instead");
     }
-    const auto out_again = at_exit([this] { m_in_next.store(false); });
+    if (!m_channels.events.empty() || stopped() || token.stop_requested() ||
+        !m_channels.window.has_ready()) {
+        m_in_next = true;
+        const auto out_again = at_exit([this] { m_in_next = false; });
+        if (!wait_for_message(lock, token, deadline)) {
+            return nullptr;
+        }
+    }
+    DeliveryPtr message = m_channels.window.hand_out();
+    fetch_ahead();
+    return message;
+}
+
+// One round of the loop does one thing and then looks at everything again, because whatever it
+// waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
+inline bool Session::wait_for_message(Lock& lock, const std::stop_token& token,
+                                      TimePoint deadline) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
-    Lock lock(m_channels);
     const Window& window = m_channels.window;
     std::uint64_t fetches = window.fetches();
     bool looked = false; // asked without waiting, and nothing was there
@@ -200,10 +217,10 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
             if (m_blocking_fetch.stop(lock, until) && stopped()) {
                 leave(lock, until);
             }
-            return nullptr;
+            return false;
         }
-        if (DeliveryPtr message = m_channels.window.hand_out()) {
-            return message;
+        if (window.has_ready()) {
+            return true;
         }
         m_channels.throw_refusal();
         const bool late = Clock::now() >= deadline;
@@ -214,7 +231,8 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
         const TimePoint until = late ? last_chance : deadline;
         const auto running = [&] { return window.state() == Window::State::running; };
         const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
-        looked = looked || fetched;
+        // A batch that was fetched ahead could not take the acks of the one before with it.
+        looked = looked || (fetched && !window.has_acks());
         bool in_time = true;
         if (!running()) {
             in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
@@ -239,9 +257,25 @@ inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadlin
             in_time = false;
         }
         if (late && !in_time && !window.has_ready()) {
-            return nullptr; // what is outstanding goes to the next call
+            return false; // what is outstanding goes to the next call
         }
     }
+}
+
+// While the handler works on a batch, Redis fetches the next one: asked for with the batch's first
+// message, so that at most two batches are held, and only behind a full one: what a short one left
+// in the source is for others.
+inline void Session::fetch_ahead() {
+    const Window& window = m_channels.window;
+    if (window.more_to_fetch() && m_options.prefetch > 1 && !window.blocked() &&
+        std::cmp_less(window.ready(), m_options.prefetch) && m_channels.ready()) {
+        send_fetch();
+    }
+}
+
+inline void Session::send_fetch() {
+    m_channels.send(
+        [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
 }
 
 // One script settles what is due and fetches what is there, without waiting for more. False when
@@ -253,8 +287,7 @@ bool Session::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
                m_channels.window.state() != Window::State::running;
     });
     if (m_channels.ready() && !interrupted()) {
-        m_channels.send(
-            [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
+        send_fetch();
     }
     return in_time;
 }

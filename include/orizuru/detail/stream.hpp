@@ -6,6 +6,7 @@
 // parses, the moving of bytes is here. The first error ends it: a stream that has failed may hold a
 // stale reply, so it is thrown away and never repaired.
 
+#include <orizuru/detail/fork_mark.hpp>
 #include <orizuru/detail/reply_reader.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/wire.hpp>
@@ -28,7 +29,6 @@
 #include <cstddef>
 #include <memory>
 #include <new>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -66,8 +66,8 @@ class Stream {
     bool flush();
     /// Reads what has arrived. Throws ConnectionError at the end of the stream, ProtocolError.
     void fill();
-    /// The next whole reply that `fill` has read.
-    [[nodiscard]] std::optional<Reply> next_reply() {
+    /// The next whole reply that `fill` has read, or null; valid until the next call.
+    [[nodiscard]] Reply* next_reply() {
         try {
             return m_reader.next();
         } catch (const ProtocolError& error) {
@@ -94,7 +94,7 @@ class Stream {
 
     /// Throws std::logic_error in a forked child: two processes on one stream destroy it.
     void refuse_fork() const {
-        if (::getpid() != m_pid) {
+        if (m_mark.forked()) {
             throw std::logic_error("a connection to " + m_address +
                                    " is used in a forked child; make a new object there");
         }
@@ -125,7 +125,7 @@ class Stream {
     std::string m_output;
     std::size_t m_sent = 0;
     std::vector<char> m_input = std::vector<char>(std::size_t{64} << 10);
-    pid_t m_pid = ::getpid();
+    ForkMark m_mark;
 };
 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
@@ -257,7 +257,7 @@ inline void Stream::fill() {
 inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
     while (true) {
         const bool all = flush();
-        if (auto reply = next_reply()) {
+        if (Reply* const reply = next_reply()) {
             return std::move(*reply);
         }
         const short events = all ? POLLIN : POLLIN | POLLOUT;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -48,16 +49,23 @@ class Wake {
         const std::uint64_t one = 1;
         // Fails only when the counter is full, and then the poll is awake already.
         [[maybe_unused]] const auto written = ::write(m_fd, &one, sizeof one);
+        m_signalled.store(true, std::memory_order_release);
         errno = saved;
     }
 
+    /// What was signalled before has happened before.
     void clear() const noexcept {
+        // A write whose flag comes too late for this call is seen by the poll, then by the next.
+        if (!m_signalled.exchange(false, std::memory_order_acquire)) {
+            return;
+        }
         std::uint64_t count = 0;
         [[maybe_unused]] const auto read = ::read(m_fd, &count, sizeof count);
     }
 
   private:
     int m_fd;
+    mutable std::atomic<bool> m_signalled{false}; ///< saves a system call when it is not
 };
 
 /// Waits until `fd` (or nothing, when -1) is ready for `events`, `wake` is signalled or the

@@ -39,10 +39,10 @@ inline void Window::conclude(Adoption::Result result) {
     settle_doubts(known ? version : std::nullopt);
     if (!result.list) {
         m_recovered->reaped = m_state != State::left;
-        lose_all();
-        m_self = m_make_identity();
+        lose(std::exchange(m_messages, {}));
+        become(m_make_identity());
     } else {
-        const auto& list = *result.list;
+        auto& list = *result.list;
         const bool ours = known && list.size() >= m_messages.size() &&
                           std::equal(m_messages.begin(), m_messages.end(), list.begin(),
                                      [](const DeliveryPtr& message, const std::string& payload) {
@@ -56,9 +56,10 @@ inline void Window::conclude(Adoption::Result result) {
         } else {
             match(std::move(*result.list));
         }
-        m_self = std::move(result.identity);
+        become(std::move(result.identity));
     }
     m_confirmed = m_last_sent = 0;
+    m_more_to_fetch = false;
     recount();
 }
 
@@ -66,7 +67,8 @@ inline void Window::conclude(Adoption::Result result) {
 // be right (Redis was rewound or emptied) none counts as run.
 inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
     bool first = true;
-    for (Request& request : std::exchange(m_requests, {})) {
+    const Fifo<Request> requests = std::exchange(m_requests, {});
+    for (const Request& request : requests) {
         if (version && request.version <= *version) {
             done(request);
             continue;
@@ -80,7 +82,10 @@ inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
 // it), and would keep all others from being sent.
 inline std::string Window::blame(const Request& request, bool first_not_run) {
     std::string refusal;
-    for (const DeliveryPtr& message : request.messages) {
+    for (const DeliveryPtr& message : m_messages) {
+        if (!settles(request, message)) {
+            continue;
+        }
         if (!request.failure.empty()) {
             message->failures += most_cuts / 2;
         } else if (first_not_run && request.kind == Request::Kind::move) {
@@ -99,29 +104,27 @@ inline std::string Window::blame(const Request& request, bool first_not_run) {
 // the messages of equal bytes; what is left over on one side is delivered, on the other lost. Here
 // and only here a message whose ack was confirmed can come again.
 inline void Window::match(std::vector<std::string> list) {
-    std::deque<DeliveryPtr> before = std::exchange(m_messages, {});
+    Fifo<DeliveryPtr> before = std::exchange(m_messages, {});
     for (std::string& payload : list) {
-        const auto same = std::ranges::find_if(
-            before, [&](const DeliveryPtr& message) { return message->payload == payload; });
+        const auto same = std::ranges::find_if(before, [&](const DeliveryPtr& message) {
+            return message && message->payload == payload;
+        });
         if (same != before.end()) {
             m_messages.push_back(std::move(*same));
-            before.erase(same);
         } else {
-            append(std::move(payload));
+            append(payload);
             m_recovered->surfaced.push_back(m_messages.back());
         }
     }
-    std::swap(m_messages, before);
-    lose_all();
-    std::swap(m_messages, before);
+    before.erase_if([](const DeliveryPtr& message) { return !message; });
+    lose(std::move(before));
 }
 
-inline void Window::lose_all() {
-    for (const DeliveryPtr& message : m_messages) {
+inline void Window::lose(Fifo<DeliveryPtr> messages) {
+    for (const DeliveryPtr& message : messages) {
         message->state = S::lost;
+        m_recovered->lost.push_back(message);
     }
-    m_recovered->lost.insert(m_recovered->lost.end(), m_messages.begin(), m_messages.end());
-    m_messages.clear();
 }
 
 } // namespace orizuru::detail

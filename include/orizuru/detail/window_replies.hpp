@@ -19,31 +19,27 @@ inline Verdict Window::on_start(const Reply& reply) {
         return {};
     }
     // Fenced: the reply to an earlier START was lost and a collector came in between.
-    m_self = m_make_identity();
+    become(m_make_identity());
     return {Verdict::Action::back_off, "registered too late"};
 }
 
-inline Verdict Window::on_reply(Reply reply) {
+inline Verdict Window::on_reply(Reply&& reply) {
     assert(!m_requests.empty());
-    Request request = std::move(m_requests.front());
-    m_requests.pop_front();
-    m_sent -= request.messages.size();
+    Request request = m_requests.pop_front();
+    m_sent -= request.messages;
     Verdict verdict;
-    const auto expected =
-        request.kind == Request::Kind::settle ? Reply::Type::array : Reply::Type::integer;
-    if (reply.is(expected) && std::ranges::all_of(reply.elements, [](const Reply& element) {
-            return element.is(Reply::Type::string);
-        })) {
-        m_fetches += request.fetches ? 1 : 0;
-        m_confirmed = request.version;
-        done(request);
-        for (Reply& element : reply.elements) {
-            append(std::move(element.text));
-        }
-    } else if (!reply.is(Reply::Type::error)) {
+    if (reply.is(Reply::Type::error)) {
+        verdict = on_error(std::move(request), reply);
+    } else if (!is_result(request, reply)) {
         verdict = doubt(std::move(request), "a reply of the wrong type");
     } else {
-        verdict = on_error(std::move(request), reply);
+        ran(request);
+        if (request.fetch > 0) {
+            m_more_to_fetch = std::cmp_greater_equal(reply.elements.size(), request.fetch);
+        }
+        for (Reply& element : reply.elements) {
+            append(element.text);
+        }
     }
     if (m_draining && m_requests.empty()) {
         m_draining = false;
@@ -52,11 +48,17 @@ inline Verdict Window::on_reply(Reply reply) {
     return verdict;
 }
 
+inline bool Window::is_result(const Request& request, const Reply& reply) {
+    const bool settles = request.kind == Request::Kind::settle;
+    return reply.is(settles ? Reply::Type::array : Reply::Type::integer) &&
+           std::ranges::all_of(reply.elements, [](const Reply& element) {
+               return element.is(Reply::Type::string);
+           });
+}
+
 inline Verdict Window::on_error(Request request, const Reply& reply) {
     if (reply.code() == "SRC" && request.kind == Request::Kind::settle) {
-        ++m_fetches;
-        m_confirmed = request.version;
-        done(request);
+        ran(request);
         return {Verdict::Action::give_up, std::string(reply.behind_code())};
     }
     if (reply.code() == "STALE" && m_draining) {
@@ -85,7 +87,7 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     case ReplyClass::rights: {
         // Whoever waits for a settlement is told; for the rest somebody must be.
         const bool awaited = request.kind == Request::Kind::move ||
-                             (request.kind == Request::Kind::settle && !request.fetches);
+                             (request.kind == Request::Kind::settle && request.fetch == 0);
         return refuse(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
     }
     case ReplyClass::other:
@@ -94,10 +96,10 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     return doubt(std::move(request), reply.text);
 }
 
-inline Verdict Window::on_blocking_fetch(Reply reply) {
+inline Verdict Window::on_blocking_fetch(Reply&& reply) {
     m_blocked = false;
     if (reply.is(Reply::Type::string)) {
-        append(std::move(reply.text));
+        append(reply.text);
         return {};
     }
     if (reply.is(Reply::Type::nil)) {
@@ -121,24 +123,32 @@ inline Verdict Window::on_blocking_fetch(Reply reply) {
     }
 }
 
-inline void Window::append(std::string payload) {
-    auto message = std::make_shared<Delivery>(std::move(payload));
-    m_ready.push_back(message);
-    m_messages.push_back(std::move(message));
+inline void Window::append(std::string& payload) { m_messages.push_back(m_pool.make(payload)); }
+
+inline void Window::ran(const Request& request) {
+    m_confirmed = request.version;
+    m_fetches += request.fetch > 0 ? 1 : 0;
+    done(request);
 }
 
-inline void Window::done(Request& request) {
-    std::size_t others = request.messages.size();
-    for (const DeliveryPtr& message : request.messages) {
-        message->state = S::settled;
+inline void Window::done(const Request& request) {
+    std::size_t left = request.messages;
+    for (; left > 0 && settles(request, m_messages.front()); --left) {
+        m_messages.front()->state = S::settled;
+        m_pool.recycle(m_messages.pop_front());
+        m_next -= m_next > 0 ? 1 : 0;
     }
-    while (!m_messages.empty() && m_messages.front()->state == S::settled) {
-        m_messages.pop_front();
-        --others;
-    }
-    if (others > 0) {
-        std::erase_if(m_messages,
-                      [](const DeliveryPtr& message) { return message->state == S::settled; });
+    if (left > 0) {
+        m_messages.erase_if([&](const DeliveryPtr& message) {
+            const bool settled = settles(request, message);
+            if (settled) {
+                message->state = S::settled;
+                m_pool.recycle(message);
+            }
+            return settled;
+        });
+        m_next = 0;
+        find_next();
     }
     if (request.kind == Request::Kind::leave) {
         m_state = State::left;
@@ -149,9 +159,11 @@ inline void Window::done(Request& request) {
 inline void Window::put_back(const Request& request, const std::string& refusal) {
     const bool wanted =
         request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
-    for (const DeliveryPtr& message : request.messages) {
-        message->state = wanted && refusal.empty() ? S::wanted : S::held;
-        message->refusal = wanted ? refusal : std::string();
+    for (const DeliveryPtr& message : m_messages) {
+        if (settles(request, message)) {
+            message->state = wanted && refusal.empty() ? S::wanted : S::held;
+            message->refusal = wanted ? refusal : std::string();
+        }
     }
     recount();
 }
@@ -162,7 +174,7 @@ inline Verdict Window::doubt(Request request, const std::string& text) {
     if (!text.starts_with("STALE")) {
         request.failure = text;
     }
-    m_sent += request.messages.size();
+    m_sent += request.messages;
     m_requests.push_front(std::move(request));
     return {Verdict::Action::recover, text};
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Deliveries that are done with, for the messages to come: in steady state none is allocated.
+
+#include <orizuru/detail/delivery.hpp>
+#include <orizuru/detail/fifo.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+class DeliveryPool {
+  public:
+    /// A message of these bytes. They are swapped for memory that `payload` can use again.
+    [[nodiscard]] DeliveryPtr make(std::string& payload) {
+        DeliveryPtr message = spare();
+        message->payload.swap(payload);
+        return message;
+    }
+
+    /// Takes back what the window has let go; a guard may still have it.
+    void recycle(DeliveryPtr message) {
+        if (m_spare.size() < most_kept && message->payload.capacity() <= largest_kept) {
+            m_spare.push_back(std::move(message));
+        }
+    }
+
+  private:
+    // Two batches of the largest size, 8 MiB at the most.
+    static constexpr std::size_t most_kept = 2000;
+    static constexpr std::size_t largest_kept = 4096;
+
+    DeliveryPtr spare() {
+        while (!m_spare.empty()) {
+            DeliveryPtr message = m_spare.pop_front();
+            if (message.unique()) {
+                message->reset();
+                return message;
+            }
+        }
+        return DeliveryPtr::make();
+    }
+
+    Fifo<DeliveryPtr> m_spare;
+};
+
+} // namespace orizuru::detail

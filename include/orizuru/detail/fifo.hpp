@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A queue in one piece of memory that it keeps: std::deque allocates and frees a block each few
+// dozen elements.
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+template <class T>
+class Fifo {
+  public:
+    using iterator = typename std::vector<T>::iterator;
+    using const_iterator = typename std::vector<T>::const_iterator;
+
+    [[nodiscard]] bool empty() const noexcept { return m_first == m_items.size(); }
+    [[nodiscard]] std::size_t size() const noexcept { return m_items.size() - m_first; }
+
+    [[nodiscard]] iterator begin() noexcept { return m_items.begin() + offset(); }
+    [[nodiscard]] iterator end() noexcept { return m_items.end(); }
+    [[nodiscard]] const_iterator begin() const noexcept { return m_items.begin() + offset(); }
+    [[nodiscard]] const_iterator end() const noexcept { return m_items.end(); }
+    [[nodiscard]] T& front() noexcept { return m_items[m_first]; }
+    [[nodiscard]] const T& front() const noexcept { return m_items[m_first]; }
+    [[nodiscard]] T& back() noexcept { return m_items.back(); }
+    [[nodiscard]] const T& back() const noexcept { return m_items.back(); }
+
+    [[nodiscard]] T& operator[](std::size_t i) noexcept { return m_items[m_first + i]; }
+    [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return m_items[m_first + i]; }
+
+    void push_back(T item) {
+        // Half of it free: a move costs no more than the pops that it comes after.
+        if (m_items.size() == m_items.capacity() && m_first > m_items.size() / 2) {
+            m_items.erase(m_items.begin(), m_items.begin() + offset());
+            m_first = 0;
+        }
+        m_items.push_back(std::move(item));
+    }
+
+    void push_front(T item) {
+        if (m_first == 0) {
+            m_items.insert(m_items.begin(), std::move(item));
+        } else {
+            m_items[--m_first] = std::move(item);
+        }
+    }
+
+    T pop_front() noexcept {
+        T item = std::move(m_items[m_first++]);
+        if (empty()) {
+            clear();
+        }
+        return item;
+    }
+
+    template <class Condition>
+    void erase_if(Condition condition) {
+        m_items.erase(std::remove_if(begin(), end(), condition), end());
+        if (empty()) {
+            clear();
+        }
+    }
+
+    void clear() noexcept {
+        m_items.clear();
+        m_first = 0;
+    }
+
+  private:
+    [[nodiscard]] std::ptrdiff_t offset() const noexcept {
+        return static_cast<std::ptrdiff_t>(m_first);
+    }
+
+    std::vector<T> m_items;
+    std::size_t m_first = 0; ///< what lies before it was moved from
+};
+
+} // namespace orizuru::detail
