@@ -9,14 +9,13 @@
 // and at most 1,000,000 values altogether. Bytes behind the value are refused.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/msgpack_reader.hpp>
 
 #include <msgpack.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <forward_list>
 #include <list>
@@ -24,7 +23,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -117,59 +115,6 @@ struct MsgpackAdapted<std::shared_ptr<T>> : MsgpackAdapted<T> {};
 template <class T>
 struct MsgpackAdapted<std::unique_ptr<T>> : MsgpackAdapted<T> {};
 
-inline constexpr std::size_t most_msgpack_values = 1'000'000;
-inline constexpr std::size_t most_msgpack_levels = 64;
-
-// msgpack reserves what an array announces, 24 bytes per value, and bounds that for each array
-// alone: nested ones can announce 64 times the payload's size. So the sum is checked beforehand,
-// except in a payload so small that even this comes to a few MiB.
-inline constexpr std::size_t uncounted_msgpack_bytes = 4096;
-
-/// Walks through a payload without building anything and stops at the first excess. Announced
-/// values are counted, since each of them takes a byte at the least.
-class MsgpackCounter : public msgpack::null_visitor {
-  public:
-    explicit MsgpackCounter(std::size_t bytes) : m_most(std::min(bytes, most_msgpack_values)) {}
-
-    bool start_array(std::uint32_t count) { return descend(count); }
-    bool end_array() { return ascend(); }
-    bool start_map(std::uint32_t pairs) { return descend(std::size_t{2} * pairs); }
-    bool end_map() { return ascend(); }
-
-    [[nodiscard]] bool exceeded() const noexcept {
-        return m_values > m_most || m_levels > most_msgpack_levels;
-    }
-
-  private:
-    bool descend(std::size_t count) {
-        m_values += count;
-        ++m_levels;
-        return !exceeded();
-    }
-    bool ascend() {
-        --m_levels;
-        return true;
-    }
-
-    std::size_t m_most;
-    std::size_t m_values = 1;
-    std::size_t m_levels = 0;
-};
-
-/// Throws std::invalid_argument when unpacking would take too much memory.
-inline void check_msgpack_sizes(std::string_view bytes) {
-    if (bytes.size() <= uncounted_msgpack_bytes) {
-        return;
-    }
-    MsgpackCounter counter(bytes.size());
-    if (!msgpack::parse(bytes.data(), bytes.size(), counter)) {
-        throw std::invalid_argument(counter.exceeded()
-                                        ? "more than 1,000,000 values, more of them than bytes, or "
-                                          "more than 64 levels"
-                                        : "malformed msgpack");
-    }
-}
-
 /// Lets msgpack append to a string.
 struct MsgpackAppender {
     std::string& out;
@@ -189,24 +134,13 @@ struct Codec<T> {
         msgpack::pack(appender, value);
     }
 
-    /// Throws msgpack's exceptions, all derived from std::exception.
+    /// Allocates only what T itself does, as long as there are no more than some 300 values.
+    /// T must not keep a msgpack::object: the tree it is made of goes at once.
+    /// Throws std::invalid_argument when the bytes are no msgpack or exceed a limit;
+    /// msgpack::type_error when their value is no T.
     static T decode(std::string_view bytes, Scratch& scratch) requires detail::msgpack_makes<T> {
-        detail::check_msgpack_sizes(bytes);
-        const std::size_t size = bytes.size();
-        const msgpack::unpack_limit limit(size, size / 2, size, size, size,
-                                          detail::most_msgpack_levels);
-        auto& zone = scratch.as<msgpack::zone>();
-        zone.clear();
-        // Strings stay references into the bytes until T copies them.
-        const auto reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
-        std::size_t offset = 0;
-        bool referenced = false;
-        const msgpack::object object = msgpack::unpack(zone, bytes.data(), size, offset, referenced,
-                                                       reference, nullptr, limit);
-        if (offset != size) {
-            throw std::invalid_argument("bytes behind the value");
-        }
-        return object.as<T>();
+        detail::MsgpackReader reader(bytes, scratch.as<msgpack::zone>());
+        return reader.read().as<T>();
     }
 };
 

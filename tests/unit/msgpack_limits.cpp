@@ -68,6 +68,13 @@ struct Anything {
     void msgpack_unpack(const msgpack::object&) {}
 };
 
+struct Order {
+    std::uint64_t id = 0;
+    std::string name;
+
+    MSGPACK_DEFINE(id, name)
+};
+
 struct Tree {
     std::vector<Tree> children;
 
@@ -126,6 +133,41 @@ TEST_CASE("memory is counted in this program, msgpack's zone included") {
     std::string bytes = array_of(1000) + std::string(1000, '\0');
     CHECK(decode(bytes).memory >= 1000 * value_size);
     CHECK(decode<std::vector<int>>(bytes).memory >= 1000 * (value_size + sizeof(int)));
+}
+
+TEST_CASE("nothing is allocated but what the decoded value itself needs") {
+    Scratch scratch;
+    const auto taken_by = [](const auto& action) {
+        const std::size_t before = requested;
+        action();
+        return requested - before;
+    };
+    for (const std::string& name : {"short"s, std::string(100, 'x')}) {
+        std::string bytes;
+        Codec<Order>::encode({70000, name}, bytes);
+        const auto decode = [&] { static_cast<void>(Codec<Order>::decode(bytes, scratch)); };
+        decode(); // makes the zone
+        CHECK(taken_by(decode) == taken_by([&] { const std::string copy = name; }));
+    }
+}
+
+TEST_CASE("what a large tree took is given back at once, also when it is refused") {
+    Scratch scratch;
+    auto& zone = scratch.as<msgpack::zone>();
+    const void* const chunk = zone.allocate_no_align(1);
+    zone.clear();
+    const std::string large = array_of(10'000) + std::string(10'000, '\0');
+    for (const std::string& bytes : {large, large + "behind it"}) {
+        const std::size_t before = requested;
+        try {
+            static_cast<void>(Codec<Anything>::decode(bytes, scratch));
+        } catch (const std::exception&) {
+            REQUIRE(bytes != large);
+        }
+        REQUIRE(requested - before >= 10'000 * value_size);
+        // Once cleared, a zone has its first chunk and no other.
+        CHECK(zone.allocate_no_align(1) == chunk);
+    }
 }
 
 TEST_CASE("an announced size beyond the payload is refused and reserves nothing") {

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Reads a payload into msgpack-c's tree of objects, in one pass unless it is large, and bounded
+// whatever the bytes say. msgpack's own unpack makes two vectors for each payload and bounds each
+// array alone: nested ones, each as long as the payload, take 64 times what can be needed.
+
+#include <msgpack.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+inline constexpr std::size_t most_msgpack_levels = 64;
+inline constexpr std::uint64_t most_msgpack_values = 1'000'000;
+
+// One object for each of so many bytes takes 6 MiB. Of a larger payload nothing is kept before all
+// of it is known to be sound.
+inline constexpr std::size_t most_unchecked_msgpack_bytes = std::size_t{1} << 18;
+
+/// Reads a payload, once. The tree lasts as long as the reader: its strings refer to the bytes, its
+/// arrays and maps lie in the zone. They take no more than one object for each byte.
+class MsgpackReader {
+  public:
+    MsgpackReader(std::string_view bytes, msgpack::zone& zone) : MsgpackReader(bytes, &zone) {}
+    MsgpackReader(const MsgpackReader&) = delete;
+    MsgpackReader& operator=(const MsgpackReader&) = delete;
+    /// Gives back what a large tree took; the zone's first chunk stays for the next one.
+    ~MsgpackReader() {
+        if (m_zone != nullptr) {
+            m_zone->clear();
+        }
+    }
+
+    /// Throws std::invalid_argument unless the bytes are one value within the limits.
+    [[nodiscard]] msgpack::object read() {
+        if (m_spare > most_unchecked_msgpack_bytes && m_zone != nullptr) {
+            static_cast<void>(MsgpackReader({m_next, m_spare}, nullptr).read());
+        }
+        if (m_spare == 0) {
+            refuse("an empty payload");
+        }
+        msgpack::object value;
+        expect(1);
+        read_value(value);
+        if (m_spare > 0) {
+            refuse("bytes behind the value");
+        }
+        return value;
+    }
+
+  private:
+    using Type = msgpack::type::object_type;
+
+    /// Without a zone, arrays and maps are read but not kept: to see whether the payload is sound.
+    MsgpackReader(std::string_view bytes, msgpack::zone* zone)
+        : m_next(bytes.data()), m_spare(bytes.size()), m_zone(zone) {}
+
+    void read_value(msgpack::object& value) {
+        const auto first = static_cast<std::uint8_t>(*m_next++); // which `expect` has set aside
+        if (first < 0x80) {
+            set_unsigned(value, first);
+        } else if (first < 0x90) {
+            set_map(value, first & 0x0f);
+        } else if (first < 0xa0) {
+            set_array(value, first & 0x0f);
+        } else if (first < 0xc0) {
+            set_str(value, first & 0x1f);
+        } else if (first < 0xe0) {
+            read_by_type(value, first);
+        } else {
+            set_signed(value, static_cast<std::int8_t>(first));
+        }
+    }
+
+    void read_by_type(msgpack::object& value, std::uint8_t type) {
+        switch (type) {
+        case 0xc0:
+            value.type = Type::NIL;
+            return;
+        case 0xc2:
+        case 0xc3:
+            value.type = Type::BOOLEAN;
+            value.via.boolean = type == 0xc3;
+            return;
+        case 0xc4:
+            return set_bin(value, number<std::uint8_t>());
+        case 0xc5:
+            return set_bin(value, number<std::uint16_t>());
+        case 0xc6:
+            return set_bin(value, number<std::uint32_t>());
+        case 0xc7:
+            return set_ext(value, number<std::uint8_t>());
+        case 0xc8:
+            return set_ext(value, number<std::uint16_t>());
+        case 0xc9:
+            return set_ext(value, number<std::uint32_t>());
+        case 0xca:
+            value.type = Type::FLOAT32;
+            value.via.f64 = std::bit_cast<float>(number<std::uint32_t>());
+            return;
+        case 0xcb:
+            value.type = Type::FLOAT64;
+            value.via.f64 = std::bit_cast<double>(number<std::uint64_t>());
+            return;
+        case 0xcc:
+            return set_unsigned(value, number<std::uint8_t>());
+        case 0xcd:
+            return set_unsigned(value, number<std::uint16_t>());
+        case 0xce:
+            return set_unsigned(value, number<std::uint32_t>());
+        case 0xcf:
+            return set_unsigned(value, number<std::uint64_t>());
+        case 0xd0:
+            return set_signed(value, number<std::int8_t>());
+        case 0xd1:
+            return set_signed(value, number<std::int16_t>());
+        case 0xd2:
+            return set_signed(value, number<std::int32_t>());
+        case 0xd3:
+            return set_signed(value, number<std::int64_t>());
+        case 0xd4:
+        case 0xd5:
+        case 0xd6:
+        case 0xd7:
+        case 0xd8:
+            return set_ext(value, std::uint32_t{1} << (type - 0xd4));
+        case 0xd9:
+            return set_str(value, number<std::uint8_t>());
+        case 0xda:
+            return set_str(value, number<std::uint16_t>());
+        case 0xdb:
+            return set_str(value, number<std::uint32_t>());
+        case 0xdc:
+            return set_array(value, number<std::uint16_t>());
+        case 0xdd:
+            return set_array(value, number<std::uint32_t>());
+        case 0xde:
+            return set_map(value, number<std::uint16_t>());
+        case 0xdf:
+            return set_map(value, number<std::uint32_t>());
+        default:
+            refuse("the byte 0xc1, which begins no value");
+        }
+    }
+
+    static void set_unsigned(msgpack::object& value, std::uint64_t number) {
+        value.type = Type::POSITIVE_INTEGER;
+        value.via.u64 = number;
+    }
+    static void set_signed(msgpack::object& value, std::int64_t number) {
+        value.type = number < 0 ? Type::NEGATIVE_INTEGER : Type::POSITIVE_INTEGER;
+        value.via.i64 = number;
+    }
+    void set_str(msgpack::object& value, std::uint32_t size) {
+        value.type = Type::STR;
+        value.via.str = {size, take(size)};
+    }
+    void set_bin(msgpack::object& value, std::uint32_t size) {
+        value.type = Type::BIN;
+        value.via.bin = {size, take(size)};
+    }
+    void set_ext(msgpack::object& value, std::uint32_t size) {
+        value.type = Type::EXT;
+        value.via.ext = {size, take(std::uint64_t{size} + 1)}; // its type is a byte in front
+    }
+    void set_array(msgpack::object& value, std::uint32_t count) {
+        value.type = Type::ARRAY;
+        value.via.array = {count, read_values(count)};
+    }
+    void set_map(msgpack::object& value, std::uint32_t pairs) {
+        static_assert(sizeof(msgpack::object_kv) == 2 * sizeof(msgpack::object));
+        msgpack::object* const keys_and_values = read_values(std::uint64_t{2} * pairs);
+        value.type = Type::MAP;
+        value.via.map = {pairs, reinterpret_cast<msgpack::object_kv*>(keys_and_values)};
+    }
+
+    /// The values of an array or map, one behind the other.
+    msgpack::object* read_values(std::uint64_t count) {
+        if (m_level == most_msgpack_levels) {
+            refuse("more than 64 levels");
+        }
+        if (count == 0) {
+            return nullptr;
+        }
+        expect(count);
+        m_values += count;
+        if (m_values > most_msgpack_values) {
+            refuse("more than 1,000,000 values");
+        }
+        ++m_level;
+        msgpack::object* const values = m_zone == nullptr ? skip(count) : keep(count);
+        --m_level;
+        return values;
+    }
+    msgpack::object* keep(std::uint64_t count) {
+        auto* const values = static_cast<msgpack::object*>(m_zone->allocate_align(
+            static_cast<std::size_t>(count) * sizeof(msgpack::object), alignof(msgpack::object)));
+        for (std::uint64_t i = 0; i < count; ++i) {
+            read_value(values[i]);
+        }
+        return values;
+    }
+    msgpack::object* skip(std::uint64_t count) {
+        msgpack::object value;
+        for (std::uint64_t i = 0; i < count; ++i) {
+            read_value(value);
+        }
+        return nullptr;
+    }
+
+    template <std::integral Number>
+    Number number() {
+        return static_cast<Number>(big_endian<sizeof(Number)>(take(sizeof(Number))));
+    }
+    /// Halved, not looped over: compilers make one load and one swap of it.
+    template <std::size_t Size>
+    static std::uint64_t big_endian(const char* bytes) {
+        if constexpr (Size == 1) {
+            return static_cast<std::uint8_t>(*bytes);
+        } else {
+            constexpr std::size_t half = Size / 2;
+            return big_endian<half>(bytes) << (8 * half) | big_endian<half>(bytes + half);
+        }
+    }
+
+    const char* take(std::uint64_t size) {
+        expect(size);
+        return std::exchange(m_next, m_next + size);
+    }
+
+    /// Sets bytes aside: those of a string or number, or the first one of each value that follows.
+    void expect(std::uint64_t bytes) {
+        if (bytes > m_spare) {
+            refuse("fewer bytes than announced");
+        }
+        m_spare -= static_cast<std::size_t>(bytes);
+    }
+
+    [[noreturn]] static void refuse(const char* reason) { throw std::invalid_argument(reason); }
+
+    const char* m_next;
+    std::size_t m_spare; ///< bytes that are neither read nor set aside
+    std::uint64_t m_values = 1;
+    std::size_t m_level = 0;
+    msgpack::zone* m_zone;
+};
+
+} // namespace orizuru::detail
