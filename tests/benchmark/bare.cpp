@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What Redis gives to a program that only sends the library's commands. See run.py.
+
+#include "benchmark/bare_consume.hpp"
+#include "benchmark/bare_produce.hpp"
+#include "benchmark/program.hpp"
+
+int main(int argc, char** argv) {
+    using namespace orizuru::benchmark;
+    return run(argc, argv,
+               {
+                   {"produce", bare_produce},
+                   {"consume", bare_consume},
+                   {"single", bare_single},
+               });
+}

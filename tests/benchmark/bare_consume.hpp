@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Taking what lies in the queue, by hiredis alone.
+
+#pragma once
+
+#include "benchmark/bare_consumer.hpp"
+#include "benchmark/messages.hpp"
+#include "benchmark/meter.hpp"
+#include "benchmark/options.hpp"
+#include "benchmark/redis.hpp"
+
+#include <cstddef>
+
+namespace orizuru::benchmark {
+
+/// Fetch of `batch` and ack of the batch before in one script, `in_flight` of them at a time.
+inline void bare_consume(const Options& options) {
+    Redis redis(options.socket());
+    Meter meter(options.socket());
+    const Filled filled = fill(redis, options.number("count"), options.number("size"));
+    BareConsumer consumer(options.socket(), options.number("batch"), options.number("in_flight"));
+    meter.start();
+    consumer.take(filled.sizes.messages);
+    consumer.flush();
+    meter.stop();
+    expect(consumer.total(), filled.sizes);
+    meter.print(filled.sizes.messages);
+}
+
+/// BLMOVE and the settlement, each awaited.
+inline void bare_single(const Options& options) {
+    Redis redis(options.socket());
+    Meter meter(options.socket());
+    const Filled filled = fill(redis, options.number("count"), options.number("size"));
+    BareList list(options.socket());
+    Total total;
+    meter.start();
+    while (total.messages < filled.sizes.messages) {
+        if (const Reply message = list.wait()) {
+            list.settle(1, 1, 0);
+            list.fetched();
+            total.add(message->len);
+        }
+    }
+    meter.stop();
+    expect(total, filled.sizes);
+    meter.print(total.messages);
+}
+
+} // namespace orizuru::benchmark

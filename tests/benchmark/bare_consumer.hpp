@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A consumer without the library: the same commands with the same arguments, by hiredis alone. It
+// keeps no lease, guards nothing, decodes nothing and recovers from nothing.
+
+#pragma once
+
+#include "benchmark/messages.hpp"
+#include "benchmark/redis.hpp"
+
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/scripts.hpp>
+#include <orizuru/keys.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace orizuru::benchmark {
+
+/// The processing list and the chain of settlements on it.
+class BareList {
+  public:
+    explicit BareList(const std::string& socket) : m_redis(socket) {
+        m_redis.command("SCRIPT", "LOAD", detail::settle_script);
+        m_redis.command("RPUSH", m_processing, m_self.header(0));
+    }
+
+    /// Asks for the settlement of the `oldest` and of those at `indices`, and for up to `fetch`
+    /// messages. `held` = how many there are at the least.
+    void settle(std::size_t held, std::size_t oldest, std::size_t fetch,
+                std::span<const std::int64_t> indices = {}) {
+        m_words = {m_self.header(m_version), m_self.header(m_version + 1), std::to_string(held),
+                   std::to_string(oldest), std::to_string(fetch)};
+        ++m_version;
+        for (const std::int64_t index : indices) {
+            m_words.push_back(std::to_string(index));
+        }
+        m_redis.begin();
+        for (const std::string_view word :
+             {std::string_view("EVALSHA"), detail::cached_settle.sha1(), std::string_view("2"),
+              std::string_view(m_processing), std::string_view(queue)}) {
+            m_redis.add(word);
+        }
+        for (const std::string& word : m_words) {
+            m_redis.add(word);
+        }
+        m_redis.send();
+    }
+    /// What the oldest settlement without a reply has fetched.
+    Reply fetched() { return m_redis.reply(); }
+
+    /// Waits in Redis for one message; null after 5 s.
+    Reply wait() {
+        Reply reply = m_redis.command("BLMOVE", queue, m_processing, "RIGHT", "LEFT", "5.000");
+        return reply->type == REDIS_REPLY_STRING ? std::move(reply) : nullptr;
+    }
+
+  private:
+    Redis m_redis;
+    const detail::Identity m_self = detail::make_identity("bare");
+    const std::string m_processing = Keys(queue).processing(m_self.id);
+    std::uint64_t m_version = 0;
+    std::vector<std::string> m_words;
+};
+
+/// Takes messages in order, with acks that ride on the next fetch.
+class BareConsumer {
+  public:
+    BareConsumer(const std::string& socket, std::size_t batch, std::size_t in_flight)
+        : m_list(socket), m_batch(batch), m_in_flight(in_flight) {}
+
+    [[nodiscard]] const Total& total() const noexcept { return m_total; }
+
+    /// Until `messages` have come in all.
+    void take(std::uint64_t messages) {
+        while (m_total.messages < messages) {
+            if (!look()) {
+                wait();
+            }
+        }
+    }
+    /// Until the queue is empty.
+    void take_all() {
+        while (look()) {
+        }
+    }
+    /// Sends what is left of acks and waits for all replies.
+    void flush() {
+        while (m_asked > 0) {
+            receive();
+        }
+        m_list.settle(m_unsettled, m_unsettled, 0);
+        m_list.fetched();
+        m_unsettled = 0;
+    }
+
+  private:
+    /// The next reply; false when the queue is empty and nothing is asked for any more.
+    bool look() {
+        if (m_empty && m_asked == 0) {
+            m_empty = false;
+            return false;
+        }
+        while (!m_empty && m_asked < m_in_flight) {
+            m_list.settle(m_unsettled, m_unsettled, m_batch);
+            m_unsettled = 0;
+            ++m_asked;
+        }
+        receive();
+        return true;
+    }
+    void receive() {
+        const Reply reply = m_list.fetched();
+        --m_asked;
+        for (std::size_t i = 0; i < reply->elements; ++i) {
+            handle(*reply->element[i]);
+        }
+        m_empty = reply->elements == 0;
+    }
+    void wait() {
+        if (const Reply reply = m_list.wait()) {
+            handle(*reply);
+        }
+    }
+    void handle(const redisReply& message) {
+        m_total.add(message.len);
+        ++m_unsettled;
+    }
+
+    BareList m_list;
+    std::size_t m_batch;
+    std::size_t m_in_flight;
+    Total m_total; ///< of sizes
+    std::size_t m_unsettled = 0;
+    std::size_t m_asked = 0; ///< fetches without a reply
+    bool m_empty = false;    ///< the last fetch brought nothing
+};
+
+} // namespace orizuru::benchmark

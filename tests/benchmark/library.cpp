@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The same through the library's public interface. See run.py.
+
+#include "benchmark/library_consume.hpp"
+#include "benchmark/library_produce.hpp"
+#include "benchmark/program.hpp"
+
+int main(int argc, char** argv) {
+    using namespace orizuru::benchmark;
+    return run(argc, argv,
+               {
+                   {"produce", library_produce},
+                   {"consume", library_consume},
+                   {"single", library_consume},
+               });
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The messages that both programs send and take, and how a queue is filled with them before
+// anything is measured.
+
+#pragma once
+
+#include "benchmark/redis.hpp"
+
+#include <orizuru/codec.hpp>
+#include <orizuru/msgpack.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::benchmark {
+
+inline const std::string queue = "benchmark";
+
+/// 19 to 27 bytes of msgpack.
+struct Message {
+    std::uint64_t id = 0;
+    std::string name = "sixteen letters.";
+    MSGPACK_DEFINE(id, name)
+};
+
+/// What is checked at the end: that all came, and that they were what was sent.
+struct Total {
+    std::uint64_t messages = 0;
+    std::uint64_t sum = 0; ///< of ids, or of sizes where a message is only a size
+
+    void add(std::uint64_t value) noexcept {
+        ++messages;
+        sum += value;
+    }
+    friend bool operator==(const Total&, const Total&) = default;
+};
+
+inline void expect(const Total& found, const Total& wanted) {
+    if (found != wanted) {
+        throw std::runtime_error("wrong messages: " + std::to_string(found.messages) + " of " +
+                                 std::to_string(wanted.messages) + ", their sum " +
+                                 std::to_string(found.sum) + " instead of " +
+                                 std::to_string(wanted.sum));
+    }
+}
+
+[[nodiscard]] inline std::string payload_of(const Message& message) {
+    std::string payload;
+    Codec<Message>::encode(message, payload);
+    return payload;
+}
+
+/// Sums of what `fill` has put on the queue.
+struct Filled {
+    Total ids;
+    Total sizes;
+};
+
+/// Puts `count` messages on the queue: Message with ids from 0, or `size` bytes when not 0.
+inline Filled fill(Redis& redis, std::size_t count, std::size_t size) {
+    constexpr std::size_t most_messages = 1000;
+    constexpr std::size_t most_bytes = std::size_t{1} << 20;
+    const std::size_t chunk =
+        size == 0 ? most_messages : std::clamp(most_bytes / size, std::size_t{1}, most_messages);
+    Filled filled;
+    std::vector<std::string> payloads;
+    for (std::size_t i = 0; i < count;) {
+        payloads.clear();
+        for (; payloads.size() < chunk && i < count; ++i) {
+            payloads.push_back(size == 0 ? payload_of({.id = i}) : std::string(size, 'x'));
+            filled.ids.add(i);
+            filled.sizes.add(payloads.back().size());
+        }
+        redis.begin();
+        redis.add("LPUSH");
+        redis.add(queue);
+        for (const std::string& payload : payloads) {
+            redis.add(payload);
+        }
+        redis.send();
+        redis.reply();
+    }
+    return filled;
+}
+
+/// What producers push, again and again.
+[[nodiscard]] inline std::vector<Message> some_messages() {
+    std::vector<Message> messages(1000);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        messages[i].id = i;
+    }
+    return messages;
+}
+
+inline void expect_length(Redis& redis, std::uint64_t wanted) {
+    const auto length = static_cast<std::uint64_t>(redis.command("LLEN", queue)->integer);
+    if (length != wanted) {
+        throw std::runtime_error(std::to_string(length) + " messages in the queue instead of " +
+                                 std::to_string(wanted));
+    }
+}
+
+} // namespace orizuru::benchmark
