@@ -4,6 +4,8 @@
 // What Redis gives to a program that only sends the library's commands. See run.py.
 
 #include "benchmark/bare_consume.hpp"
+#include "benchmark/bare_flow.hpp"
+#include "benchmark/bare_held.hpp"
 #include "benchmark/bare_produce.hpp"
 #include "benchmark/program.hpp"
 
@@ -14,5 +16,12 @@ int main(int argc, char** argv) {
                    {"produce", bare_produce},
                    {"consume", bare_consume},
                    {"single", bare_single},
+                   {"consumers", bare_consumers},
+                   {"held", bare_held},
+                   {"groups", bare_groups},
+                   {"backlog", bare_backlog},
+                   {"both", bare_both},
+                   {"latency", bare_latency},
+                   {"memory", bare_memory},
                });
 }

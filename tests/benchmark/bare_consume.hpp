@@ -12,6 +12,10 @@
 #include "benchmark/redis.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <thread>
+#include <vector>
 
 namespace orizuru::benchmark {
 
@@ -45,6 +49,34 @@ inline void bare_single(const Options& options) {
         }
     }
     meter.stop();
+    expect(total, filled.sizes);
+    meter.print(total.messages);
+}
+
+/// Several consumers on one queue, a thread each.
+inline void bare_consumers(const Options& options) {
+    Redis redis(options.socket());
+    Meter meter(options.socket());
+    const Filled filled = fill(redis, options.number("count"), 0);
+    std::deque<BareConsumer> consumers;
+    for (std::int64_t i = 0; i < options.number("consumers"); ++i) {
+        consumers.emplace_back(options.socket(), options.number("batch"),
+                               options.number("in_flight"));
+    }
+    std::vector<std::thread> threads;
+    meter.start();
+    for (BareConsumer& consumer : consumers) {
+        threads.emplace_back([&] { consumer.take_all(); });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    meter.stop();
+    Total total;
+    for (const BareConsumer& consumer : consumers) {
+        total.messages += consumer.total().messages;
+        total.sum += consumer.total().sum;
+    }
     expect(total, filled.sizes);
     meter.print(total.messages);
 }

@@ -49,16 +49,16 @@ class BareProducer {
     std::size_t m_in_flight;
 };
 
-[[nodiscard]] inline std::vector<std::string> encoded_messages() {
+[[nodiscard]] inline std::vector<std::string> encoded(const std::vector<Message>& messages) {
     std::vector<std::string> payloads;
-    for (const Message& message : some_messages()) {
+    for (const Message& message : messages) {
         payloads.push_back(payload_of(message));
     }
     return payloads;
 }
 
 inline void bare_produce(const Options& options) {
-    const auto payloads = encoded_messages();
+    const auto payloads = encoded(some_messages());
     const auto count = static_cast<std::size_t>(options.number("count"));
     BareProducer producer(options.socket(), options.number("chunk"), options.number("in_flight"));
     Redis redis(options.socket());

@@ -4,6 +4,8 @@
 // The same through the library's public interface. See run.py.
 
 #include "benchmark/library_consume.hpp"
+#include "benchmark/library_flow.hpp"
+#include "benchmark/library_held.hpp"
 #include "benchmark/library_produce.hpp"
 #include "benchmark/program.hpp"
 
@@ -14,5 +16,12 @@ int main(int argc, char** argv) {
                    {"produce", library_produce},
                    {"consume", library_consume},
                    {"single", library_consume},
+                   {"consumers", library_consumers},
+                   {"held", library_held},
+                   {"groups", library_groups},
+                   {"backlog", library_backlog},
+                   {"both", library_both},
+                   {"latency", library_latency},
+                   {"memory", library_memory},
                });
 }

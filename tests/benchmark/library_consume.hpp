@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "benchmark/library_consumer.hpp"
 #include "benchmark/messages.hpp"
 #include "benchmark/meter.hpp"
 #include "benchmark/options.hpp"
@@ -12,53 +13,23 @@
 
 #include <orizuru/orizuru.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
+#include <deque>
+#include <thread>
+#include <vector>
 
 namespace orizuru::benchmark {
-
-[[nodiscard]] inline std::uint64_t value_of(const Message& message) noexcept { return message.id; }
-[[nodiscard]] inline std::uint64_t value_of(const Raw& raw) noexcept { return raw.bytes.size(); }
-
-[[nodiscard]] inline const Total& total_of(const Filled& filled, const Message*) noexcept {
-    return filled.ids;
-}
-[[nodiscard]] inline const Total& total_of(const Filled& filled, const Raw*) noexcept {
-    return filled.sizes;
-}
-
-[[nodiscard]] inline ConsumerOptions consumer_options(const Options& options) {
-    const bool deferred = options.word("ack") == "deferred";
-    return {.prefetch = static_cast<int>(options.number("batch")),
-            .ack = deferred ? AckMode::deferred : AckMode::immediate};
-}
-
-template <class T>
-void take(Consumer<T>& consumer, Total& total, std::uint64_t messages) {
-    while (total.messages < messages) {
-        auto guard = consumer.next();
-        total.add(value_of(**guard));
-        if (!guard->ack()) {
-            throw std::runtime_error("the lease was lost");
-        }
-    }
-}
-
-template <class T>
-void flush(Consumer<T>& consumer) {
-    if (consumer.flush() != 0) {
-        throw std::runtime_error("acks came too late");
-    }
-}
 
 template <class T>
 void library_consume_as(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
     const Filled filled = fill(redis, options.number("count"), options.number("size"));
-    const Total wanted = total_of(filled, static_cast<const T*>(nullptr));
-    Consumer<T> consumer("unix://" + options.socket(), queue, consumer_options(options));
+    const Total wanted = total_for<T>(filled);
+    Consumer<T> consumer(address_of(options), queue, consumer_options(options));
     Total total;
     meter.start();
     take(consumer, total, wanted.messages);
@@ -75,6 +46,68 @@ inline void library_consume(const Options& options) {
     } else {
         library_consume_as<Raw>(options);
     }
+}
+
+/// A consumer with a thread of its own, until it is stopped.
+class Worker {
+  public:
+    explicit Worker(const Options& options)
+        : m_consumer(address_of(options), queue, consumer_options(options)) {}
+
+    void start() {
+        m_thread = std::thread([this] {
+            while (auto guard = m_consumer.next()) {
+                m_total.add((*guard)->id);
+                ack(*guard);
+                m_messages.store(m_total.messages, std::memory_order_relaxed);
+            }
+        });
+    }
+    [[nodiscard]] std::uint64_t messages() const noexcept {
+        return m_messages.load(std::memory_order_relaxed);
+    }
+    Total stop() {
+        m_consumer.stop();
+        m_thread.join();
+        return m_total;
+    }
+
+  private:
+    Consumer<Message> m_consumer;
+    Total m_total; ///< of the thread
+    std::atomic<std::uint64_t> m_messages{0};
+    std::thread m_thread;
+};
+
+/// Several consumers on one queue.
+inline void library_consumers(const Options& options) {
+    Redis redis(options.socket());
+    Meter meter(options.socket());
+    const Filled filled = fill(redis, options.number("count"), 0);
+    std::deque<Worker> workers;
+    for (std::int64_t i = 0; i < options.number("consumers"); ++i) {
+        workers.emplace_back(options);
+    }
+    meter.start();
+    for (Worker& worker : workers) {
+        worker.start();
+    }
+    for (std::uint64_t messages = 0; messages < filled.ids.messages;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        messages = 0;
+        for (const Worker& worker : workers) {
+            messages += worker.messages();
+        }
+    }
+    meter.stop();
+    Total total;
+    for (Worker& worker : workers) {
+        const Total part = worker.stop();
+        total.messages += part.messages;
+        total.sum += part.sum;
+    }
+    expect(total, filled.ids);
+    meter.print(total.messages);
 }
 
 } // namespace orizuru::benchmark

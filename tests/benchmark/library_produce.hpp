@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "benchmark/library_consumer.hpp"
 #include "benchmark/messages.hpp"
 #include "benchmark/meter.hpp"
 #include "benchmark/options.hpp"
@@ -13,9 +14,8 @@
 #include <orizuru/orizuru.hpp>
 
 #include <cstddef>
+#include <iostream>
 #include <iterator>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace orizuru::benchmark {
@@ -61,27 +61,51 @@ class Repeated {
     std::size_t m_count;
 };
 
-[[nodiscard]] inline std::string address_of(const Options& options) {
-    return "unix://" + options.socket();
+/// Single pushes that the producer gathers. The library may not have that.
+template <class BufferingOptions, class BufferingProducer>
+bool push_buffered(const Options& options, const Repeated& messages, Meter& meter) {
+    if constexpr (requires(BufferingProducer producer) {
+                      BufferingOptions{}.buffer;
+                      producer.flush();
+                  }) {
+        BufferingProducer producer(address_of(options), queue,
+                                   {.buffer = static_cast<int>(options.number("chunk"))});
+        meter.start();
+        for (const Message& message : messages) {
+            producer.push(message);
+        }
+        producer.flush();
+        meter.stop();
+        return true;
+    } else {
+        return false;
+    }
 }
 
-/// way=all: push_all; way=each: push.
+/// way=all: push_all; way=each: push; way=buffered: push with a buffer.
 inline void library_produce(const Options& options) {
     const auto messages = some_messages();
     const auto count = static_cast<std::size_t>(options.number("count"));
     const Repeated range(messages, count);
-    Producer<Message> producer(address_of(options), queue);
     Redis redis(options.socket());
     Meter meter(options.socket());
-    meter.start();
-    if (options.word("way") == "all") {
-        producer.push_all(range);
-    } else {
-        for (const Message& message : range) {
-            producer.push(message);
+    if (options.word("way") == "buffered") {
+        if (!push_buffered<ProducerOptions, Producer<Message>>(options, range, meter)) {
+            std::cout << "{\"missing\": \"ProducerOptions::buffer\"}\n";
+            return;
         }
+    } else {
+        Producer<Message> producer(address_of(options), queue);
+        meter.start();
+        if (options.word("way") == "all") {
+            producer.push_all(range);
+        } else {
+            for (const Message& message : range) {
+                producer.push(message);
+            }
+        }
+        meter.stop();
     }
-    meter.stop();
     expect_length(redis, count);
     meter.print(count);
 }

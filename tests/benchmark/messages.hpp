@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "benchmark/child.hpp"
 #include "benchmark/redis.hpp"
 
 #include <orizuru/codec.hpp>
@@ -90,13 +91,36 @@ inline Filled fill(Redis& redis, std::size_t count, std::size_t size) {
     return filled;
 }
 
+/// The same in a process of its own: the memory of this one is not touched.
+inline void fill_by_child(const std::string& socket, std::size_t count) {
+    Child child([&](const auto& await_start) {
+        await_start();
+        Redis redis(socket);
+        fill(redis, count, 0);
+    });
+    child.await_ready();
+    child.start();
+    child.wait();
+}
+
 /// What producers push, again and again.
-[[nodiscard]] inline std::vector<Message> some_messages() {
-    std::vector<Message> messages(1000);
+[[nodiscard]] inline std::vector<Message> some_messages(std::size_t count = 1000) {
+    std::vector<Message> messages(count);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         messages[i].id = i;
     }
     return messages;
+}
+
+/// What adds up when the first `count` messages are taken: `filled` from `fill`, behind them those
+/// that were pushed again and again.
+[[nodiscard]] inline Total first_of(std::size_t filled, const std::vector<Message>& pushed,
+                                    std::size_t count, std::uint64_t (*value)(const Message&)) {
+    Total total;
+    for (std::size_t i = 0; i < count; ++i) {
+        total.add(value(i < filled ? Message{.id = i} : pushed[(i - filled) % pushed.size()]));
+    }
+    return total;
 }
 
 inline void expect_length(Redis& redis, std::uint64_t wanted) {

@@ -14,10 +14,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <string>
 #include <string_view>
 
 namespace orizuru::benchmark {
+
+/// Whatever else a workload has to say.
+using Figures = std::map<std::string, double>;
 
 /// Between start and stop; both can be called again, the times add up.
 class Meter {
@@ -35,10 +39,14 @@ class Meter {
         m_server += server_seconds();
     }
 
-    void print(std::uint64_t messages) const {
+    void print(std::uint64_t messages, const Figures& others = {}) const {
         std::cout << "{\"messages\": " << messages
                   << ", \"seconds\": " << std::chrono::duration<double>(m_wall).count()
-                  << ", \"client_cpu\": " << m_client << ", \"server_cpu\": " << m_server << "}\n";
+                  << ", \"client_cpu\": " << m_client << ", \"server_cpu\": " << m_server;
+        for (const auto& [name, value] : others) {
+            std::cout << ", \"" << name << "\": " << value;
+        }
+        std::cout << "}\n";
     }
 
   private:

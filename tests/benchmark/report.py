@@ -6,10 +6,11 @@
 import statistics
 
 COLUMNS = "{:<52} {:<9} {:>10} {:>10} {:>6}  {:<12} {}"
+COMPARISON = "{:<52} {:<9} {:>10} {:>10} {}"
 HEADING = COLUMNS.format("workload", "placement", "bare", "library", "ratio", "min..max", "target")
 
 
-def line(row):
+def line(row, quick=False):
     return COLUMNS.format(
         row["workload"],
         row["placement"],
@@ -17,7 +18,7 @@ def line(row):
         quantity(statistics.median(row["library"]), row["unit"]),
         f"{row['ratio']:.2f}",
         f"{min(row['ratios']):.2f}..{max(row['ratios']):.2f}",
-        target(row),
+        "" if quick else target(row),
     ).rstrip()
 
 
@@ -39,7 +40,7 @@ def show(result):
     rows = result["rows"]
     print("\n" + HEADING)
     for row in rows:
-        print(line(row))
+        print(line(row, result["quick"]))
     print("\nCPU time per message, ns" + " " * 29 + "client: bare  library   Redis: bare  library")
     for row in rows:
         cpu = row["cpu"]
@@ -51,9 +52,22 @@ def show(result):
                 for program in ("bare", "library")
             )
         )
+    if result["comparisons"]:
+        heading = ("workloads compared", "placement", "bare", "library", "bound")
+        print("\n" + COMPARISON.format(*heading))
+    for comparison in result["comparisons"]:
+        print(
+            COMPARISON.format(
+                comparison["name"],
+                comparison["placement"],
+                f"{comparison['bare']:.2f}",
+                f"{comparison['library']:.2f}",
+                "" if result["quick"] else f"{comparison['judged']} {target(comparison)}",
+            )
+        )
     machine = result["machine"]
     print(
         f"\n{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}, "
         f"Redis {machine['redis']}, {machine['compiler']}, {result['date']}, "
-        f"median of {result['pairs']} pairs"
+        + ("too few messages to judge" if result["quick"] else f"median of {result['pairs']} pairs")
     )

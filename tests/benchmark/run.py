@@ -23,7 +23,7 @@ import sys
 import machine
 import report
 from private_redis import private_redis
-from workloads import ONE_CORE, TWO_CORES, WORKLOADS
+from workloads import COMPARISONS, ONE_CORE, TWO_CORES, WORKLOADS
 
 PROGRAMS = ("bare", "library")
 RUN_TIMEOUT = 120  # seconds
@@ -38,10 +38,12 @@ def main():
     if not workloads:
         sys.exit(f"no workload is called {options.only}")
     cpus = sorted(os.sched_getaffinity(0))
-    placements = {ONE_CORE: (cpus[0], cpus[0])}
-    if len(cpus) > 1:
+    placements = {}
+    if options.cores != 2:
+        placements[ONE_CORE] = (cpus[0], cpus[0])
+    if options.cores != 1 and len(cpus) > 1:
         placements[TWO_CORES] = (cpus[0], cpus[1])
-    else:
+    elif options.cores != 1:
         print("two cores: left out, this machine gives us one CPU only")
 
     rows = []
@@ -57,6 +59,7 @@ def main():
         "quick": options.quick,
         "pairs": options.pairs,
         "rows": rows,
+        "comparisons": compare(rows),
     }
     report.show(result)
     if options.json:
@@ -71,8 +74,9 @@ def parse_options():
     parser.add_argument("--redis-server", default="redis-server")
     parser.add_argument("--compiler", default="unknown", help="with which both were built")
     parser.add_argument("--only", metavar="PATTERN", default="", help="part of a name, or a glob")
+    parser.add_argument("--cores", type=int, choices=(1, 2), help="one placement only")
     parser.add_argument("--pairs", type=int, default=5, help="turns of each program")
-    parser.add_argument("--quick", action="store_true", help="one turn of a few messages")
+    parser.add_argument("--quick", action="store_true", help="one turn of a few messages, no verdict")
     parser.add_argument("--list", action="store_true", help="names the workloads and ends")
     parser.add_argument("--json", metavar="PATH", help="where all figures go")
     options = parser.parse_args()
@@ -90,10 +94,14 @@ def measure(workload, placement, redis, cpu, options):
         for program in PROGRAMS if pair % 2 == 0 else reversed(PROGRAMS):
             redis.empty()
             path = getattr(options, program)
-            runs[program].append(run(path, workload.command, redis.socket, arguments, cpu))
+            outcome = run(path, workload.command, redis.socket, arguments, cpu)
+            if "missing" in outcome:
+                print(f"{workload.name}: left out, the {program} has no {outcome['missing']}")
+                return []
+            runs[program].append(outcome)
     rows = [row_of(workload, figure, placement, runs) for figure in workload.figures]
     for row in rows:
-        print(report.line(row), flush=True)
+        print(report.line(row, options.quick), flush=True)
     return rows
 
 
@@ -127,7 +135,7 @@ def row_of(workload, figure, placement, runs):
         "ratio": ratio,
         "more_is_better": figure.more_is_better,
         "target": figure.targets.get(placement),
-        "met": figure.meets(placement, ratio),
+        "met": within(figure.targets.get(placement), ratio, figure.more_is_better),
         "cpu": {
             program: {
                 side: statistics.median(r[f"{side}_cpu"] / r["messages"] for r in runs[program])
@@ -136,6 +144,50 @@ def row_of(workload, figure, placement, runs):
             for program in PROGRAMS
         },
     }
+
+
+def within(bound, value, more_is_better):
+    """None where there is no bound."""
+    if bound is None:
+        return None
+    return value >= bound if more_is_better else value <= bound
+
+
+def compare(rows):
+    """A line for each comparison whose workloads were both measured."""
+    medians = {
+        (row["workload"], row["placement"], program): statistics.median(row[program])
+        for row in rows
+        for program in PROGRAMS
+    }
+    lines = []
+    for comparison in COMPARISONS:
+        for placement in (ONE_CORE, TWO_CORES):
+            pairs = {
+                program: (
+                    medians.get((comparison.workload, placement, program)),
+                    medians.get((comparison.basis, placement, program)),
+                )
+                for program in PROGRAMS
+            }
+            if None in itertools.chain(*pairs.values()):
+                continue
+            values = {program: value / basis for program, (value, basis) in pairs.items()}
+            values["library / bare"] = values["library"] / values["bare"]
+            lines.append(
+                {
+                    "name": comparison.name,
+                    "placement": placement,
+                    **values,
+                    "judged": comparison.judged,
+                    "more_is_better": comparison.more_is_better,
+                    "target": comparison.bound,
+                    "met": within(
+                        comparison.bound, values[comparison.judged], comparison.more_is_better
+                    ),
+                }
+            )
+    return lines
 
 
 if __name__ == "__main__":

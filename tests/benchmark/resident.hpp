@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The memory of this process.
+
+#pragma once
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace orizuru::benchmark {
+
+/// What of it is in RAM, in bytes (VmRSS).
+[[nodiscard]] inline double resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    double pages = 0;
+    double resident = 0;
+    statm >> pages >> resident;
+    return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+} // namespace orizuru::benchmark
