@@ -5,20 +5,37 @@
 
 import statistics
 
-COLUMNS = "{:<52} {:<9} {:>10} {:>10} {:>6}  {:<12} {}"
-COMPARISON = "{:<52} {:<9} {:>10} {:>10} {}"
-HEADING = COLUMNS.format("workload", "placement", "bare", "library", "ratio", "min..max", "target")
+ROW = "{:<48} {:<9} {:>10} {:>10} {:>6}  {:<12} {}"
+CPU_TIME = "{:<48} {:<9} {:>10} {:>10} {:>10} {:>10}"
+COMPARISON = "{:<48} {:<9} {:>10} {:>10}  {}"
 
 
-def line(row, quick=False):
-    return COLUMNS.format(
+def show(result):
+    verdicts = not result["quick"]
+    heading = ("workload", "placement", "bare", "library", "ratio", "min..max", "target")
+    print("\n" + ROW.format(*heading))
+    for row in result["rows"]:
+        print(line(row, verdicts))
+    show_cpu_time(result["rows"])
+    if result["comparisons"]:
+        show_comparisons(result["comparisons"], verdicts)
+    machine = result["machine"]
+    print(
+        f"\n{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}, "
+        f"Redis {machine['redis']}, {machine['compiler']}\n{result['date']}, "
+        + (f"medians of {result['pairs']} pairs" if verdicts else "too few messages to judge")
+    )
+
+
+def line(row, verdicts):
+    return ROW.format(
         row["workload"],
         row["placement"],
         quantity(statistics.median(row["bare"]), row["unit"]),
         quantity(statistics.median(row["library"]), row["unit"]),
         f"{row['ratio']:.2f}",
         f"{min(row['ratios']):.2f}..{max(row['ratios']):.2f}",
-        "" if quick else target(row),
+        target(row) if verdicts else "",
     ).rstrip()
 
 
@@ -36,38 +53,30 @@ def quantity(value, unit):
     return f"{value:.4g} {unit}"
 
 
-def show(result):
-    rows = result["rows"]
-    print("\n" + HEADING)
+def show_cpu_time(rows):
+    heading = ("CPU time per message, ns", "", "client:", "", "Redis:", "")
+    print("\n" + CPU_TIME.format(*heading).rstrip())
+    print(CPU_TIME.format("", "placement", "bare", "library", "bare", "library"))
     for row in rows:
-        print(line(row, result["quick"]))
-    print("\nCPU time per message, ns" + " " * 29 + "client: bare  library   Redis: bare  library")
-    for row in rows:
-        cpu = row["cpu"]
-        print(
-            f"{row['workload']:<52} {row['placement']:<9}"
-            + "".join(
-                f" {cpu[program][side] * 1e9:>9.0f}"
+        if "cpu" in row:
+            nanoseconds = [
+                f"{row['cpu'][program][side] * 1e9:.0f}"
                 for side in ("client", "server")
                 for program in ("bare", "library")
-            )
-        )
-    if result["comparisons"]:
-        heading = ("workloads compared", "placement", "bare", "library", "bound")
-        print("\n" + COMPARISON.format(*heading))
-    for comparison in result["comparisons"]:
+            ]
+            print(CPU_TIME.format(row["workload"], row["placement"], *nanoseconds))
+
+
+def show_comparisons(comparisons, verdicts):
+    heading = ("workloads compared", "placement", "bare", "library", "bound")
+    print("\n" + COMPARISON.format(*heading))
+    for comparison in comparisons:
         print(
             COMPARISON.format(
                 comparison["name"],
                 comparison["placement"],
                 f"{comparison['bare']:.2f}",
                 f"{comparison['library']:.2f}",
-                "" if result["quick"] else f"{comparison['judged']} {target(comparison)}",
-            )
+                f"{comparison['judged']} {target(comparison)}" if verdicts else "",
+            ).rstrip()
         )
-    machine = result["machine"]
-    print(
-        f"\n{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}, "
-        f"Redis {machine['redis']}, {machine['compiler']}, {result['date']}, "
-        + ("too few messages to judge" if result["quick"] else f"median of {result['pairs']} pairs")
-    )

@@ -16,50 +16,42 @@ import itertools
 import json
 import os
 import pathlib
-import statistics
+import signal
 import subprocess
 import sys
 
 import machine
 import report
+import results
 from private_redis import private_redis
-from workloads import COMPARISONS, ONE_CORE, TWO_CORES, WORKLOADS
+from results import PROGRAMS
+from workloads import ONE_CORE, TWO_CORES, WORKLOADS
 
-PROGRAMS = ("bare", "library")
-RUN_TIMEOUT = 120  # seconds
+RUN_TIMEOUT = 60  # seconds
 
 
 def main():
+    # So that what was started ends too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     options = parse_options()
-    workloads = [w for w in WORKLOADS if fnmatch.fnmatch(w.name, f"*{options.only}*")]
+    workloads = chosen(options.only)
     if options.list:
         print("\n".join(workload.name for workload in workloads))
         return
-    if not workloads:
-        sys.exit(f"no workload is called {options.only}")
-    cpus = sorted(os.sched_getaffinity(0))
-    placements = {}
-    if options.cores != 2:
-        placements[ONE_CORE] = (cpus[0], cpus[0])
-    if options.cores != 1 and len(cpus) > 1:
-        placements[TWO_CORES] = (cpus[0], cpus[1])
-    elif options.cores != 1:
-        print("two cores: left out, this machine gives us one CPU only")
-
     rows = []
-    for placement, (server_cpu, client_cpu) in placements.items():
-        here = [w for w in workloads if placement in w.placements]
+    for placement, cpus in placements(options.cores).items():
+        here = [workload for workload in workloads if placement in workload.placements]
         for server, group in itertools.groupby(here, key=lambda workload: workload.server):
-            with private_redis(options.redis_server, server_cpu, list(server)) as redis:
+            with private_redis(options.redis_server, cpus[0], list(server)) as redis:
                 for workload in group:
-                    rows += measure(workload, placement, redis, client_cpu, options)
+                    rows += measure(workload, placement, redis, cpus[1], options)
     result = {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": machine.describe(options.redis_server, options.compiler),
         "quick": options.quick,
         "pairs": options.pairs,
         "rows": rows,
-        "comparisons": compare(rows),
+        "comparisons": results.compare(rows),
     }
     report.show(result)
     if options.json:
@@ -73,16 +65,36 @@ def parse_options():
     parser.add_argument("--library", required=True, help="the library's program")
     parser.add_argument("--redis-server", default="redis-server")
     parser.add_argument("--compiler", default="unknown", help="with which both were built")
-    parser.add_argument("--only", metavar="PATTERN", default="", help="part of a name, or a glob")
+    parser.add_argument("--only", metavar="PATTERN", default="", help="a name, part of one, a glob")
     parser.add_argument("--cores", type=int, choices=(1, 2), help="one placement only")
     parser.add_argument("--pairs", type=int, default=5, help="turns of each program")
-    parser.add_argument("--quick", action="store_true", help="one turn of a few messages, no verdict")
+    parser.add_argument("--quick", action="store_true", help="a few messages once, no verdict")
     parser.add_argument("--list", action="store_true", help="names the workloads and ends")
     parser.add_argument("--json", metavar="PATH", help="where all figures go")
     options = parser.parse_args()
     if options.quick:
         options.pairs = 1
     return options
+
+
+def chosen(pattern):
+    """The workload of this name, or all whose names contain the pattern."""
+    exact = [workload for workload in WORKLOADS if workload.name == pattern]
+    found = exact or [w for w in WORKLOADS if fnmatch.fnmatch(w.name, f"*{pattern}*")]
+    return found or sys.exit(f"no workload is called {pattern}")
+
+
+def placements(cores):
+    """The CPUs of Redis and of the programs."""
+    cpus = sorted(os.sched_getaffinity(0))
+    found = {}
+    if cores in (None, 1):
+        found[ONE_CORE] = (cpus[0], cpus[0])
+    if cores in (None, 2) and len(cpus) > 1:
+        found[TWO_CORES] = (cpus[0], cpus[1])
+    elif cores in (None, 2):
+        print("two cores: left out, this machine gives us one CPU only")
+    return found
 
 
 def measure(workload, placement, redis, cpu, options):
@@ -99,95 +111,30 @@ def measure(workload, placement, redis, cpu, options):
                 print(f"{workload.name}: left out, the {program} has no {outcome['missing']}")
                 return []
             runs[program].append(outcome)
-    rows = [row_of(workload, figure, placement, runs) for figure in workload.figures]
+    rows = [results.row_of(workload, figure, placement, runs) for figure in workload.figures]
+    if workload.command != "memory":
+        rows[0]["cpu"] = results.cpu_times(runs)
     for row in rows:
-        print(report.line(row, options.quick), flush=True)
+        print(report.line(row, not options.quick), flush=True)
     return rows
 
 
 def run(path, command, socket, arguments, cpu):
     words = [path, command, socket] + [f"{name}={value}" for name, value in arguments.items()]
-    ended = subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        check=False,
-        timeout=RUN_TIMEOUT,
-        preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
-    )
+    try:
+        ended = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=False,
+            timeout=RUN_TIMEOUT,
+            preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+        )
+    except subprocess.TimeoutExpired:
+        sys.exit(f"waited {RUN_TIMEOUT} s for the messages: {' '.join(words)}")
     if ended.returncode != 0:
         sys.exit(f"failed with {ended.returncode}: {' '.join(words)}")
     return json.loads(ended.stdout)
-
-
-def row_of(workload, figure, placement, runs):
-    values = {program: [figure.value(r) for r in runs[program]] for program in PROGRAMS}
-    ratios = [library / bare for bare, library in zip(values["bare"], values["library"])]
-    ratio = statistics.median(ratios)
-    return {
-        "workload": workload.name + figure.name,
-        "arguments": workload.arguments,
-        "placement": placement,
-        "unit": figure.unit,
-        "bare": values["bare"],
-        "library": values["library"],
-        "ratios": ratios,
-        "ratio": ratio,
-        "more_is_better": figure.more_is_better,
-        "target": figure.targets.get(placement),
-        "met": within(figure.targets.get(placement), ratio, figure.more_is_better),
-        "cpu": {
-            program: {
-                side: statistics.median(r[f"{side}_cpu"] / r["messages"] for r in runs[program])
-                for side in ("client", "server")
-            }
-            for program in PROGRAMS
-        },
-    }
-
-
-def within(bound, value, more_is_better):
-    """None where there is no bound."""
-    if bound is None:
-        return None
-    return value >= bound if more_is_better else value <= bound
-
-
-def compare(rows):
-    """A line for each comparison whose workloads were both measured."""
-    medians = {
-        (row["workload"], row["placement"], program): statistics.median(row[program])
-        for row in rows
-        for program in PROGRAMS
-    }
-    lines = []
-    for comparison in COMPARISONS:
-        for placement in (ONE_CORE, TWO_CORES):
-            pairs = {
-                program: (
-                    medians.get((comparison.workload, placement, program)),
-                    medians.get((comparison.basis, placement, program)),
-                )
-                for program in PROGRAMS
-            }
-            if None in itertools.chain(*pairs.values()):
-                continue
-            values = {program: value / basis for program, (value, basis) in pairs.items()}
-            values["library / bare"] = values["library"] / values["bare"]
-            lines.append(
-                {
-                    "name": comparison.name,
-                    "placement": placement,
-                    **values,
-                    "judged": comparison.judged,
-                    "more_is_better": comparison.more_is_better,
-                    "target": comparison.bound,
-                    "met": within(
-                        comparison.bound, values[comparison.judged], comparison.more_is_better
-                    ),
-                }
-            )
-    return lines
 
 
 if __name__ == "__main__":

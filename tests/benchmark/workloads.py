@@ -48,11 +48,11 @@ def rate(one_core=None, two_cores=None):
     return (Figure("", "/s", lambda run: run["messages"] / run["seconds"], targets=targets),)
 
 
-def latency():
+def latency(p50=None, p99=None):
     def figure(name, target=None):
         return Figure(f", {name}", "us", lambda run: run[name], False, {ONE_CORE: target})
 
-    return (figure("p50", 1.10), figure("p99", 1.25), figure("max"))
+    return (figure("p50", p50), figure("p99", p99), figure("max"))
 
 
 def memory():
@@ -105,12 +105,12 @@ def backlog(waiting):
     return Workload(name, "backlog", arguments, rate(), quick, (ONE_CORE,))
 
 
-def latency_at(per_second, seconds):
+def latency_at(per_second, seconds, **targets):
     return Workload(
         f"latency at {per_second}/s",
         "latency",
         {"rate": per_second, "count": per_second * seconds, "batch": 1, "ack": "immediate"},
-        latency(),
+        latency(**targets),
         {"rate": 2000, "count": 20},
     )
 
@@ -196,7 +196,10 @@ WORKLOADS = [
     batch(1000, 700_000, 0.85, in_flight=2),
     both(1),
     both(2),
-    *[latency_at(*pair) for pair in ((50, 4), (200, 2), (1000, 1), (5000, 1))],
+    latency_at(50, 4, p50=1.10, p99=1.25),
+    latency_at(200, 2),
+    latency_at(1000, 1, p50=1.10, p99=1.25),
+    latency_at(5000, 1),
     payload("32 B", 32, 150_000),
     payload("1 KiB", 1 << 10, 100_000),
     payload("64 KiB", 64 << 10, 5_000),
