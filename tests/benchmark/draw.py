@@ -33,21 +33,24 @@ def main():
         for program in ("bare", "library")
     }
     folder = pathlib.Path(sys.argv[2])
-    (folder / "throughput.svg").write_text(throughput(medians), encoding="utf-8")
-    (folder / "latency.svg").write_text(latency(medians), encoding="utf-8")
+    machine = result["machine"]
+    source = f"{machine['cpu']}, Redis {machine['redis']}, {result['date'][:10]}"
+    for name, drawn in (("throughput", throughput), ("latency", latency)):
+        (folder / f"{name}.svg").write_text(drawn(medians, source), encoding="utf-8")
 
 
-def throughput(medians):
+def throughput(medians, source):
     names = {1: "consume, single deferred"}
     names |= {size: f"consume, batch {size}" for size in (10, 100, 1000)}
     return chart(
         "Messages taken and acknowledged per second",
         ("messages in a batch", "messages per second"),
         lines(medians, {place: (names, place) for place in (ONE_CORE, TWO_CORES)}),
+        source,
     )
 
 
-def latency(medians):
+def latency(medians, source):
     rates = (50, 200, 1000, 5000)
     styles = {
         percentile: ({rate: f"latency at {rate}/s, {percentile}" for rate in rates}, ONE_CORE)
@@ -57,6 +60,7 @@ def latency(medians):
         "Time from push to handler, one core",
         ("messages per second", "microseconds"),
         lines(medians, styles),
+        source,
     )
 
 
@@ -86,7 +90,7 @@ class Axis:
         return round(self.begin + share * (self.end - self.begin), 1)
 
 
-def chart(title, labels, drawn):
+def chart(title, labels, drawn, source):
     rates = sorted({x for *_, points in drawn for x, _ in points})
     values = [y for *_, points in drawn for _, y in points]
     ticks = ticks_around(min(values), max(values))
@@ -99,6 +103,7 @@ def chart(title, labels, drawn):
         f"<title>{title}</title>",
         text(middle, TOP - 24, title, size=16),
         text(middle, HEIGHT - 14, labels[0]),
+        text(WIDTH - 8, HEIGHT - 14, source, anchor="end", size=10),
         text(20, (TOP + HEIGHT - BOTTOM) / 2, labels[1], turned=True),
     ]
     for tick in ticks:
@@ -146,10 +151,9 @@ def ticks_around(low, high):
 
 
 def short(value):
-    for factor, prefix in ((1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:g} {prefix}"
-    return f"{value:g}"
+    if value >= 1e6:
+        return f"{value / 1e6:g} M"
+    return f"{value / 1e3:g} k" if value >= 1e4 else f"{value:,g}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""Names the machine: without it, no figure says anything."""
+"""Names the machine: without it, no figure says anything. A busy one spoils them."""
 
 import os
 import pathlib
@@ -13,6 +13,7 @@ def describe(redis_server, compiler):
     return {
         "cpu": cpu_model(),
         "cpus": os.cpu_count(),
+        "load": os.getloadavg()[0],
         "kernel": platform.release(),
         "redis": redis_version(redis_server),
         "compiler": compiler,

@@ -21,8 +21,9 @@ def show(result):
         show_comparisons(result["comparisons"], verdicts)
     machine = result["machine"]
     print(
-        f"\n{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}, "
-        f"Redis {machine['redis']}, {machine['compiler']}\n{result['date']}, "
+        f"\n{machine['cpu']}, {machine['cpus']} CPUs, load {machine['load']:.1f} at the start, "
+        f"Linux {machine['kernel']}, Redis {machine['redis']}, {machine['compiler']}\n"
+        f"{result['date']}, "
         + (f"medians of {result['pairs']} pairs" if verdicts else "too few messages to judge")
     )
 

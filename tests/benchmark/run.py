@@ -38,6 +38,7 @@ def main():
     if options.list:
         print("\n".join(workload.name for workload in workloads))
         return
+    described = machine.describe(options.redis_server, options.compiler)
     rows = []
     for placement, cpus in placements(options.cores).items():
         here = [workload for workload in workloads if placement in workload.placements]
@@ -47,7 +48,7 @@ def main():
                     rows += measure(workload, placement, redis, cpus[1], options)
     result = {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "machine": machine.describe(options.redis_server, options.compiler),
+        "machine": described,
         "quick": options.quick,
         "pairs": options.pairs,
         "rows": rows,
