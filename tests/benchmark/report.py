@@ -6,26 +6,12 @@
 import statistics
 
 ROW = "{:<48} {:<9} {:>10} {:>10} {:>6}  {:<12} {}"
-CPU_TIME = "{:<48} {:<9} {:>10} {:>10} {:>10} {:>10}"
+CPU_TIME = "{:<48} {:<9} {:>10} {:>10} {:>10} {:>10} {:>6}"
 COMPARISON = "{:<48} {:<9} {:>10} {:>10}  {}"
 
 
-def show(result):
-    verdicts = not result["quick"]
-    heading = ("workload", "placement", "bare", "library", "ratio", "min..max", "target")
-    print("\n" + ROW.format(*heading))
-    for row in result["rows"]:
-        print(line(row, verdicts))
-    show_cpu_time(result["rows"])
-    if result["comparisons"]:
-        show_comparisons(result["comparisons"], verdicts)
-    machine = result["machine"]
-    print(
-        f"\n{machine['cpu']}, {machine['cpus']} CPUs, load {machine['load']:.1f} at the start, "
-        f"Linux {machine['kernel']}, Redis {machine['redis']}, {machine['compiler']}\n"
-        f"{result['date']}, "
-        + (f"medians of {result['pairs']} pairs" if verdicts else "too few messages to judge")
-    )
+def heading():
+    return ROW.format("workload", "placement", "bare", "library", "ratio", "min..max", "target")
 
 
 def line(row, verdicts):
@@ -54,18 +40,41 @@ def quantity(value, unit):
     return f"{value:.4g} {unit}"
 
 
+def show_rest(result):
+    """All but the rows."""
+    verdicts = not result["quick"]
+    show_cpu_time(result["rows"])
+    if result["comparisons"]:
+        show_comparisons(result["comparisons"], verdicts)
+    machine = result["machine"]
+    print(
+        f"\n{machine['cpu']}, {machine['cpus']} CPUs, load {machine['load']:.1f} at the start, "
+        f"Linux {machine['kernel']}, Redis {machine['redis']}, {machine['compiler']}\n"
+        f"{result['date']}, "
+        + (f"medians of {result['pairs']} pairs" if verdicts else "too few messages to judge")
+    )
+
+
 def show_cpu_time(rows):
-    heading = ("CPU time per message, ns", "", "client:", "", "Redis:", "")
-    print("\n" + CPU_TIME.format(*heading).rstrip())
-    print(CPU_TIME.format("", "placement", "bare", "library", "bare", "library"))
+    sides = ("CPU time per message, ns", "", "client:", "", "Redis:", "", "")
+    print("\n" + CPU_TIME.format(*sides).rstrip())
+    names = ("bare", "library", "bare", "library", "ratio")
+    print(CPU_TIME.format("", "placement", *names))
     for row in rows:
-        if "cpu" in row:
-            nanoseconds = [
-                f"{row['cpu'][program][side] * 1e9:.0f}"
-                for side in ("client", "server")
-                for program in ("bare", "library")
-            ]
-            print(CPU_TIME.format(row["workload"], row["placement"], *nanoseconds))
+        if "cpu" not in row:
+            continue
+        bare, library = (
+            [row["cpu"][program][side] * 1e9 for side in ("client", "server")]
+            for program in ("bare", "library")
+        )
+        print(
+            CPU_TIME.format(
+                row["workload"],
+                row["placement"],
+                *(f"{value:.0f}" for pair in zip(bare, library) for value in pair),
+                f"{sum(bare) / sum(library):.2f}",
+            )
+        )
 
 
 def show_comparisons(comparisons, verdicts):

@@ -39,6 +39,7 @@ def main():
         print("\n".join(workload.name for workload in workloads))
         return
     described = machine.describe(options.redis_server, options.compiler)
+    print(report.heading())
     rows = []
     for placement, cpus in placements(options.cores).items():
         here = [workload for workload in workloads if placement in workload.placements]
@@ -54,7 +55,7 @@ def main():
         "rows": rows,
         "comparisons": results.compare(rows),
     }
-    report.show(result)
+    report.show_rest(result)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
         print(f"all figures: {options.json}")
