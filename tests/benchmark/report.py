@@ -78,8 +78,8 @@ def show_cpu_time(rows):
 
 
 def show_comparisons(comparisons, verdicts):
-    heading = ("workloads compared", "placement", "bare", "library", "bound")
-    print("\n" + COMPARISON.format(*heading))
+    names = ("workloads compared", "placement", "bare", "library", "bound")
+    print("\n" + COMPARISON.format(*names))
     for comparison in comparisons:
         print(
             COMPARISON.format(

@@ -185,7 +185,9 @@ WORKLOADS = [
     produce("push_all", 1_000_000, 0.85, way="all", chunk=1000, in_flight=1),
     produce(f"push_all{in_flight_name(2)}", 1_000_000, 0.85, way="all", chunk=1000, in_flight=2),
     produce("single", 25_000, way="each", chunk=1, in_flight=1),
-    produce("single, 100 buffered", 500_000, way="buffered", chunk=100, in_flight=1),
+    produce(
+        f"100 buffered{in_flight_name(2)}", 500_000, way="buffered", chunk=100, in_flight=2
+    ),
     consume("consume, single immediate", 10_000, rate(0.95), "single", batch=1, ack="immediate"),
     consume("consume, single deferred", 20_000, rate(0.95), batch=1),
     batch(10, 150_000),
