@@ -11,7 +11,6 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <thread>

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A consumer without the library: the same commands with the same arguments, by hiredis alone. It
-// keeps no lease, guards nothing, decodes nothing and recovers from nothing.
+// keeps no lease, guards nothing, decodes nothing and recovers from nothing. When the library's
+// commands change, these must.
 
 #pragma once
 
@@ -13,11 +14,13 @@
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/keys.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru::benchmark {
@@ -34,11 +37,13 @@ class BareList {
     /// messages. `held` = how many there are at the least.
     void settle(std::size_t held, std::size_t oldest, std::size_t fetch,
                 std::span<const std::int64_t> indices = {}) {
-        m_words = {m_self.header(m_version), m_self.header(m_version + 1), std::to_string(held),
-                   std::to_string(oldest), std::to_string(fetch)};
+        const std::array<std::string, 5> chain{m_self.header(m_version),
+                                               m_self.header(m_version + 1), std::to_string(held),
+                                               std::to_string(oldest), std::to_string(fetch)};
         ++m_version;
+        m_indices.clear();
         for (const std::int64_t index : indices) {
-            m_words.push_back(std::to_string(index));
+            m_indices.push_back(std::to_string(index));
         }
         m_redis.begin();
         for (const std::string_view word :
@@ -46,7 +51,10 @@ class BareList {
               std::string_view(m_processing), std::string_view(queue)}) {
             m_redis.add(word);
         }
-        for (const std::string& word : m_words) {
+        for (const std::string& word : chain) {
+            m_redis.add(word);
+        }
+        for (const std::string& word : m_indices) {
             m_redis.add(word);
         }
         m_redis.send();
@@ -65,7 +73,7 @@ class BareList {
     const detail::Identity m_self = detail::make_identity("bare");
     const std::string m_processing = Keys(queue).processing(m_self.id);
     std::uint64_t m_version = 0;
-    std::vector<std::string> m_words;
+    std::vector<std::string> m_indices;
 };
 
 /// Takes messages in order, with acks that ride on the next fetch.

@@ -15,11 +15,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <thread>
-#include <vector>
 
 namespace orizuru::benchmark {
 

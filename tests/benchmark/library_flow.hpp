@@ -18,7 +18,6 @@
 #include <orizuru/orizuru.hpp>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace orizuru::benchmark {
 

@@ -15,6 +15,8 @@
 #include <orizuru/orizuru.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace orizuru::benchmark {

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace orizuru::benchmark {

@@ -50,18 +50,19 @@ def within(bound, value, more_is_better):
 
 def compare(rows):
     """One for each comparison whose workloads were both measured."""
-    medians = {
-        (row["workload"], row["placement"], program): statistics.median(row[program])
-        for row in rows
-        for program in PROGRAMS
-    }
+    medians = {}
+    for row, program in itertools.product(rows, PROGRAMS):
+        key = (row["workload"], row["placement"], program)
+        medians["figure", *key] = statistics.median(row[program])
+        if "cpu" in row:
+            medians["cost", *key] = sum(row["cpu"][program].values())
     compared = []
     for comparison in COMPARISONS:
         for placement in (ONE_CORE, TWO_CORES):
             pairs = {
                 program: (
-                    medians.get((comparison.workload, placement, program)),
-                    medians.get((comparison.basis, placement, program)),
+                    medians.get((comparison.of, comparison.workload, placement, program)),
+                    medians.get((comparison.of, comparison.basis, placement, program)),
                 )
                 for program in PROGRAMS
             }

@@ -39,8 +39,9 @@ class Comparison:
     workload: str
     basis: str
     bound: float
+    of: str = "cost"  # CPU time of client and Redis per message; or the workload's "figure"
     judged: str = "library"  # or "bare", or "library / bare"
-    more_is_better: bool = True
+    more_is_better: bool = False
 
 
 def rate(one_core=None, two_cores=None):
@@ -192,10 +193,10 @@ WORKLOADS = [
     consume("consume, single deferred", 20_000, rate(0.95), batch=1),
     batch(10, 150_000),
     batch(10, 150_000, in_flight=2),
-    batch(100, 500_000, 0.85),
-    batch(100, 500_000, 0.85, in_flight=2),
-    batch(1000, 700_000, 0.85),
-    batch(1000, 700_000, 0.85, in_flight=2),
+    batch(100, 700_000, 0.85),
+    batch(100, 700_000, 0.85, in_flight=2),
+    batch(1000, 1_000_000, 0.85),
+    batch(1000, 1_000_000, 0.85, in_flight=2),
     both(1),
     both(2),
     latency_at(50, 4, p50=1.10, p99=1.25),
@@ -220,37 +221,39 @@ WORKLOADS = [
 
 COMPARISONS = [
     Comparison(
-        "batch 100 / single",
+        "rate, batch 100 / single",
         "consume, batch 100",
         "consume, single immediate",
         bound=30,
+        of="figure",
         judged="bare",
+        more_is_better=True,
     ),
     Comparison(
-        "settle alone, 1 MiB / 32 B",
+        "cost of settling alone, 1 MiB / 32 B",
         "settle alone, payload 1 MiB",
         "settle alone, payload 32 B",
-        bound=0.9,
+        bound=1.1,
         # Redis gives the pages of a large payload back to the system, whoever asks for it.
         judged="library / bare",
     ),
     Comparison(
-        "backlog, 1,000,000 / 10",
+        "cost, backlog of 1,000,000 / of 10",
         "backlog of 1,000,000, push 10 and take 10",
         "backlog of 10, push 10 and take 10",
-        bound=0.9,
+        bound=1.1,
     ),
     Comparison(
-        "held, 10,000 / 10",
+        "cost, 10,000 held / 10 held",
         "10,000 held, oldest acked, batch 100",
         "10 held, oldest acked, batch 100",
-        bound=0.9,
+        bound=1.1,
     ),
     Comparison(
-        "memory, 1,000,000 / 1,000 waiting",
+        "memory, 1,000,000 waiting / 1,000 waiting",
         "memory with 1,000,000 waiting",
         "memory with 1,000 waiting",
         bound=1.1,
-        more_is_better=False,
+        of="figure",
     ),
 ]
