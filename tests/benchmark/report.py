@@ -69,7 +69,7 @@ def show_cpu_time(rows):
         )
         print(
             CPU_TIME.format(
-                row["workload"],
+                row["name"],
                 row["placement"],
                 *(f"{value:.0f}" for pair in zip(bare, library) for value in pair),
                 f"{sum(bare) / sum(library):.2f}",

@@ -16,6 +16,7 @@ def row_of(workload, figure, placement, runs):
     ratios = [library / bare for bare, library in zip(values["bare"], values["library"])]
     ratio = statistics.median(ratios)
     return {
+        "name": workload.name,
         "workload": workload.name + figure.name,
         "arguments": workload.arguments,
         "placement": placement,

@@ -219,6 +219,9 @@ WORKLOADS = [
     *[stored(fsync) for fsync in ("no", "everysec", "always")],
 ]
 
+# A thousand times as many messages find less in the CPU's caches, in the bare program too.
+FLAT = 1.25
+
 COMPARISONS = [
     Comparison(
         "rate, batch 100 / single",
@@ -241,13 +244,13 @@ COMPARISONS = [
         "cost, backlog of 1,000,000 / of 10",
         "backlog of 1,000,000, push 10 and take 10",
         "backlog of 10, push 10 and take 10",
-        bound=1.1,
+        bound=FLAT,
     ),
     Comparison(
         "cost, 10,000 held / 10 held",
         "10,000 held, oldest acked, batch 100",
         "10 held, oldest acked, batch 100",
-        bound=1.1,
+        bound=FLAT,
     ),
     Comparison(
         "memory, 1,000,000 waiting / 1,000 waiting",
