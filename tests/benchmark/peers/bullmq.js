@@ -5,7 +5,6 @@
 //: server = "redis"
 //: needs.command.redis-server = "redis-server"
 //: needs.command.node = "nodejs"
-//: needs.command.npm = "npm"
 //: needs.npm.bullmq = "bullmq@6"
 //: needs.npm.ioredis = "ioredis@5"
 //: note = "a hash for each job, with retries and states"

@@ -18,6 +18,8 @@ POLICY = pathlib.Path("/usr/sbin/policy-rc.d")
 def install(needs):
     debian = sorted({package for kind, _, package in needs if kind != "npm"})
     npm = sorted({package for kind, _, package in needs if kind == "npm"})
+    if npm and not shutil.which("npm"):
+        debian.append("npm")
     if debian and not shutil.which("apt-get"):
         say("No apt-get here; please install (Debian's names):", *debian)
     elif debian:
@@ -40,15 +42,16 @@ def apt_get(*words):
 
 
 def as_root():
-    return [] if os.getuid() == 0 else ["sudo"]
+    return [] if os.getuid() == 0 or not shutil.which("sudo") else ["sudo"]
 
 
 @contextlib.contextmanager
 def no_service_started():
-    """Debian asks policy-rc.d whether a package may start its service. One that is there already is
-    the machine's own: it is left alone, and it decides."""
+    """Debian asks policy-rc.d whether a package may start its service: 101 forbids it. One that is
+    there already is the machine's own and stays as it is."""
     if POLICY.exists() or POLICY.is_symlink():
-        say(f"({POLICY} is there already and decides whether services are started.)")
+        if subprocess.run([POLICY, "rabbitmq-server", "start"], check=False).returncode != 101:
+            raise SystemExit(f"{POLICY} lets packages start their services: install them yourself.")
         yield
         return
     # noclobber: whoever was faster keeps theirs, and it is not removed here.

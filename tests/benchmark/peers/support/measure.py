@@ -17,7 +17,7 @@ from servers import end, private_server
 PATIENCE = 120  # seconds for one phase
 
 
-class Failed(Exception):
+class Failed(RuntimeError):
     """A program ended, was too slow, or did not handle each message once."""
 
 

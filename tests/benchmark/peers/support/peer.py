@@ -29,7 +29,7 @@ class Peer:
         self.path, self.key = path, path.stem
         self.name, self.server, self.needs = about["name"], about["server"], about["needs"]
         self.libraries = shlex.split(about.get("libraries", ""))
-        shared = {"transport": "Unix socket", "durability": "memory", "note": ""} | about
+        shared = {"transport": "Unix socket", "durability": "memory"} | about
         self.modes = {name: shared | mode for name, mode in about["modes"].items()}
 
     def missing(self):
@@ -43,7 +43,7 @@ class Peer:
 
     def versions(self):
         return {
-            package: version(kind, thing, package)
+            thing if kind == "npm" else package: version(kind, thing, package)
             for kind, things in self.needs.items()
             for thing, package in things.items()
         }
@@ -85,13 +85,13 @@ def has_header(name):
 FOUND = {
     "command": lambda name: shutil.which(name) is not None,
     "header": has_header,
-    "python": lambda module: succeeds(python(), "-c", f"import {module}"),
+    "python": lambda module: succeeds(python(), "-P", "-c", f"import {module}"),
     "ruby": lambda gem: shutil.which("ruby") and succeeds("ruby", "-e", f"require '{gem}'"),
     "npm": lambda module: (BUILD / "node_modules" / module).is_dir(),
 }
 
 INTERPRETERS = {
-    ".py": [python()],
+    ".py": [python(), "-P"],  # rq.py is to find the module rq, not itself
     ".rb": ["ruby"],
     ".js": ["node"],
 }
@@ -112,4 +112,4 @@ def version(kind, thing, package):
         ["dpkg-query", "-W", "-f", "${Version}", package],
         capture_output=True, text=True, check=False,
     ) if shutil.which("dpkg-query") else None
-    return asked.stdout if asked and asked.stdout else "not of the system"
+    return asked.stdout if asked and asked.stdout else "of unknown version"

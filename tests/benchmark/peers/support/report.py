@@ -12,7 +12,7 @@ import sys
 HEADINGS = (
     "peer", "settings", "messages", "produce/s", "consume+ack/s", "both at once/s",
     "latency p50/p99 µs", "memory client/server MB", "transport", "durability", "not like for like",
-)  # fmt: skip
+)
 
 
 def rate(value):
@@ -39,7 +39,7 @@ def row(peer, mode, count, results):
         cell(lambda one: f"{one['client_memory']:.0f}/{one['server_memory']:.0f}"),
         mode["transport"],
         mode["durability"],
-        "; ".join(failures + [mode["note"]] * bool(mode["note"])),
+        "; ".join(dict.fromkeys([*failures, mode["note"]])),
     )
 
 
@@ -75,7 +75,7 @@ def circumstances(options, placements, versions, missing):
         "the messages that wait, all of them after produce."
     )
     if len(placements) > 1:
-        yield "Each cell: " + " · ".join(placements) + "."
+        yield "Each cell has two figures: " + " · ".join(placements) + "."
     else:
         yield "Placement: " + placements[0] + "."
     yield "Versions: " + ", ".join(f"{name} {what}" for name, what in sorted(versions.items())) + "."
