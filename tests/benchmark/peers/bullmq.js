@@ -13,6 +13,10 @@
 //: settings = "add; concurrency 1"
 //: count = 10_000
 //:
+//: [modes.in_flight]
+//: settings = "add, 100 in flight; concurrency 100"
+//: count = 30_000
+//:
 //: [modes.bulk]
 //: settings = "addBulk 1000; concurrency 100"
 //: count = 30_000
@@ -28,11 +32,11 @@ async function main() {
     if (task.role === "produce") {
         const queue = new Queue(task.queue, { connection, defaultJobOptions: jobOptions });
         await queue.waitUntilReady();
-        const single = task.rate > 0 || task.mode === "single";
-        const push = single
-            ? ([message]) => queue.add("job", message)
-            : (messages) => queue.addBulk(messages.map((data) => ({ name: "job", data })));
-        await produce(push, single ? 1 : 1000);
+        const addEach = (messages) => Promise.all(messages.map((data) => queue.add("job", data)));
+        const addBulk = (messages) =>
+            queue.addBulk(messages.map((data) => ({ name: "job", data })));
+        const bulk = task.mode === "bulk" && !task.rate;
+        await produce(bulk ? addBulk : addEach, { single: 1, in_flight: 100, bulk: 1000 }[task.mode]);
         return;
     }
     const tally = new Tally();
