@@ -62,7 +62,7 @@ def circumstances(options, placements, versions, missing):
         models = [line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")]
     yield f"{datetime.date.today()}, {models[0] if models else platform.machine()}, " + (
         f"{os.cpu_count()} cores, Linux {platform.release()}, "
-        f"load {os.getloadavg()[0]:.1f} at the end."
+        f"load {os.getloadavg()[2]:.1f} in the last 15 minutes."
     )
     yield "Command: " + shlex.join(["tests/benchmark/peers/run", *sys.argv[1:]])
     yield (
