@@ -18,6 +18,10 @@
 
 namespace orizuru {
 
+namespace detail {
+class PushPipeline;
+}
+
 /// One connection, used by one thread at a time.
 ///
 /// It never repeats a command by itself. After an error it is closed; the next command connects
@@ -45,15 +49,7 @@ class Connection {
     /// The same for a command that `write` appends to the bytes to be sent.
     template <std::invocable<std::string&> Write>
     Reply roundtrip(std::string_view about, std::string_view name, Write write) {
-        if (m_stream) {
-            m_stream->refuse_fork();
-            if (m_stream->disturbed()) {
-                m_stream.reset();
-            }
-        }
-        if (!m_stream) {
-            connect();
-        }
+        ensure_connected();
         Reply reply = await(about, name, write);
         if (reply.is(Reply::Type::error)) {
             throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
@@ -71,6 +67,20 @@ class Connection {
     }
 
   private:
+    friend class detail::PushPipeline;
+
+    void ensure_connected() {
+        if (m_stream) {
+            m_stream->refuse_fork();
+            if (m_stream->disturbed()) {
+                m_stream.reset();
+            }
+        }
+        if (!m_stream) {
+            connect();
+        }
+    }
+
     void connect() {
         m_stream.reset();
         m_stream = std::make_unique<detail::Stream>(m_endpoint, detail::Clock::now() +

@@ -7,20 +7,21 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/wire.hpp>
+#include <orizuru/detail/push_chunk.hpp>
+#include <orizuru/detail/push_pipeline.hpp>
+#include <orizuru/detail/push_series.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <ranges>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 
@@ -58,26 +59,34 @@ class Producer {
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
         : m_keys(std::move(queue)),
           m_options(checked(options)),
-          m_connection(std::move(endpoint)) {}
+          m_pipeline(std::move(endpoint), m_keys.source()),
+          m_chunks{detail::PushChunk(m_keys.source()), detail::PushChunk(m_keys.source())} {}
 
     /// Puts one message on the queue; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
     /// Throws: EncodeError; ReplyError (OOM: the queue is full, WRONGTYPE: the key is no list), not
     ///     pushed; ConnectionError; ProtocolError, in doubt.
     std::uint64_t push(const T& message) {
-        m_payload.clear();
-        detail::encode(message, m_payload, m_options.max_payload);
-        return length_after("LPUSH", [this](std::string& out) {
-            detail::append_command(out, "LPUSH", m_keys.source(), m_payload);
-        });
+        detail::PushSeries series(m_pipeline, m_chunks);
+        series.add(writer(message));
+        series.finish();
+        return *series.length();
     }
 
     /// Puts many messages on the queue, in their order, in few round trips; returns the queue's
     /// length after the last.
-    /// Redis: LPUSH of up to 1000 messages or 1 MiB each, every one atomic, the whole not.
-    /// Throws: as push; Error::pushed() counts the messages that are certainly in the queue. Those
-    ///     behind them are not, but for the one LPUSH that a ConnectionError::in_doubt() speaks of.
-    ///     An exception of the range itself passes through.
+    ///
+    /// Redis: LPUSH of up to 1000 messages or 1 MiB each, every one atomic, the whole not. While
+    ///     Redis works on one, the range is read for the next: two are in flight.
+    /// Blocks: until Redis has answered all; at most command_timeout for each LPUSH, from when it
+    ///     is sent.
+    /// Throws: as push. The messages before messages[Error::pushed()] are certainly in the queue;
+    ///     who resumes there loses none. Those behind it are not, with two exceptions:
+    ///     ConnectionError::in_doubt() speaks of up to two LPUSHes; and behind one that Redis
+    ///     refused, the next may have been on its way and have been pushed, which what() then says.
+    ///     An exception of the range passes through; the LPUSHes that were full by then are done.
+    ///     When one of those fails, its error is thrown instead, since it is about messages before.
+    ///     std::logic_error when the range uses this producer.
     template <RangeOf<T> R>
     std::uint64_t push_all(R&& messages);
 
@@ -88,72 +97,63 @@ class Producer {
     /// The length of the queue.
     /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.
     std::uint64_t size() {
-        return length_after("LLEN", [this](std::string& out) {
-            detail::append_command(out, "LLEN", m_keys.source());
-        });
+        Connection& connection = m_pipeline.connection();
+        const Reply reply = connection.command(m_keys.source(), "LLEN", m_keys.source());
+        connection.require(reply, Reply::Type::integer, "LLEN");
+        return static_cast<std::uint64_t>(reply.integer);
     }
 
   private:
-    static constexpr std::size_t most_in_a_push = 1000;
-    static constexpr std::size_t most_bytes_in_a_push = std::size_t{1} << 20;
-
     static ProducerOptions checked(ProducerOptions options) {
         detail::check_max_payload(options.max_payload);
         return options;
     }
 
-    template <class Write>
-    std::uint64_t length_after(std::string_view command, Write write) {
-        const Reply reply = m_connection.roundtrip(m_keys.source(), command, write);
-        m_connection.require(reply, Reply::Type::integer, command);
-        return static_cast<std::uint64_t>(reply.integer);
+    auto writer(const T& message) const {
+        return [&message, this](std::string& out) {
+            detail::encode(message, out, m_options.max_payload);
+        };
     }
+
+    template <RangeOf<T> R>
+    void add_all(detail::PushSeries& series, R& messages);
 
     Keys m_keys;
     ProducerOptions m_options;
-    Connection m_connection;
-    std::string m_payload; ///< of one push or of a whole chunk
+    detail::PushPipeline m_pipeline;
+    detail::PushSeries::Chunks m_chunks;
 };
 
 template <MessageEncodable T>
 template <RangeOf<T> R>
 std::uint64_t Producer<T>::push_all(R&& messages) {
-    std::uint64_t pushed = 0;
-    std::uint64_t length = 0;
-    std::vector<std::size_t> ends; // where each message of the chunk ends in m_payload
-    m_payload.clear();
-    const auto push_chunk = [&] {
-        length = length_after("LPUSH", [&](std::string& out) {
-            detail::begin_command(out, 2 + ends.size());
-            detail::append_argument(out, std::string_view("LPUSH"));
-            detail::append_argument(out, m_keys.source());
-            std::size_t begin = 0;
-            for (const std::size_t end : ends) {
-                detail::append_argument(out,
-                                        std::string_view(m_payload).substr(begin, end - begin));
-                begin = end;
-            }
-        });
-        pushed += ends.size();
-        ends.clear();
-        m_payload.clear();
-    };
+    std::optional<std::uint64_t> length;
+    {
+        detail::PushSeries series(m_pipeline, m_chunks);
+        try {
+            add_all(series, messages);
+        } catch (Error& error) {
+            detail::PushCount::set(error, series.pushed());
+            throw;
+        }
+        length = series.length();
+    }
+    return length ? *length : size();
+}
+
+template <MessageEncodable T>
+template <RangeOf<T> R>
+void Producer<T>::add_all(detail::PushSeries& series, R& messages) {
     try {
         for (auto&& message : messages) {
-            detail::encode<T>(message, m_payload, m_options.max_payload);
-            ends.push_back(m_payload.size());
-            if (ends.size() == most_in_a_push || m_payload.size() >= most_bytes_in_a_push) {
-                push_chunk();
-            }
+            series.add(writer(message));
         }
-        if (!ends.empty()) {
-            push_chunk();
-        }
-    } catch (Error& error) {
-        detail::PushCount::set(error, pushed);
+    } catch (...) {
+        // What fails in Redis was in front of what has failed here.
+        series.settle();
         throw;
     }
-    return pushed == 0 ? size() : length;
+    series.finish();
 }
 
 } // namespace orizuru

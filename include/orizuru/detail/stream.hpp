@@ -64,6 +64,9 @@ class Stream {
 
     /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush();
+    /// Sends bytes that stay the caller's, once; how many the socket took, 0 when it takes none
+    /// now. Nothing may be waiting in `output`. Throws ConnectionError.
+    std::size_t send(std::string_view bytes);
     /// Reads what has arrived. Throws ConnectionError at the end of the stream, ProtocolError.
     void fill();
     /// The next whole reply that `fill` has read, or null; valid until the next call.
@@ -218,21 +221,32 @@ inline void Stream::greet(const Endpoint& endpoint, TimePoint deadline, const Wa
 }
 
 inline bool Stream::flush() {
-    refuse_fork();
-    while (m_sent < m_output.size()) {
-        const ssize_t count =
-            ::send(fd(), m_output.data() + m_sent, m_output.size() - m_sent, MSG_NOSIGNAL);
-        if (count > 0) {
-            m_sent += static_cast<std::size_t>(count);
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    while (!flushed()) {
+        const std::size_t count = send(std::string_view(m_output).substr(m_sent));
+        if (count == 0) {
             return false;
-        } else if (errno != EINTR) {
-            fail_errno("sending");
         }
+        m_sent += count;
     }
     m_output.clear();
     m_sent = 0;
     return true;
+}
+
+inline std::size_t Stream::send(std::string_view bytes) {
+    refuse_fork();
+    while (true) {
+        const ssize_t count = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (count > 0) {
+            return static_cast<std::size_t>(count);
+        }
+        if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return 0;
+        }
+        if (errno != EINTR) {
+            fail_errno("sending");
+        }
+    }
 }
 
 inline void Stream::fill() {

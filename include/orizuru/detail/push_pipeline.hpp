@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// LPUSHes on their way, at most two: while Redis works on one, the next is written. Their bytes are
+// sent from where they lie. Any error ends the connection and empties the pipeline: no stream lives
+// on with half a command or a reply that it owes.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/reply_class.hpp>
+#include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace orizuru::detail {
+
+class PushPipeline {
+  public:
+    static constexpr std::size_t most = 2;
+
+    /// Connects as Connection does; `key` is for the messages of errors.
+    PushPipeline(Endpoint endpoint, std::string key)
+        : m_connection(std::move(endpoint)), m_key(std::move(key)) {}
+
+    /// For other commands. Throws std::logic_error when it is taken.
+    [[nodiscard]] Connection& connection() {
+        refuse_taken();
+        return m_connection;
+    }
+
+    /// For one user at a time, until `give_back`. Throws std::logic_error when it is taken: a range
+    /// or a Codec uses the producer that is reading it.
+    void take() {
+        refuse_taken();
+        m_taken = true;
+    }
+    void give_back() noexcept {
+        m_taken = false;
+        if (m_count > 0) {
+            abandon();
+        }
+    }
+
+    /// How many replies are owed.
+    [[nodiscard]] std::size_t in_flight() const noexcept { return m_count; }
+    /// Everything has gone to the socket.
+    [[nodiscard]] bool sent() const noexcept {
+        return m_count == 0 || m_flights[m_count - 1].unsent.empty();
+    }
+
+    /// Begins to send an LPUSH. The bytes must stay until its reply has come or the pipeline is
+    /// empty. Throws as Connection does, when nothing is in flight and it has to connect; else as
+    /// `next`.
+    void start(std::string_view command);
+
+    /// Sends what the socket takes; the reply to the oldest, an integer or an error, when it has
+    /// been read. Throws ConnectionError, whose in_doubt() is about all that were in flight;
+    /// ProtocolError.
+    [[nodiscard]] std::optional<Reply> next();
+
+    /// Waits until there is something to send or to read, and reads it. Throws as `next`, also at
+    /// the oldest's command_timeout or the limit.
+    void wait(TimePoint limit = TimePoint::max());
+
+    /// An error reply as an exception.
+    [[nodiscard]] ReplyError refusal(const Reply& reply, const std::string& remark = {}) const {
+        return reply_error(describe(), reply.text + remark);
+    }
+
+  private:
+    struct Flight {
+        std::string_view unsent;
+        bool begun = false; ///< Redis may have seen some of it
+        TimePoint deadline;
+    };
+
+    [[nodiscard]] Stream& stream() const noexcept { return *m_connection.m_stream; }
+    [[nodiscard]] std::string describe() const { return m_connection.describe(m_key, "LPUSH"); }
+
+    void refuse_taken() const {
+        if (m_taken) {
+            throw std::logic_error("a producer of '" + m_key + "' is used while it is pushing");
+        }
+    }
+
+    void abandon() noexcept {
+        m_count = 0;
+        m_connection.m_stream.reset();
+    }
+
+    template <class Action>
+    std::invoke_result_t<Action&> guarded(Action action);
+    void send();
+    void check(const Reply& reply) const {
+        if (!reply.is(Reply::Type::integer) && !reply.is(Reply::Type::error)) {
+            throw ProtocolError(describe() + " was answered by a reply of the wrong type");
+        }
+    }
+
+    Connection m_connection;
+    std::string m_key;
+    std::array<Flight, most> m_flights;
+    std::size_t m_count = 0;
+    bool m_taken = false;
+};
+
+inline void PushPipeline::start(std::string_view command) {
+    if (m_count == 0) {
+        m_connection.ensure_connected();
+    }
+    m_flights[m_count++] = {command, false, deadline_in(m_connection.endpoint().command_timeout())};
+    guarded([this] { send(); });
+}
+
+inline std::optional<Reply> PushPipeline::next() {
+    return guarded([this]() -> std::optional<Reply> {
+        send();
+        auto reply = stream().next_reply();
+        if (reply) {
+            check(*reply);
+            const bool whole = m_flights[0].unsent.empty();
+            --m_count;
+            m_flights[0] = m_flights[1];
+            if (!whole) {
+                abandon(); // Redis will not read the rest
+            }
+        }
+        return reply;
+    });
+}
+
+inline void PushPipeline::wait(TimePoint limit) {
+    guarded([=, this] {
+        const short events = sent() ? POLLIN : POLLIN | POLLOUT;
+        const short ready =
+            wait_ready(stream().fd(), events, nullptr, std::min(limit, m_flights[0].deadline));
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream().fill();
+        } else if (ready == 0) {
+            throw ConnectionError("no reply in time");
+        }
+    });
+}
+
+template <class Action>
+std::invoke_result_t<Action&> PushPipeline::guarded(Action action) {
+    try {
+        return action();
+    } catch (const ConnectionError& error) {
+        const bool begun = m_flights[0].begun;
+        abandon();
+        throw ConnectionError(describe() + ": " + error.what(),
+                              begun ? ConnectionError::Outcome::in_doubt
+                                    : ConnectionError::Outcome::not_run);
+    } catch (...) {
+        abandon();
+        throw;
+    }
+}
+
+inline void PushPipeline::send() {
+    for (std::size_t i = 0; i < m_count; ++i) {
+        Flight& flight = m_flights[i];
+        while (!flight.unsent.empty()) {
+            const std::size_t count = stream().send(flight.unsent);
+            if (count == 0) {
+                return;
+            }
+            flight.begun = true;
+            flight.unsent.remove_prefix(count);
+        }
+    }
+}
+
+} // namespace orizuru::detail
