@@ -10,6 +10,7 @@
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <memory>
 #include <string>
@@ -69,7 +70,7 @@ class Connection {
   private:
     friend class detail::PushPipeline;
 
-    void ensure_connected() {
+    void ensure_connected(detail::TimePoint limit = detail::TimePoint::max()) {
         if (m_stream) {
             m_stream->refuse_fork();
             if (m_stream->disturbed()) {
@@ -77,14 +78,14 @@ class Connection {
             }
         }
         if (!m_stream) {
-            connect();
+            connect(limit);
         }
     }
 
-    void connect() {
+    void connect(detail::TimePoint limit = detail::TimePoint::max()) {
         m_stream.reset();
-        m_stream = std::make_unique<detail::Stream>(m_endpoint, detail::Clock::now() +
-                                                                    m_endpoint.connect_timeout());
+        m_stream = std::make_unique<detail::Stream>(
+            m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()));
     }
 
     [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const {

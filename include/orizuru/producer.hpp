@@ -5,21 +5,24 @@
 // Puts messages on a queue: LPUSH on the source list, as a producer in any language may do.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/connection.hpp>
 #include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/push_buffer.hpp>
 #include <orizuru/detail/push_chunk.hpp>
 #include <orizuru/detail/push_pipeline.hpp>
 #include <orizuru/detail/push_series.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
-#include <orizuru/reply.hpp>
+#include <orizuru/producer_options.hpp>
 
+#include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <ranges>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -34,12 +37,6 @@ struct PushCount {
 
 } // namespace detail
 
-struct ProducerOptions {
-    /// Larger payloads are refused with EncodeError before anything is sent. In bytes, up to
-    /// 512 MiB; keep it at or below that of the consumers.
-    std::int64_t max_payload = std::int64_t{16} << 20;
-};
-
 /// A range, read once, whose elements can be read as T.
 template <class R, class T>
 concept RangeOf = std::ranges::input_range<R> && requires(R& range) {
@@ -51,23 +48,49 @@ concept RangeOf = std::ranges::input_range<R> && requires(R& range) {
 /// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
 /// says whether Redis may have them all the same; nothing is repeated by itself. After any error
 /// the producer can be used again: it connects anew.
+///
+/// With ProducerOptions::buffer, push() only accepts messages, and flush() says when Redis has
+/// them. What was accepted is kept until Redis has confirmed it, for as long as the process lives,
+/// through refusals and outages. An LPUSH whose outcome is in doubt is sent again: its messages may
+/// then be in the queue twice. Their order holds, but for an LPUSH that was sent before Redis
+/// refused the one in front of it.
 template <MessageEncodable T>
 class Producer {
   public:
-    /// Connects. Throws std::invalid_argument for a name that no queue can have, ConnectionError
-    /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
+    /// Connects. Throws std::invalid_argument for a name that no queue can have or an option that
+    /// cannot be, ConnectionError within connect_timeout (name resolution excluded), ReplyError for
+    /// refused credentials.
+    ///
+    /// With a buffer, the destructor tries to flush for at most command_timeout, and cannot tell
+    /// whether it has: call flush() first. In a forked child it sends nothing.
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
         : m_keys(std::move(queue)),
           m_options(checked(options)),
-          m_pipeline(std::move(endpoint), m_keys.source()),
-          m_chunks{detail::PushChunk(m_keys.source()), detail::PushChunk(m_keys.source())} {}
+          m_chunks{detail::PushChunk(m_keys.source()), detail::PushChunk(m_keys.source())} {
+        if (m_options.buffer == 0) {
+            m_pipeline.emplace(std::move(endpoint), m_keys.source());
+        } else {
+            m_buffer.reset(new detail::PushBuffer(std::move(endpoint), m_keys.source(),
+                                                  static_cast<std::size_t>(m_options.buffer),
+                                                  m_options.buffer_time));
+        }
+    }
 
     /// Puts one message on the queue; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
     /// Throws: EncodeError; ReplyError (OOM: the queue is full, WRONGTYPE: the key is no list), not
     ///     pushed; ConnectionError; ProtocolError, in doubt.
+    ///
+    /// With a buffer: accepts the message, which is lost when the process dies before it has been
+    /// sent; returns the queue's length as Redis last told it, 0 before the first answer. Every
+    /// `buffer` messages an LPUSH is sent; two are in flight. Blocks only when a third is full,
+    /// until Redis has answered the first, at most connect_timeout and command_timeout. Throws as
+    /// above when Redis does not take it; the message is not accepted then, those before still are.
     std::uint64_t push(const T& message) {
-        detail::PushSeries series(m_pipeline, m_chunks);
+        if (m_buffer) {
+            return m_buffer->push(writer(message));
+        }
+        detail::PushSeries series(*m_pipeline, m_chunks);
         series.add(writer(message));
         series.finish();
         return *series.length();
@@ -87,6 +110,8 @@ class Producer {
     ///     An exception of the range passes through; the LPUSHes that were full by then are done.
     ///     When one of those fails, its error is thrown instead, since it is about messages before.
     ///     std::logic_error when the range uses this producer.
+    /// With a buffer: what is in it goes first, as by flush(), which may throw; the messages of the
+    ///     range are in Redis when this returns.
     template <RangeOf<T> R>
     std::uint64_t push_all(R&& messages);
 
@@ -94,18 +119,36 @@ class Producer {
         return push_all<const std::initializer_list<T>&>(messages);
     }
 
-    /// The length of the queue.
-    /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.
-    std::uint64_t size() {
-        Connection& connection = m_pipeline.connection();
-        const Reply reply = connection.command(m_keys.source(), "LLEN", m_keys.source());
-        connection.require(reply, Reply::Type::integer, "LLEN");
-        return static_cast<std::uint64_t>(reply.integer);
+    /// Returns when Redis has confirmed all that push() has accepted; at once without a buffer.
+    /// Redis: up to three LPUSHes.
+    /// Blocks: at most command_timeout for each, and connect_timeout.
+    /// Throws: ReplyError, ConnectionError, ProtocolError. All that is unconfirmed stays in the
+    ///     buffer: the producer's thread tries again after a while, the next call at once.
+    void flush() {
+        if (m_buffer) {
+            m_buffer->flush();
+        }
     }
+
+    /// How many of the messages that push() has accepted Redis has not confirmed; 0 without a
+    /// buffer.
+    [[nodiscard]] std::size_t unconfirmed() const { return m_buffer ? m_buffer->unconfirmed() : 0; }
+
+    /// The length of the queue, without what is in the buffer.
+    /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.
+    std::uint64_t size() { return m_buffer ? m_buffer->length() : m_pipeline->length(); }
 
   private:
     static ProducerOptions checked(ProducerOptions options) {
         detail::check_max_payload(options.max_payload);
+        if (options.buffer < 0 ||
+            options.buffer > static_cast<int>(detail::PushChunk::most_messages)) {
+            throw std::invalid_argument("buffer must be 0 to 1000");
+        }
+        if (options.buffer_time < std::chrono::milliseconds(1) ||
+            options.buffer_time > std::chrono::hours(24)) {
+            throw std::invalid_argument("buffer_time must be 1 ms to 24 h");
+        }
         return options;
     }
 
@@ -120,16 +163,18 @@ class Producer {
 
     Keys m_keys;
     ProducerOptions m_options;
-    detail::PushPipeline m_pipeline;
     detail::PushSeries::Chunks m_chunks;
+    std::optional<detail::PushPipeline> m_pipeline; ///< without a buffer, else the buffer's
+    detail::PushBuffer::Pointer m_buffer;
 };
 
 template <MessageEncodable T>
 template <RangeOf<T> R>
 std::uint64_t Producer<T>::push_all(R&& messages) {
+    flush();
     std::optional<std::uint64_t> length;
     {
-        detail::PushSeries series(m_pipeline, m_chunks);
+        detail::PushSeries series(m_buffer ? m_buffer->pipeline() : *m_pipeline, m_chunks);
         try {
             add_all(series, messages);
         } catch (Error& error) {

@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -36,17 +38,23 @@ class PushPipeline {
     PushPipeline(Endpoint endpoint, std::string key)
         : m_connection(std::move(endpoint)), m_key(std::move(key)) {}
 
-    /// For other commands. Throws std::logic_error when it is taken.
-    [[nodiscard]] Connection& connection() {
-        refuse_taken();
-        return m_connection;
-    }
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
+    [[nodiscard]] const std::string& key() const noexcept { return m_key; }
+
+    /// LLEN, while nothing is in flight. Throws std::logic_error when the pipeline is taken; else
+    /// as Connection does.
+    std::uint64_t length();
 
     /// For one user at a time, until `give_back`. Throws std::logic_error when it is taken: a range
     /// or a Codec uses the producer that is reading it.
     void take() {
         refuse_taken();
         m_taken = true;
+    }
+    void refuse_taken() const {
+        if (m_taken) {
+            throw std::logic_error("a producer of '" + m_key + "' is used while it is pushing");
+        }
     }
     void give_back() noexcept {
         m_taken = false;
@@ -63,18 +71,43 @@ class PushPipeline {
     }
 
     /// Begins to send an LPUSH. The bytes must stay until its reply has come or the pipeline is
-    /// empty. Throws as Connection does, when nothing is in flight and it has to connect; else as
-    /// `next`.
-    void start(std::string_view command);
+    /// empty. When nothing is in flight and the connection is lost it connects, until `limit`, and
+    /// throws as Connection does; else as `next`.
+    void start(std::string_view command, TimePoint limit = TimePoint::max());
 
     /// Sends what the socket takes; the reply to the oldest, an integer or an error, when it has
     /// been read. Throws ConnectionError, whose in_doubt() is about all that were in flight;
     /// ProtocolError.
     [[nodiscard]] std::optional<Reply> next();
 
-    /// Waits until there is something to send or to read, and reads it. Throws as `next`, also at
-    /// the oldest's command_timeout or the limit.
-    void wait(TimePoint limit = TimePoint::max());
+    /// Waits until there is something to send or to read, and reads it; false when `limit` came
+    /// first. Throws as `next`, also at the oldest's command_timeout.
+    bool wait(TimePoint limit = TimePoint::max());
+
+    /// For a poll of one's own, while something is in flight.
+    [[nodiscard]] int fd() const noexcept { return stream().fd(); }
+    [[nodiscard]] short events() const noexcept { return sent() ? POLLIN : POLLIN | POLLOUT; }
+    [[nodiscard]] TimePoint deadline() const noexcept { return m_flights[0].deadline; }
+
+    /// Whether `start` would find a connection.
+    [[nodiscard]] bool connected() const {
+        return m_connection.m_stream && !m_connection.m_stream->disturbed();
+    }
+    /// Takes a connection made elsewhere, while nothing is in flight.
+    void adopt(std::unique_ptr<Stream> stream) noexcept {
+        m_connection.m_stream = std::move(stream);
+    }
+    /// Gives up what is in flight, and the connection with it.
+    void abandon() noexcept {
+        m_count = 0;
+        m_connection.m_stream.reset();
+    }
+    /// In a forked child, where the pipeline must not be destroyed then.
+    void close_after_fork() noexcept {
+        if (m_connection.m_stream) {
+            m_connection.m_stream.release()->close_after_fork();
+        }
+    }
 
     /// An error reply as an exception.
     [[nodiscard]] ReplyError refusal(const Reply& reply, const std::string& remark = {}) const {
@@ -90,17 +123,6 @@ class PushPipeline {
 
     [[nodiscard]] Stream& stream() const noexcept { return *m_connection.m_stream; }
     [[nodiscard]] std::string describe() const { return m_connection.describe(m_key, "LPUSH"); }
-
-    void refuse_taken() const {
-        if (m_taken) {
-            throw std::logic_error("a producer of '" + m_key + "' is used while it is pushing");
-        }
-    }
-
-    void abandon() noexcept {
-        m_count = 0;
-        m_connection.m_stream.reset();
-    }
 
     template <class Action>
     std::invoke_result_t<Action&> guarded(Action action);
@@ -118,11 +140,18 @@ class PushPipeline {
     bool m_taken = false;
 };
 
-inline void PushPipeline::start(std::string_view command) {
+inline std::uint64_t PushPipeline::length() {
+    refuse_taken();
+    const Reply reply = m_connection.command(m_key, "LLEN", m_key);
+    m_connection.require(reply, Reply::Type::integer, "LLEN");
+    return static_cast<std::uint64_t>(reply.integer);
+}
+
+inline void PushPipeline::start(std::string_view command, TimePoint limit) {
     if (m_count == 0) {
-        m_connection.ensure_connected();
+        m_connection.ensure_connected(limit);
     }
-    m_flights[m_count++] = {command, false, deadline_in(m_connection.endpoint().command_timeout())};
+    m_flights[m_count++] = {command, false, deadline_in(endpoint().command_timeout())};
     guarded([this] { send(); });
 }
 
@@ -143,16 +172,15 @@ inline std::optional<Reply> PushPipeline::next() {
     });
 }
 
-inline void PushPipeline::wait(TimePoint limit) {
-    guarded([=, this] {
-        const short events = sent() ? POLLIN : POLLIN | POLLOUT;
-        const short ready =
-            wait_ready(stream().fd(), events, nullptr, std::min(limit, m_flights[0].deadline));
+inline bool PushPipeline::wait(TimePoint limit) {
+    return guarded([=, this] {
+        const short ready = wait_ready(fd(), events(), nullptr, std::min(limit, deadline()));
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream().fill();
-        } else if (ready == 0) {
+        } else if (ready == 0 && Clock::now() >= deadline()) {
             throw ConnectionError("no reply in time");
         }
+        return ready != 0;
     });
 }
 
