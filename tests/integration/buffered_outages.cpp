@@ -224,6 +224,21 @@ TEST_CASE_FIXTURE(OwnServer,
     server.resume();
 }
 
+TEST_CASE_FIXTURE(OwnServer, "push does not wait while the thread connects") {
+    Proxy proxy(server.socket_path());
+    Producer<Raw> producer{proxy.uri() + "?command_timeout=100&connect_timeout=5000",
+                           "q",
+                           {.buffer = 10, .buffer_time = 1ms}};
+    proxy.freeze();
+    push_texts(producer, 0, 1);
+    REQUIRE(eventually([&] { return proxy.accepted() == 2; }, long_enough));
+    CHECK(time_of([&] { push_texts(producer, 1, 9); }) < 2s);
+    CHECK(proxy.accepted() == 2);
+    proxy.thaw();
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, long_enough));
+    CHECK(once_each(oldest_first(*this)) == numbered(0, 9));
+}
+
 TEST_CASE_FIXTURE(OwnServer, "the destructor of a producer whose Redis is gone gives up at once") {
     auto producer = std::make_unique<Producer<Raw>>(server.uri(), "q", patient(10));
     push_texts(*producer, 0, 15);

@@ -224,6 +224,24 @@ TEST_CASE_FIXTURE(Buffering, "push_all sends what is in the buffer first") {
     CHECK(waiting() == numbered(0, 2050));
 }
 
+TEST_CASE_FIXTURE(Buffering, "push, push_all and size may take turns while the thread is at work") {
+    Producer<Raw> producer(uri, "q", {.buffer = 4, .buffer_time = 1ms});
+    std::size_t count = 0;
+    for (std::size_t round = 0; round < 100; ++round) {
+        push_numbers(producer, count, count + round % 15);
+        count += round % 15;
+        if (round % 2 == 0) {
+            CHECK(producer.size() <= count);
+        }
+        const std::size_t first = count;
+        count += round * 20;
+        CHECK(producer.push_all(Making(count - first, [=](std::size_t i) {
+            return Raw{std::to_string(first + i)};
+        })) == count);
+    }
+    CHECK(waiting() == numbered(0, count));
+}
+
 TEST_CASE_FIXTURE(Buffering, "size is the queue's length without what is in the buffer") {
     Producer<Raw> producer(uri, "q", patient(10));
     push_numbers(producer, 0, 13);
