@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -337,6 +338,22 @@ TEST_CASE_FIXTURE(QueueFixture,
     CHECK(contains(redis.command({"CLIENT", "LIST"}).text, "name=mill "));
     redis.command({"SELECT", "3"});
     CHECK(waiting() == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(QueueFixture, "a producer can be moved, and goes on") {
+    static_assert(std::is_nothrow_move_constructible_v<Producer<Raw>>);
+    static_assert(std::is_nothrow_move_assignable_v<Producer<Raw>>);
+    static_assert(!std::is_copy_constructible_v<Producer<Raw>>);
+    Producer<Raw> first(uri, "q");
+    first.push({"a"});
+    Producer<Raw> second(std::move(first));
+    CHECK(second.push_all({{"b"}, {"c"}}) == 3);
+    Producer<Raw> third(uri, "other");
+    third = std::move(second);
+    CHECK(third.push({"d"}) == 4);
+    CHECK(third.unconfirmed() == 0);
+    third.flush(); // has nothing to do
+    CHECK(waiting() == Texts{"a", "b", "c", "d"});
 }
 
 TEST_CASE_FIXTURE(QueueFixture, "a cap that cannot be is refused") {
