@@ -6,6 +6,8 @@
 #include "integration/fault_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/posix.hpp"
+#include "support/proxy.hpp"
+#include "support/redis_client.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -19,8 +21,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,7 +44,9 @@ using orizuru::test::Fd;
 using orizuru::test::long_enough;
 using orizuru::test::Making;
 using orizuru::test::OwnServer;
+using orizuru::test::Proxy;
 using orizuru::test::QueueFixture;
+using orizuru::test::RedisClient;
 using orizuru::test::TempDir;
 using orizuru::test::Texts;
 
@@ -65,6 +71,12 @@ auto numbers(std::size_t first, std::size_t end, std::size_t at, std::function<v
 }
 auto numbers(std::size_t first, std::size_t end) {
     return numbers(first, end, end, [] {});
+}
+
+Texts oldest_first(RedisClient& redis) {
+    Texts list = redis.lrange("q");
+    std::ranges::reverse(list);
+    return list;
 }
 
 /// What push_all has thrown.
@@ -198,7 +210,7 @@ TEST_CASE_FIXTURE(Pushing, "a refused LPUSH between done ones ends the count") {
                                               }));
     CHECK(error.pushed() == 1000);
     CHECK(contains(error.what(), "the 1000 messages behind those refused were pushed"));
-    CHECK(oldest_first("first") == numbered(0, 1000));
+    CHECK(Pushing::oldest_first("first") == numbered(0, 1000));
     CHECK(waiting() == numbered(2000, 3000));
 }
 
@@ -264,18 +276,57 @@ TEST_CASE_FIXTURE(DurableServer, "a server killed in the middle of push_all lose
         CHECK(error.pushed() % in_a_chunk == 0);
         CHECK(error.pushed() + 2 * in_a_chunk >= at / in_a_chunk * in_a_chunk);
         server.restart();
-        Texts there = redis.lrange("q");
-        std::ranges::reverse(there);
+        Texts there = oldest_first(redis);
         REQUIRE(there.size() >= error.pushed());
         CHECK(there.size() <= error.pushed() + (error.in_doubt() ? 2 * in_a_chunk : 0));
         CHECK(there == numbered(0, there.size()));
         redis.command({"LTRIM", "q", std::to_string(there.size() - error.pushed()), "-1"});
         CHECK(producer.push_all(numbers(error.pushed(), 10'000)) == 10'000);
-        there = redis.lrange("q");
-        std::ranges::reverse(there);
+        there = oldest_first(redis);
         CHECK(there == numbered(0, 10'000));
         redis.del("q");
     }
+}
+
+TEST_CASE_FIXTURE(OwnServer,
+                  "push_all through a cut connection counts what is in the queue without a "
+                  "gap, and resuming there loses nothing") {
+    constexpr std::size_t count = 3500;
+    Proxy proxy(server.socket_path());
+    std::size_t failures = 0;
+    const auto try_cut = [&](Proxy::Direction direction, std::uint64_t bytes, Proxy::Cut cut) {
+        CAPTURE(bytes);
+        CAPTURE(static_cast<int>(direction));
+        redis.del("q");
+        const std::size_t connection = proxy.accepted();
+        Producer<Raw> producer{proxy.uri(), "q"};
+        proxy.cut_after(direction, proxy.bytes(connection, direction) + bytes, cut, connection);
+        try {
+            producer.push_all(numbers(0, count));
+        } catch (const ConnectionError& error) {
+            ++failures;
+            const Texts there = oldest_first(redis);
+            CHECK(there.size() >= error.pushed());
+            CHECK(there.size() <= error.pushed() + (error.in_doubt() ? 2 * in_a_chunk : 0));
+            CHECK(there == numbered(0, there.size()));
+            producer.push_all(numbers(error.pushed(), count));
+        }
+        const Texts there = oldest_first(redis);
+        const std::set<std::string> different(there.begin(), there.end());
+        CHECK(different.size() == count);
+        CHECK(there.back() == std::to_string(count - 1));
+    };
+    // An LPUSH has some 9,000 bytes, an answer 7.
+    for (const std::uint64_t bytes :
+         {0U, 1U, 30U, 5000U, 8000U, 9000U, 10'000U, 25'000U, 30'000U}) {
+        try_cut(Proxy::Direction::to_server, bytes, Proxy::Cut::fin);
+        try_cut(Proxy::Direction::to_server, bytes, Proxy::Cut::rst);
+    }
+    for (const std::uint64_t bytes : {0U, 1U, 6U, 7U, 8U, 14U, 20U, 21U, 27U}) {
+        try_cut(Proxy::Direction::to_client, bytes, Proxy::Cut::fin);
+        try_cut(Proxy::Direction::to_client, bytes, Proxy::Cut::rst);
+    }
+    CHECK(failures >= 30);
 }
 
 TEST_CASE_FIXTURE(OwnServer, "a server that does not answer ends push_all at command_timeout, with "
