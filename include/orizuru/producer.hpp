@@ -152,7 +152,7 @@ class Producer {
         return options;
     }
 
-    auto writer(const T& message) const {
+    [[nodiscard]] auto writer(const T& message) const {
         return [&message, this](std::string& out) {
             detail::encode(message, out, m_options.max_payload);
         };
