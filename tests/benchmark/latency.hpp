@@ -32,7 +32,7 @@ void push_steadily(std::size_t per_second, std::size_t count, Push push) {
     for (std::size_t i = 0; i < count; ++i) {
         std::this_thread::sleep_until(begin +
                                       i * std::chrono::nanoseconds(1'000'000'000) / per_second);
-        push(Message{.id = now()});
+        push(numbered(now()));
     }
 }
 

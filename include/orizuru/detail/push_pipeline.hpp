@@ -158,15 +158,17 @@ inline void PushPipeline::start(std::string_view command, TimePoint limit) {
 inline std::optional<Reply> PushPipeline::next() {
     return guarded([this]() -> std::optional<Reply> {
         send();
-        auto reply = stream().next_reply();
-        if (reply) {
-            check(*reply);
-            const bool whole = m_flights[0].unsent.empty();
-            --m_count;
-            m_flights[0] = m_flights[1];
-            if (!whole) {
-                abandon(); // Redis will not read the rest
-            }
+        Reply* const arrived = stream().next_reply();
+        if (arrived == nullptr) {
+            return std::nullopt;
+        }
+        check(*arrived);
+        Reply reply = std::move(*arrived);
+        const bool whole = m_flights[0].unsent.empty();
+        --m_count;
+        m_flights[0] = m_flights[1];
+        if (!whole) {
+            abandon(); // Redis will not read the rest
         }
         return reply;
     });

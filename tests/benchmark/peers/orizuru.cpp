@@ -40,7 +40,7 @@ namespace {
 
 struct Message {
     std::uint64_t id = 0;
-    std::string name = "sixteen letters.";
+    std::string name;
     MSGPACK_DEFINE(id, name)
 };
 
@@ -50,7 +50,7 @@ bool one_by_one(const peers::Task& task) {
 
 void produce(const peers::Task& task) {
     orizuru::Producer<Message> producer("unix://" + task.address, task.queue);
-    std::vector<Message> messages(one_by_one(task) ? 1 : 10'000);
+    std::vector<Message> messages(one_by_one(task) ? 1 : 10'000, Message{0, "sixteen letters."});
     const peers::Production production(task);
     for (std::uint64_t id = 0; id < task.count;) {
         if (task.rate > 0) {
