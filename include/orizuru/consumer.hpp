@@ -11,6 +11,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/session.hpp>
+#include <orizuru/detail/timeout.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/message_guard.hpp>
@@ -53,12 +54,7 @@ class Consumer {
 
     /// Sends deferred acks and gives back what was fetched and not handed out; waits at most
     /// command_timeout. Guards live on; the last one leaves the registry.
-    ~Consumer() {
-        if (m_session.use_count() > 1) {
-            m_session->stop();
-            m_session->give_back();
-        }
-    }
+    ~Consumer() { m_session->close(); }
 
     /// The next message; waits until there is one. Nothing = stopped.
     /// Redis: BLMOVE, or one script that sends the deferred acks too and takes up to `prefetch`.
@@ -66,19 +62,19 @@ class Consumer {
     ///     dead list. ReplyError when the source is no list, or rights were taken away. Either
     ///     way nothing is lost and `next` can be called again.
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
-        return next(std::stop_token(), detail::TimePoint::max());
+        return next(std::stop_token(), detail::Timeout::never());
     }
     /// The same for at most `timeout`; 0 asks Redis once and does not wait for a message.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::chrono::milliseconds timeout) {
-        return next(std::stop_token(), detail::deadline_in(timeout));
+        return next(std::stop_token(), detail::Timeout(timeout));
     }
     /// The same; a stop that `token` requests ends this call only.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token) {
-        return next(token, detail::TimePoint::max());
+        return next(token, detail::Timeout::never());
     }
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token,
                                                       std::chrono::milliseconds timeout) {
-        return next(token, detail::deadline_in(timeout));
+        return next(token, detail::Timeout(timeout));
     }
 
     /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was
@@ -109,7 +105,7 @@ class Consumer {
   private:
     using Guard = MessageGuard<T>;
 
-    std::optional<Guard> next(const std::stop_token& token, detail::TimePoint deadline);
+    std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout);
 
     std::shared_ptr<detail::Session> m_session;
     Scratch m_scratch;
@@ -153,8 +149,8 @@ class Consumer<T>::Iterator {
 
 template <MessageDecodable T>
 std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
-                                                 detail::TimePoint deadline) {
-    while (auto delivery = m_session->next(token, deadline)) {
+                                                 detail::Timeout timeout) {
+    while (auto delivery = m_session->next(token, timeout)) {
         const std::string& payload = delivery->payload;
         const auto max_payload = static_cast<std::uint64_t>(m_session->options().max_payload);
         std::string reason;
@@ -169,14 +165,14 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                 } else {
                     message = std::make_unique<T>(detail::decode<T>(payload, m_scratch));
                 }
-                return Guard(m_session, std::move(delivery), std::move(message));
+                return Guard(*m_session, std::move(delivery), std::move(message));
             } catch (const std::exception& error) {
                 reason = error.what();
             } catch (...) {
                 reason = "its Codec threw no std::exception";
             }
         }
-        const auto buried = m_session->bury(delivery, reason, token, deadline);
+        const auto buried = m_session->bury(delivery, reason, token, timeout.deadline());
         if (buried.value_or(true)) {
             m_session->tell(EventKind::decode_failed, reason, payload);
         }

@@ -45,12 +45,15 @@ class Consumer;
 template <class T>
 class [[nodiscard]] MessageGuard {
   public:
-    MessageGuard(MessageGuard&& other) noexcept = default;
+    MessageGuard(MessageGuard&& other) noexcept
+        : m_session(std::exchange(other.m_session, nullptr)),
+          m_delivery(std::move(other.m_delivery)),
+          m_message(std::move(other.m_message)) {}
     /// Settles an own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
         if (this != &other) {
             reject_unsettled();
-            m_session = std::move(other.m_session);
+            m_session = std::exchange(other.m_session, nullptr);
             m_delivery = std::move(other.m_delivery);
             m_message = std::move(other.m_message);
         }
@@ -123,7 +126,7 @@ class [[nodiscard]] MessageGuard {
     }
 
     /// True when there is nothing left to settle here; true for a guard that was moved from.
-    [[nodiscard]] bool settled() const noexcept { return !m_session; }
+    [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
 
   private:
     template <MessageDecodable U>
@@ -133,9 +136,8 @@ class [[nodiscard]] MessageGuard {
     using Holder = std::conditional_t<std::is_nothrow_move_constructible_v<T>, std::optional<T>,
                                       std::unique_ptr<T>>;
 
-    MessageGuard(const std::shared_ptr<detail::Session>& session, detail::DeliveryPtr&& delivery,
-                 Holder&& message)
-        : m_session(session), m_delivery(std::move(delivery)), m_message(std::move(message)) {}
+    MessageGuard(detail::Session& session, detail::DeliveryPtr&& delivery, Holder&& message)
+        : m_session(&session), m_delivery(std::move(delivery)), m_message(std::move(message)) {}
 
     void check_not_moved_from() const {
         if (!m_delivery) {
@@ -145,7 +147,7 @@ class [[nodiscard]] MessageGuard {
 
     [[nodiscard]] detail::Session& session() const {
         check_not_moved_from();
-        if (!m_session) {
+        if (m_session == nullptr) {
             throw std::logic_error("the message is settled already");
         }
         return *m_session;
@@ -160,22 +162,21 @@ class [[nodiscard]] MessageGuard {
     bool settle_with(std::unique_ptr<detail::Move> move, std::string_view what) {
         try {
             const bool done = session().settle(m_delivery, std::move(move), what);
-            m_session.reset();
+            m_session = nullptr;
             return done;
         } catch (const ConnectionError&) {
-            m_session.reset();
+            m_session = nullptr;
             throw;
         }
     }
 
     void reject_unsettled() noexcept {
-        if (m_session) {
-            m_session->abandon(m_delivery);
-            m_session.reset();
+        if (m_session != nullptr) {
+            std::exchange(m_session, nullptr)->abandon(m_delivery);
         }
     }
 
-    std::shared_ptr<detail::Session> m_session; // null = nothing left to settle
+    detail::Session* m_session; // kept alive by what is not settled; null = nothing is left
     detail::DeliveryPtr m_delivery;
     Holder m_message;
 };

@@ -22,8 +22,10 @@
 #include <orizuru/error.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -120,6 +122,11 @@ class Channels {
     [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
+    /// How many recoveries have ended. Without the lock.
+    [[nodiscard]] std::uint64_t recoveries() const noexcept {
+        return m_recoveries.load(std::memory_order_relaxed);
+    }
+
     void confirm_lease(TimePoint asked) noexcept { m_lease_from = std::max(m_lease_from, asked); }
     /// When the lease that Redis last confirmed began; counted from the asking, so never too late.
     [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
@@ -184,6 +191,7 @@ class Channels {
     TimePoint m_connect_at{}; ///< nothing is connected before
     bool m_was_lost = false;
     bool m_hurry_acks = false;
+    std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     std::string m_last_failure;
     std::exception_ptr m_refusal;
@@ -489,6 +497,7 @@ inline void Channels::note_refusal(const std::string& text) {
 }
 
 inline void Channels::after_recovery(const Recovered& recovered) {
+    m_recoveries.fetch_add(1, std::memory_order_relaxed);
     const std::string& id = window.identity().id;
     if (recovered.reaped || !recovered.lost.empty()) {
         events.note(EventKind::lease_lost, id,

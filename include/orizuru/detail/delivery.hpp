@@ -80,6 +80,12 @@ class DeliveryPtr {
         }
     }
 
+    /// A second owner of what has one only: without an atomic operation.
+    [[nodiscard]] DeliveryPtr second() const noexcept {
+        m_shared->owners.store(2, std::memory_order_relaxed);
+        return DeliveryPtr(m_shared);
+    }
+
     [[nodiscard]] Delivery& operator*() const noexcept { return *m_shared; }
     [[nodiscard]] Delivery* operator->() const noexcept { return m_shared; }
     [[nodiscard]] explicit operator bool() const noexcept { return m_shared != nullptr; }

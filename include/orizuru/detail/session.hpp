@@ -10,8 +10,10 @@
 #include <orizuru/detail/blocking_fetch.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/fifo.hpp>
 #include <orizuru/detail/heartbeat.hpp>
 #include <orizuru/detail/server_info.hpp>
+#include <orizuru/detail/timeout.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -40,10 +42,12 @@ class Session {
     static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
                                          ConsumerOptions options);
 
-    /// The next message, handed out; null at the deadline or when stopped.
-    DeliveryPtr next(const std::stop_token& token, TimePoint deadline);
+    /// The next message, handed out; null when the time is over or when stopped. Whoever has it
+    /// keeps the session alive, until one of the three below has ended that.
+    DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
 
-    /// Settles a held message; `move` null = ack. False: the lease was lost.
+    /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
+    /// the message held.
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
     /// Rejects what its guard left unsettled; waits at most command_timeout.
     void abandon(const DeliveryPtr& message) noexcept;
@@ -64,9 +68,8 @@ class Session {
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
     }
-    /// Gives back what was fetched and not handed out. For the end of a consumer whose guards live
-    /// on.
-    void give_back() noexcept;
+    /// For the end of a consumer: when its guards live on, what was not handed out is given back.
+    void close() noexcept;
 
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_channels.window.keys(); }
@@ -91,9 +94,20 @@ class Session {
     template <class Interrupted>
     bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
     void fetch_ahead();
+    void fetch_behind();
+    void fetch_more();
     void send_fetch();
     bool leave(Lock& lock, TimePoint deadline);
     void end(Lock& lock);
+
+    void take_run();
+    void drop_lost_of_run();
+    void return_run();
+    /// What it returns may be the last that keeps the session alive: it must outlive the lock.
+    [[nodiscard]] std::shared_ptr<Session> drop_guards(std::size_t count) noexcept {
+        m_guards -= count;
+        return m_guards == 0 ? std::move(m_alive) : nullptr;
+    }
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
     void leave_unattended(const DeliveryPtr& message) {
@@ -103,14 +117,24 @@ class Session {
     [[noreturn]] void throw_refused(const std::string& refusal, std::string_view what) const;
 
     ConsumerOptions m_options;
+    std::weak_ptr<Session> m_handle; ///< what `open` returned
     std::atomic<bool> m_stopped{false};
     Wake m_wake; ///< ends the waiting of the thread in `next`
     Channels m_channels;
 
     BlockingFetch m_blocking_fetch;
-    bool m_in_next = false; ///< a thread waits there
-    TimePoint m_gave_up{};  ///< when a destructor last waited in vain
-    Heartbeat m_heartbeat;  // last: its thread uses all of the above
+
+    // The messages that the thread in `next` has taken over and hands out without the lock: two
+    // lock operations a message are a tenth of all that a batch costs.
+    Fifo<DeliveryPtr> m_run;
+    std::uint64_t m_run_recoveries = 0; ///< since when some of it may have been lost
+    std::atomic<bool> m_in_next{false};
+
+    std::size_t m_guards = 0;         ///< messages handed out and not settled, the run included
+    std::shared_ptr<Session> m_alive; ///< while there are any
+
+    TimePoint m_gave_up{}; ///< when a destructor last waited in vain
+    Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
 
 inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
@@ -129,17 +153,19 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
         new Session(std::move(endpoint), keys, std::move(options), deadline));
     session->start(deadline);
     session->m_heartbeat.start(session);
-    // The handle that consumer and guards share; the heartbeat's thread holds the session itself.
-    return {session.get(), [session](Session*) mutable {
-                if (session->m_channels.forked()) {
-                    // A copy without its threads: its locks may be held for ever.
-                    session->m_channels.close_after_fork();
-                    session->m_heartbeat.forget_after_fork();
-                    static_cast<void>(new std::shared_ptr(std::move(session)));
-                } else {
-                    session->finish();
-                }
-            }};
+    // What consumer and guards hold; the heartbeat's thread holds the session itself.
+    std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
+        if (session->m_channels.forked()) {
+            // A copy without its threads: its locks may be held for ever.
+            session->m_channels.close_after_fork();
+            session->m_heartbeat.forget_after_fork();
+            static_cast<void>(new std::shared_ptr(std::move(session)));
+        } else {
+            session->finish();
+        }
+    });
+    session->m_handle = handle;
+    return handle;
 }
 
 inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
@@ -179,24 +205,53 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
     }
 }
 
-inline DeliveryPtr Session::next(const std::stop_token& token, TimePoint deadline) {
+inline DeliveryPtr Session::next(const std::stop_token& token, Timeout& timeout) {
     m_channels.refuse_fork();
-    Lock lock(m_channels);
-    if (m_in_next) {
+    // No exchange: what it would cost each message is more than catching every misuse is worth.
+    if (m_in_next.load(std::memory_order_relaxed)) {
         throw std::logic_error("two threads are in next() of a consumer of '" + keys().source() +
                                "'; hand the guards to other threads instead");
     }
-    if (!m_channels.events.empty() || stopped() || token.stop_requested() ||
-        !m_channels.window.has_ready()) {
-        m_in_next = true;
-        const auto out_again = at_exit([this] { m_in_next = false; });
-        if (!wait_for_message(lock, token, deadline)) {
+    m_in_next.store(true, std::memory_order_relaxed);
+    const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    const bool interrupted = stopped() || token.stop_requested();
+    if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
+        Lock lock(m_channels);
+        drop_lost_of_run();
+        if ((m_run.empty() || interrupted) && !wait_for_message(lock, token, timeout.deadline())) {
             return nullptr;
         }
     }
-    DeliveryPtr message = m_channels.window.hand_out();
+    return m_run.pop_front();
+}
+
+inline void Session::take_run() {
+    Window& window = m_channels.window;
+    while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
+        m_run.push_back(window.hand_out());
+    }
+    m_guards += m_run.size();
+    if (!m_alive) {
+        m_alive = m_handle.lock();
+    }
+    m_run_recoveries = m_channels.recoveries();
     fetch_ahead();
-    return message;
+}
+
+inline void Session::drop_lost_of_run() {
+    const std::size_t before = m_run.size();
+    m_run.erase_if(
+        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
+    m_run_recoveries = m_channels.recoveries();
+    static_cast<void>(drop_guards(before - m_run.size()));
+}
+
+inline void Session::return_run() {
+    drop_lost_of_run();
+    static_cast<void>(drop_guards(m_run.size()));
+    while (!m_run.empty()) {
+        m_channels.window.take_back(m_run.pop_front());
+    }
 }
 
 // One round of the loop does one thing and then looks at everything again, because whatever it
@@ -214,12 +269,16 @@ inline bool Session::wait_for_message(Lock& lock, const std::stop_token& token,
         m_channels.tell_events(lock);
         if (interrupted()) {
             const TimePoint until = Clock::now() + stop_patience;
+            if (stopped()) {
+                return_run();
+            }
             if (m_blocking_fetch.stop(lock, until) && stopped()) {
                 leave(lock, until);
             }
             return false;
         }
         if (window.has_ready()) {
+            take_run();
             return true;
         }
         m_channels.throw_refusal();
@@ -239,6 +298,7 @@ inline bool Session::wait_for_message(Lock& lock, const std::stop_token& token,
                 return interrupted() || m_channels.has_refusal() || running();
             });
         } else if (window.fetching()) {
+            fetch_behind();
             in_time = m_channels.drive(lock, until, &m_wake, [&] {
                 return interrupted() || !window.fetching() || !running();
             });
@@ -266,9 +326,23 @@ inline bool Session::wait_for_message(Lock& lock, const std::stop_token& token,
 // message, so that at most two batches are held, and only behind a full one: what a short one left
 // in the source is for others.
 inline void Session::fetch_ahead() {
+    if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
+        fetch_more();
+    }
+}
+
+// The handler was faster than Redis, and nothing is left of its batch: with a second fetch behind
+// the one that is awaited, Redis does not pause between the two.
+inline void Session::fetch_behind() {
+    if (m_channels.window.all_acked()) {
+        fetch_more();
+    }
+}
+
+inline void Session::fetch_more() {
     const Window& window = m_channels.window;
     if (window.more_to_fetch() && m_options.prefetch > 1 && !window.blocked() &&
-        std::cmp_less(window.ready(), m_options.prefetch) && m_channels.ready()) {
+        m_channels.ready()) {
         send_fetch();
     }
 }
@@ -326,11 +400,15 @@ inline void Session::end(Lock& lock) {
     leave(lock, until);
 }
 
-inline void Session::give_back() noexcept {
+inline void Session::close() noexcept {
+    stop();
     try {
         if (!m_channels.forked()) {
             Lock lock(m_channels);
-            end(lock);
+            return_run();
+            if (m_guards > 0) {
+                end(lock);
+            }
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // What could not be given back is the collector's, after the lease.
@@ -358,8 +436,10 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
                             std::string_view what) {
     using S = Delivery::State;
     m_channels.refuse_fork();
+    std::shared_ptr<Session> last;
     Lock lock(m_channels);
     if (message->state == S::lost) {
+        last = drop_guards(1);
         return false;
     }
     const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
@@ -367,6 +447,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     m_channels.window.want(message, std::move(move));
     if (deferred) {
         message->deferred = true;
+        last = drop_guards(1);
         return true;
     }
     const TimePoint since = Clock::now();
@@ -378,6 +459,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
         if (Clock::now() >= patience(since)) {
             leave_unattended(message);
+            last = drop_guards(1);
             throw ConnectionError(std::string(what) + " a message of '" + keys().source() +
                                       "': " + m_channels.last_failure(),
                                   ConnectionError::Outcome::in_doubt);
@@ -386,6 +468,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     if (message->state == S::held) {
         throw_refused(std::exchange(message->refusal, {}), what);
     }
+    last = drop_guards(1);
     return message->state == S::settled;
 }
 
@@ -395,7 +478,9 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         if (m_channels.forked()) {
             return;
         }
+        std::shared_ptr<Session> last;
         Lock lock(m_channels);
+        const auto gone = at_exit([&] { last = drop_guards(1); });
         if (message->state != S::held) {
             return;
         }
@@ -418,6 +503,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
                                          const std::stop_token& token, TimePoint deadline) {
     using S = Delivery::State;
     Lock lock(m_channels);
+    const auto gone = at_exit([this] { static_cast<void>(drop_guards(1)); });
     if (message->state == S::lost) {
         return false;
     }

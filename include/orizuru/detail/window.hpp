@@ -70,10 +70,12 @@ class Window {
     /// What the list holds as far as is known, the oldest first.
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
+    /// True when the next request could settle all that is known and not in a request.
+    [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
     [[nodiscard]] bool fetching() const noexcept;
     /// How many fetches by script have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
-    /// The last one brought as many messages as were asked for: there are likely more.
+    /// The last one that was answered brought all that it asked for: there are likely more.
     [[nodiscard]] bool more_to_fetch() const noexcept { return m_more_to_fetch; }
     [[nodiscard]] bool blocked() const noexcept { return m_blocked; }
 
@@ -238,10 +240,11 @@ inline DeliveryPtr Window::hand_out() {
     if (!has_ready()) {
         return nullptr;
     }
-    DeliveryPtr message = m_messages[m_next++];
+    const DeliveryPtr& message = m_messages[m_next++];
     message->handed_out = true;
     find_next();
-    return message;
+    // One that was taken back may have an owner besides.
+    return message.unique() ? message.second() : message;
 }
 
 // Those behind the next one wait, too, except after a match with an edited list.

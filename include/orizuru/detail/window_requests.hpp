@@ -91,7 +91,6 @@ inline void Window::send_settle(std::string& out, int fetch) {
         append_argument(out, -static_cast<std::int64_t>(hole) - 2);
     }
     m_acks -= found;
-    m_more_to_fetch = m_more_to_fetch && fetch == 0;
     commit(std::move(request));
 }
 
