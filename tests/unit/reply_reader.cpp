@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <string_view>
@@ -203,6 +204,53 @@ TEST_CASE("arrays nested without end are a ProtocolError") {
     ReplyReader reader;
     reader.feed(bytes);
     CHECK_THROWS_AS(static_cast<void>(reader.next()), ProtocolError);
+}
+
+TEST_CASE("a reply shows nothing of those before it") {
+    ReplyReader reader;
+    for (const auto& [bytes, wanted] : std::initializer_list<std::pair<std::string, std::string>>{
+             {"*3\r\n$1\r\na\r\n:2\r\n*1\r\n$1\r\nc\r\n", "['a' :2 ['c']]"},
+             {"*1\r\n$-1\r\n", "[nil]"},
+             {"*4\r\n*0\r\n$0\r\n\r\n:0\r\n+\r\n", "[[] '' :0 +]"},
+             {":7\r\n", ":7"},
+             {"*0\r\n", "[]"},
+             {"$2\r\nab\r\n", "'ab'"},
+             {"*2\r\n*2\r\n:1\r\n:2\r\n:3\r\n", "[[:1 :2] :3]"}}) {
+        reader.feed(bytes);
+        const Reply* const reply = reader.next();
+        REQUIRE(reply);
+        CHECK(shown(*reply) == wanted);
+        CHECK((reply->is(Type::array) || reply->elements.empty()));
+        CHECK((reply->is(Type::integer) || reply->integer == 0));
+        CHECK((reply->is(Type::string) || reply->text.empty()));
+    }
+}
+
+TEST_CASE("replies that follow each other take no memory anew, whatever their sizes") {
+    const auto reply_of = [](int count) {
+        std::string bytes = "*" + std::to_string(count) + "\r\n";
+        for (int i = 0; i < count; ++i) {
+            bytes += "$30\r\nthirty bytes: no small string!\r\n";
+        }
+        return bytes;
+    };
+    const std::string small = reply_of(3);
+    const std::string large = reply_of(100);
+    ReplyReader reader;
+    const auto read = [&](const std::string& bytes) {
+        reader.feed(bytes);
+        REQUIRE(reader.next());
+    };
+    read(large);
+    read(small);
+    const std::size_t before = requested;
+    for (int i = 0; i < 10; ++i) {
+        read(small);
+        read("*0\r\n");
+        read(large);
+        read(":1\r\n");
+    }
+    CHECK(requested == before);
 }
 
 TEST_CASE("an announced size reserves no memory") {
