@@ -34,7 +34,8 @@ TEST_CASE("a delivery lives as long as one of its owners") {
     CHECK_FALSE(second.unique());
     second = std::move(third);
     CHECK(second.unique());
-    second = second; // NOLINT(clang-diagnostic-self-assign-overloaded)
+    const DeliveryPtr& itself = second;
+    second = itself;
     CHECK(second.unique());
 }
 

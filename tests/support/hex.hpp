@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace orizuru::test {
+
+/// Bytes as two hexadecimal digits each.
+inline std::string hex(std::string_view bytes) {
+    std::string text;
+    for (const char byte : bytes) {
+        const auto value = static_cast<unsigned char>(byte);
+        text += "0123456789abcdef"[value >> 4];
+        text += "0123456789abcdef"[value & 15];
+    }
+    return text;
+}
+
+} // namespace orizuru::test
