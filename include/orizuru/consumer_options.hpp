@@ -30,8 +30,10 @@ struct ConsumerOptions {
     /// handler does.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
 
-    /// The most messages that one fetch takes, 1 to 1000. What was fetched and not handed out goes
-    /// back when the consumer stops.
+    /// The most messages that one fetch takes, 1 to 1000. Above 1, `next` asks for another batch
+    /// when it hands out the first message of a full one, so that Redis fetches while the handler
+    /// works; up to twice as many are held then. What was not handed out goes back when the
+    /// consumer stops.
     int prefetch = 1;
 
     AckMode ack = AckMode::immediate;
