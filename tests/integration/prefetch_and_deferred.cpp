@@ -9,7 +9,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -94,6 +97,34 @@ TEST_CASE_FIXTURE(Ahead,
         CHECK(eventually([&] { return held() == numbered(4, 9); }));
         CHECK(waiting() == Texts{"10"});
         CHECK(guards[0].ack());
+    }
+}
+
+TEST_CASE_FIXTURE(Ahead, "two batches are held at the most, however fast the handler is") {
+    constexpr int n = 10;
+    constexpr int all = 20'000;
+    for (const AckMode mode : {AckMode::immediate, AckMode::deferred}) {
+        Consumer<Raw> consumer(uri, "q", {.prefetch = n, .ack = mode});
+        push(numbered(1, all));
+        std::atomic<bool> done{false};
+        std::int64_t most = 0;
+        std::jthread observer([&, key = processing(consumer.name())] {
+            orizuru::test::RedisClient other(uri);
+            while (!done) {
+                most = std::max(most, other.llen(key) - 1);
+            }
+        });
+        for (int i = 1; i <= all; ++i) {
+            auto guard = consumer.next();
+            REQUIRE((*guard)->bytes == std::to_string(i));
+            REQUIRE(guard->ack());
+        }
+        done = true;
+        observer.join();
+        CHECK(most > n);
+        CHECK(most <= 2 * n);
+        CHECK(consumer.flush() == 0);
+        CHECK(held().empty());
     }
 }
 

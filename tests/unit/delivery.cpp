@@ -32,7 +32,11 @@ TEST_CASE("a delivery lives as long as one of its owners") {
     CHECK(second->payload.ends_with("itself"));
     DeliveryPtr third = second.second();
     CHECK_FALSE(second.unique());
-    second = std::move(third);
+    first = DeliveryPtr::make();
+    first = std::move(third);
+    CHECK_FALSE(third); // NOLINT(bugprone-use-after-move)
+    CHECK(first == second);
+    first = nullptr;
     CHECK(second.unique());
     const DeliveryPtr& itself = second;
     second = itself;

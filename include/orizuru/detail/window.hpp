@@ -181,7 +181,7 @@ class Window {
     [[nodiscard]] std::string blame(const Request& request, bool first_not_run);
     void settle_doubts(std::optional<std::uint64_t> version);
     void match(std::vector<std::string> list);
-    void lose(Fifo<DeliveryPtr> messages);
+    void lose(const Fifo<DeliveryPtr>& messages);
     void recount();
     void find_next();
 

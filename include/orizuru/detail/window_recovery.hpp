@@ -39,7 +39,8 @@ inline void Window::conclude(Adoption::Result result) {
     settle_doubts(known ? version : std::nullopt);
     if (!result.list) {
         m_recovered->reaped = m_state != State::left;
-        lose(std::exchange(m_messages, {}));
+        lose(m_messages);
+        m_messages.clear();
         become(m_make_identity());
     } else {
         auto& list = *result.list;
@@ -117,10 +118,10 @@ inline void Window::match(std::vector<std::string> list) {
         }
     }
     before.erase_if([](const DeliveryPtr& message) { return !message; });
-    lose(std::move(before));
+    lose(before);
 }
 
-inline void Window::lose(Fifo<DeliveryPtr> messages) {
+inline void Window::lose(const Fifo<DeliveryPtr>& messages) {
     for (const DeliveryPtr& message : messages) {
         message->state = S::lost;
         m_recovered->lost.push_back(message);
