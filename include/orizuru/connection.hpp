@@ -104,7 +104,10 @@ class Connection {
         write(stream->output());
         try {
             Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout());
-            m_stream = std::move(stream);
+            // One that answers early will not read the rest.
+            if (stream->flushed()) {
+                m_stream = std::move(stream);
+            }
             return reply;
         } catch (const ConnectionError& error) {
             const bool nothing_left = !stream->flushed() && stream->sent() == 0;

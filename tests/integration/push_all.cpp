@@ -375,6 +375,22 @@ TEST_CASE("an LPUSH that is refused before it has been read is not sent on: the 
     CHECK(producer.push({"next!"}) == 17);
 }
 
+TEST_CASE("a command that is answered before it has gone out whole ends its connection") {
+    const BareServer server({[](int fd) {
+                                 std::array<char, 10> some;
+                                 ::recv(fd, some.data(), some.size(), 0);
+                                 BareServer::write(fd, ":16\r\n");
+                             },
+                             [](int fd) {
+                                 std::string rest;
+                                 BareServer::read_marked(fd, rest);
+                                 BareServer::write(fd, ":17\r\n");
+                             }});
+    orizuru::Connection connection{server.uri()};
+    CHECK(connection.command("", "SET", "key", std::string(3 << 20, 'x')).integer == 16);
+    CHECK(connection.command("", "GET", "next!").integer == 17);
+}
+
 TEST_CASE_FIXTURE(Pushing, "large messages go in their order") {
     std::vector<Raw> messages;
     Texts texts;
