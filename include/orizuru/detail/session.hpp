@@ -155,13 +155,15 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
     session->m_heartbeat.start(session);
     // What consumer and guards hold; the heartbeat's thread holds the session itself.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
-        if (session->m_channels.forked()) {
+        // Out of this function object, which lives as long as the session's weak pointer to it.
+        const std::shared_ptr<Session> own = std::move(session);
+        if (own->m_channels.forked()) {
             // A copy without its threads: its locks may be held for ever.
-            session->m_channels.close_after_fork();
-            session->m_heartbeat.forget_after_fork();
-            static_cast<void>(new std::shared_ptr(std::move(session)));
+            own->m_channels.close_after_fork();
+            own->m_heartbeat.forget_after_fork();
+            static_cast<void>(new std::shared_ptr(own));
         } else {
-            session->finish();
+            own->finish();
         }
     });
     session->m_handle = handle;
