@@ -217,6 +217,7 @@ TEST_CASE_FIXTURE(Stopping, "no message is lost or stuck that arrives while a co
     std::mt19937 random{4711};
     RedisClient pusher{server.uri()};
     int handled = 0;
+    int left = 0; // rounds that ended with a message in the source
     for (int i = 0; i < rounds; ++i) {
         std::optional<RawConsumer> consumer;
         consumer.emplace(server.uri(), "q", orizuru::ConsumerOptions{.prefetch = i % 3 + 1});
@@ -236,13 +237,14 @@ TEST_CASE_FIXTURE(Stopping, "no message is lost or stuck that arrives while a co
         stopper.join();
         consumer.reset();
         REQUIRE(held().empty());
+        left += redis.exists("q") ? 1 : 0;
     }
     CHECK(redis.llen("q") + handled == rounds);
     CHECK(everywhere().size() + static_cast<std::size_t>(handled) == rounds);
     CHECK(nobody_left());
     // Else the storm has tried nothing.
     CHECK(handled > 0);
-    CHECK(redis.llen("q") > 0);
+    CHECK(left > 0);
 }
 
 TEST_CASE_FIXTURE(Stopping, "a message that arrives while a stop_token ends a wait goes to the "
