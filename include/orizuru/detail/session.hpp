@@ -7,11 +7,11 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/at_exit.hpp>
-#include <orizuru/detail/blocking_fetch.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/fifo.hpp>
+#include <orizuru/detail/fetcher.hpp>
 #include <orizuru/detail/heartbeat.hpp>
+#include <orizuru/detail/keep_alive.hpp>
 #include <orizuru/detail/server_info.hpp>
 #include <orizuru/detail/timeout.hpp>
 #include <orizuru/endpoint.hpp>
@@ -19,7 +19,6 @@
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +43,9 @@ class Session {
 
     /// The next message, handed out; null when the time is over or when stopped. Whoever has it
     /// keeps the session alive, until one of the three below has ended that.
-    DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+    DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
+        return m_fetcher.next(token, timeout);
+    }
 
     /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
     /// the message held.
@@ -61,13 +62,8 @@ class Session {
     std::uint64_t size();
     std::string id();
 
-    void stop() noexcept {
-        m_stopped.store(true, std::memory_order_relaxed);
-        m_wake.signal();
-    }
-    [[nodiscard]] bool stopped() const noexcept {
-        return m_stopped.load(std::memory_order_relaxed);
-    }
+    void stop() noexcept { m_fetcher.stop(); }
+    [[nodiscard]] bool stopped() const noexcept { return m_fetcher.stopped(); }
     /// For the end of a consumer: when its guards live on, what was not handed out is given back.
     void close() noexcept;
 
@@ -79,10 +75,8 @@ class Session {
   private:
     using Lock = Channels::Lock;
 
-    // A waiter that is to stop within 20 ms can await Redis for a part of that; what is left over
-    // is done by the next call or the destructor.
-    static constexpr std::chrono::milliseconds stop_patience{15};
-    static constexpr std::chrono::milliseconds timeout_patience{100};
+    // For what may be on its way when a time is over.
+    static constexpr std::chrono::milliseconds grace{100};
 
     Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options, TimePoint deadline);
 
@@ -90,24 +84,7 @@ class Session {
     void check_eviction(Lock& lock, TimePoint deadline);
     void finish() noexcept;
 
-    bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
-    template <class Interrupted>
-    bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
-    void fetch_ahead();
-    void fetch_behind();
-    void fetch_more();
-    void send_fetch();
-    bool leave(Lock& lock, TimePoint deadline);
     void end(Lock& lock);
-
-    void take_run();
-    void drop_lost_of_run();
-    void return_run();
-    /// What it returns may be the last that keeps the session alive: it must outlive the lock.
-    [[nodiscard]] std::shared_ptr<Session> drop_guards(std::size_t count) noexcept {
-        m_guards -= count;
-        return m_guards == 0 ? std::move(m_alive) : nullptr;
-    }
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
     void leave_unattended(const DeliveryPtr& message) {
@@ -117,22 +94,9 @@ class Session {
     [[noreturn]] void throw_refused(const std::string& refusal, std::string_view what) const;
 
     ConsumerOptions m_options;
-    std::weak_ptr<Session> m_handle; ///< what `open` returned
-    std::atomic<bool> m_stopped{false};
-    Wake m_wake; ///< ends the waiting of the thread in `next`
     Channels m_channels;
-
-    BlockingFetch m_blocking_fetch;
-
-    // The messages that the thread in `next` has taken over and hands out without the lock: two
-    // lock operations a message are a tenth of all that a batch costs.
-    Fifo<DeliveryPtr> m_run;
-    std::uint64_t m_run_recoveries = 0; ///< since when some of it may have been lost
-    std::atomic<bool> m_in_next{false};
-
-    std::size_t m_guards = 0;         ///< messages handed out and not settled, the run included
-    std::shared_ptr<Session> m_alive; ///< while there are any
-
+    KeepAlive m_guards; ///< what was handed out and not settled
+    Fetcher m_fetcher;
     TimePoint m_gave_up{}; ///< when a destructor last waited in vain
     Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
@@ -166,7 +130,7 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
             own->finish();
         }
     });
-    session->m_handle = handle;
+    session->m_guards.watch(handle);
     return handle;
 }
 
@@ -177,7 +141,7 @@ inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions opt
           std::move(endpoint),
           Window(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
           EventQueue(keys.source(), m_options.on_event), deadline),
-      m_blocking_fetch(m_channels, m_wake),
+      m_fetcher(m_channels, m_options, m_guards),
       m_heartbeat(m_channels, m_options) {}
 
 inline void Session::start(TimePoint deadline) {
@@ -207,199 +171,14 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
     }
 }
 
-inline DeliveryPtr Session::next(const std::stop_token& token, Timeout& timeout) {
-    m_channels.refuse_fork();
-    // No exchange: what it would cost each message is more than catching every misuse is worth.
-    if (m_in_next.load(std::memory_order_relaxed)) {
-        throw std::logic_error("two threads are in next() of a consumer of '" + keys().source() +
-                               "'; hand the guards to other threads instead");
-    }
-    m_in_next.store(true, std::memory_order_relaxed);
-    const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
-    const bool interrupted = stopped() || token.stop_requested();
-    if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
-        Lock lock(m_channels);
-        drop_lost_of_run();
-        if ((m_run.empty() || interrupted) && !wait_for_message(lock, token, timeout.deadline())) {
-            return nullptr;
-        }
-    }
-    return m_run.pop_front();
-}
-
-inline void Session::take_run() {
-    Window& window = m_channels.window;
-    while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
-        m_run.push_back(window.hand_out());
-    }
-    m_guards += m_run.size();
-    if (!m_alive) {
-        m_alive = m_handle.lock();
-    }
-    m_run_recoveries = m_channels.recoveries();
-    fetch_ahead();
-}
-
-inline void Session::drop_lost_of_run() {
-    const std::size_t before = m_run.size();
-    m_run.erase_if(
-        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
-    m_run_recoveries = m_channels.recoveries();
-    static_cast<void>(drop_guards(before - m_run.size()));
-}
-
-inline void Session::return_run() {
-    drop_lost_of_run();
-    static_cast<void>(drop_guards(m_run.size()));
-    while (!m_run.empty()) {
-        m_channels.window.take_back(m_run.pop_front());
-    }
-}
-
-// One round of the loop does one thing and then looks at everything again, because whatever it
-// waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
-inline bool Session::wait_for_message(Lock& lock, const std::stop_token& token,
-                                      TimePoint deadline) {
-    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
-    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
-    const Window& window = m_channels.window;
-    std::uint64_t fetches = window.fetches();
-    bool looked = false; // asked without waiting, and nothing was there
-    TimePoint last_chance = TimePoint::max();
-    while (true) {
-        m_wake.clear();
-        m_channels.tell_events(lock);
-        if (interrupted()) {
-            const TimePoint until = Clock::now() + stop_patience;
-            if (stopped()) {
-                return_run();
-            }
-            if (m_blocking_fetch.stop(lock, until) && stopped()) {
-                leave(lock, until);
-            }
-            return false;
-        }
-        if (window.has_ready()) {
-            take_run();
-            return true;
-        }
-        m_channels.throw_refusal();
-        const bool late = Clock::now() >= deadline;
-        if (late) {
-            // What is on its way may still arrive, but not for ever.
-            last_chance = std::min(last_chance, Clock::now() + timeout_patience);
-        }
-        const TimePoint until = late ? last_chance : deadline;
-        const auto running = [&] { return window.state() == Window::State::running; };
-        const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
-        // A batch that was fetched ahead could not take the acks of the one before with it.
-        looked = looked || (fetched && !window.has_acks());
-        bool in_time = true;
-        if (!running()) {
-            in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
-                return interrupted() || m_channels.has_refusal() || running();
-            });
-        } else if (window.fetching()) {
-            fetch_behind();
-            in_time = m_channels.drive(lock, until, &m_wake, [&] {
-                return interrupted() || !window.fetching() || !running();
-            });
-        } else if (window.blocked() && late) {
-            in_time = m_blocking_fetch.stop(lock, until);
-            looked = true;
-        } else if (window.blocked()) {
-            m_blocking_fetch.read(lock, until);
-            looked = looked && !m_blocking_fetch.refused_for_memory();
-        } else if (!looked && (late || m_options.prefetch > 1 || window.has_acks() ||
-                               m_blocking_fetch.refused_for_memory())) {
-            in_time = look(lock, until, interrupted);
-        } else if (!late) {
-            m_blocking_fetch.start(lock, until);
-        } else {
-            in_time = false;
-        }
-        if (late && !in_time && !window.has_ready()) {
-            return false; // what is outstanding goes to the next call
-        }
-    }
-}
-
-// While the handler works on a batch, Redis fetches the next one: asked for with the batch's first
-// message, so that at most two batches are held, and only behind a full one: what a short one left
-// in the source is for others.
-inline void Session::fetch_ahead() {
-    if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
-        fetch_more();
-    }
-}
-
-// The handler was faster than Redis, and nothing is left of its batch: with a second fetch behind
-// the one that is awaited, Redis does not pause between the two.
-inline void Session::fetch_behind() {
-    if (m_channels.window.all_acked()) {
-        fetch_more();
-    }
-}
-
-inline void Session::fetch_more() {
-    const Window& window = m_channels.window;
-    if (window.more_to_fetch() && m_options.prefetch > 1 && !window.blocked() &&
-        m_channels.ready()) {
-        send_fetch();
-    }
-}
-
-inline void Session::send_fetch() {
-    m_channels.send(
-        [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
-}
-
-// One script settles what is due and fetches what is there, without waiting for more. False when
-// it could not be sent in time.
-template <class Interrupted>
-bool Session::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
-    const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
-        return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
-               m_channels.window.state() != Window::State::running;
-    });
-    if (m_channels.ready() && !interrupted()) {
-        send_fetch();
-    }
-    return in_time;
-}
-
-// Sends what is due and gives back what was not handed out; with nothing held it leaves the
-// registry. Can be called again when it ran out of time.
-inline bool Session::leave(Lock& lock, TimePoint deadline) {
-    Window& window = m_channels.window;
-    while (true) {
-        const bool reached = m_channels.drive(lock, deadline, nullptr, [&] {
-            m_channels.hurry_acks();
-            return window.state() == Window::State::left || m_channels.has_refusal() ||
-                   (m_channels.ready() && !window.unanswered() && !window.has_acks() &&
-                    !window.has_moves());
-        });
-        if (!reached || m_channels.has_refusal()) {
-            return false;
-        }
-        const bool holds_nothing = window.messages().empty();
-        if (window.state() == Window::State::left || (!window.has_ready() && !holds_nothing)) {
-            return true;
-        }
-        m_channels.send([&](std::string& out) { window.send_release(out); });
-    }
-}
-
 inline void Session::end(Lock& lock) {
     const TimePoint now = Clock::now();
     // A guard's destructor has just waited in vain: once is enough.
-    const bool waited = now - m_gave_up < timeout_patience;
+    const bool waited = now - m_gave_up < grace;
     const TimePoint until = waited ? now : now + m_channels.endpoint().command_timeout();
     m_channels.forget_refusal(); // whatever it was, nobody will be told any more
-    if (!m_blocking_fetch.stop(lock, std::min(until, now + timeout_patience))) {
-        m_blocking_fetch.abort();
-    }
-    leave(lock, until);
+    m_fetcher.stop_waiting(lock, std::min(until, now + grace));
+    m_fetcher.leave(lock, until);
 }
 
 inline void Session::close() noexcept {
@@ -407,8 +186,8 @@ inline void Session::close() noexcept {
     try {
         if (!m_channels.forked()) {
             Lock lock(m_channels);
-            return_run();
-            if (m_guards > 0) {
+            m_fetcher.return_run();
+            if (m_guards.in_use()) {
                 end(lock);
             }
         }
@@ -418,7 +197,7 @@ inline void Session::close() noexcept {
 }
 
 inline void Session::finish() noexcept {
-    m_stopped.store(true);
+    stop();
     try {
         Lock lock(m_channels);
         m_channels.window.forsake();
@@ -438,10 +217,10 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
                             std::string_view what) {
     using S = Delivery::State;
     m_channels.refuse_fork();
-    std::shared_ptr<Session> last;
+    std::shared_ptr<void> last;
     Lock lock(m_channels);
     if (message->state == S::lost) {
-        last = drop_guards(1);
+        last = m_guards.drop(1);
         return false;
     }
     const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
@@ -449,7 +228,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     m_channels.window.want(message, std::move(move));
     if (deferred) {
         message->deferred = true;
-        last = drop_guards(1);
+        last = m_guards.drop(1);
         return true;
     }
     const TimePoint since = Clock::now();
@@ -461,7 +240,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
         if (Clock::now() >= patience(since)) {
             leave_unattended(message);
-            last = drop_guards(1);
+            last = m_guards.drop(1);
             throw ConnectionError(std::string(what) + " a message of '" + keys().source() +
                                       "': " + m_channels.last_failure(),
                                   ConnectionError::Outcome::in_doubt);
@@ -470,7 +249,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     if (message->state == S::held) {
         throw_refused(std::exchange(message->refusal, {}), what);
     }
-    last = drop_guards(1);
+    last = m_guards.drop(1);
     return message->state == S::settled;
 }
 
@@ -480,9 +259,9 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         if (m_channels.forked()) {
             return;
         }
-        std::shared_ptr<Session> last;
+        std::shared_ptr<void> last;
         Lock lock(m_channels);
-        const auto gone = at_exit([&] { last = drop_guards(1); });
+        const auto gone = at_exit([&] { last = m_guards.drop(1); });
         if (message->state != S::held) {
             return;
         }
@@ -505,14 +284,14 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
                                          const std::stop_token& token, TimePoint deadline) {
     using S = Delivery::State;
     Lock lock(m_channels);
-    const auto gone = at_exit([this] { static_cast<void>(drop_guards(1)); });
+    const auto gone = at_exit([this] { static_cast<void>(m_guards.drop(1)); });
     if (message->state == S::lost) {
         return false;
     }
     m_channels.window.want(message, std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
                                                            std::vector{"undecodable: " + reason}));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
-    m_channels.drive(lock, std::max(deadline, Clock::now() + timeout_patience), &m_wake,
+    m_channels.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
                      [&] { return answered() || stopped() || token.stop_requested(); });
     if (!answered()) {
         leave_unattended(message);

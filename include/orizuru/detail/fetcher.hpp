@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How messages come to the thread in `next`: by a script that takes a batch, ahead of the handler
+// when there are many, by a blocking fetch when there is none; and how they go back.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/at_exit.hpp>
+#include <orizuru/detail/blocking_fetch.hpp>
+#include <orizuru/detail/channels.hpp>
+#include <orizuru/detail/fifo.hpp>
+#include <orizuru/detail/keep_alive.hpp>
+#include <orizuru/detail/timeout.hpp>
+#include <orizuru/detail/wake.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+class Fetcher {
+  public:
+    using Lock = Channels::Lock;
+
+    /// `guards` counts what was handed out.
+    Fetcher(Channels& channels, const ConsumerOptions& options, KeepAlive& guards)
+        : m_channels(channels),
+          m_options(options),
+          m_guards(guards),
+          m_blocking_fetch(channels, m_wake) {}
+
+    /// The next message, handed out; null when the time is over or when stopped.
+    DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+
+    void stop() noexcept {
+        m_stopped.store(true, std::memory_order_relaxed);
+        m_wake.signal();
+    }
+    [[nodiscard]] bool stopped() const noexcept {
+        return m_stopped.load(std::memory_order_relaxed);
+    }
+    /// Ends what the thread in `next` waits for, so that it looks around.
+    [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
+
+    // Under the lock, and by no other thread than that in `next` while there is one.
+
+    /// Counts what was taken over and not handed out among the fetched again.
+    void return_run();
+    /// Ends the waiting in Redis; without an answer in time by closing its connection.
+    void stop_waiting(Lock& lock, TimePoint deadline) {
+        if (!m_blocking_fetch.stop(lock, deadline)) {
+            m_blocking_fetch.abort();
+        }
+    }
+    /// Sends what is due and gives back what was not handed out; with nothing held it leaves the
+    /// registry. Can be called again when it ran out of time.
+    bool leave(Lock& lock, TimePoint deadline);
+
+  private:
+    // A waiter that is to stop within 20 ms can await Redis for a part of that; what is left over
+    // is done by the next call or the destructor.
+    static constexpr std::chrono::milliseconds stop_patience{15};
+    static constexpr std::chrono::milliseconds timeout_patience{100};
+
+    bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
+    template <class Interrupted>
+    bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
+    void fetch_ahead();
+    void fetch_behind();
+    void fetch_more();
+    void send_fetch();
+
+    void take_run();
+    void drop_lost_of_run();
+
+    Channels& m_channels;
+    const ConsumerOptions& m_options;
+    KeepAlive& m_guards;
+    std::atomic<bool> m_stopped{false};
+    Wake m_wake;
+    BlockingFetch m_blocking_fetch;
+
+    // The messages that the thread in `next` has taken over and hands out without the lock: two
+    // lock operations a message are a tenth of all that a batch costs.
+    Fifo<DeliveryPtr> m_run;
+    std::uint64_t m_run_recoveries = 0; ///< since when some of it may have been lost
+    std::atomic<bool> m_in_next{false};
+};
+
+inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
+    m_channels.refuse_fork();
+    // No exchange: what it would cost each message is more than catching every misuse is worth.
+    if (m_in_next.load(std::memory_order_relaxed)) {
+        throw std::logic_error("two threads are in next() of a consumer of '" +
+                               m_channels.window.keys().source() +
+                               "'; hand the guards to other threads instead");
+    }
+    m_in_next.store(true, std::memory_order_relaxed);
+    const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    const bool interrupted = stopped() || token.stop_requested();
+    if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
+        Lock lock(m_channels);
+        drop_lost_of_run();
+        if ((m_run.empty() || interrupted) && !wait_for_message(lock, token, timeout.deadline())) {
+            return nullptr;
+        }
+    }
+    return m_run.pop_front();
+}
+
+inline void Fetcher::take_run() {
+    Window& window = m_channels.window;
+    while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
+        m_run.push_back(window.hand_out());
+    }
+    m_guards.add(m_run.size());
+    m_run_recoveries = m_channels.recoveries();
+    fetch_ahead();
+}
+
+inline void Fetcher::drop_lost_of_run() {
+    const std::size_t before = m_run.size();
+    m_run.erase_if(
+        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
+    m_run_recoveries = m_channels.recoveries();
+    static_cast<void>(m_guards.drop(before - m_run.size()));
+}
+
+inline void Fetcher::return_run() {
+    drop_lost_of_run();
+    static_cast<void>(m_guards.drop(m_run.size()));
+    while (!m_run.empty()) {
+        m_channels.window.take_back(m_run.pop_front());
+    }
+}
+
+// One round of the loop does one thing and then looks at everything again, because whatever it
+// waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
+inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
+                                      TimePoint deadline) {
+    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
+    const Window& window = m_channels.window;
+    std::uint64_t fetches = window.fetches();
+    bool looked = false; // asked without waiting, and nothing was there
+    TimePoint last_chance = TimePoint::max();
+    while (true) {
+        m_wake.clear();
+        m_channels.tell_events(lock);
+        if (interrupted()) {
+            const TimePoint until = Clock::now() + stop_patience;
+            if (stopped()) {
+                return_run();
+            }
+            if (m_blocking_fetch.stop(lock, until) && stopped()) {
+                leave(lock, until);
+            }
+            return false;
+        }
+        if (window.has_ready()) {
+            take_run();
+            return true;
+        }
+        m_channels.throw_refusal();
+        const bool late = Clock::now() >= deadline;
+        if (late) {
+            // What is on its way may still arrive, but not for ever.
+            last_chance = std::min(last_chance, Clock::now() + timeout_patience);
+        }
+        const TimePoint until = late ? last_chance : deadline;
+        const auto running = [&] { return window.state() == Window::State::running; };
+        const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
+        // A batch that was fetched ahead could not take the acks of the one before with it.
+        looked = looked || (fetched && !window.has_acks());
+        bool in_time = true;
+        if (!running()) {
+            in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
+                return interrupted() || m_channels.has_refusal() || running();
+            });
+        } else if (window.fetching()) {
+            fetch_behind();
+            in_time = m_channels.drive(lock, until, &m_wake, [&] {
+                return interrupted() || !window.fetching() || !running();
+            });
+        } else if (window.blocked() && late) {
+            in_time = m_blocking_fetch.stop(lock, until);
+            looked = true;
+        } else if (window.blocked()) {
+            m_blocking_fetch.read(lock, until);
+            looked = looked && !m_blocking_fetch.refused_for_memory();
+        } else if (!looked && (late || m_options.prefetch > 1 || window.has_acks() ||
+                               m_blocking_fetch.refused_for_memory())) {
+            in_time = look(lock, until, interrupted);
+        } else if (!late) {
+            m_blocking_fetch.start(lock, until);
+        } else {
+            in_time = false;
+        }
+        if (late && !in_time && !window.has_ready()) {
+            return false; // what is outstanding goes to the next call
+        }
+    }
+}
+
+// While the handler works on a batch, Redis fetches the next one: asked for with the batch's first
+// message, so that at most two batches are held, and only behind a full one: what a short one left
+// in the source is for others.
+inline void Fetcher::fetch_ahead() {
+    if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
+        fetch_more();
+    }
+}
+
+// The handler was faster than Redis, and nothing is left of its batch: with a second fetch behind
+// the one that is awaited, Redis does not pause between the two.
+inline void Fetcher::fetch_behind() {
+    if (m_channels.window.all_acked()) {
+        fetch_more();
+    }
+}
+
+inline void Fetcher::fetch_more() {
+    const Window& window = m_channels.window;
+    if (window.more_to_fetch() && m_options.prefetch > 1 && !window.blocked() &&
+        m_channels.ready()) {
+        send_fetch();
+    }
+}
+
+inline void Fetcher::send_fetch() {
+    m_channels.send(
+        [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
+}
+
+// One script settles what is due and fetches what is there, without waiting for more. False when
+// it could not be sent in time.
+template <class Interrupted>
+bool Fetcher::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
+    const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
+        return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
+               m_channels.window.state() != Window::State::running;
+    });
+    if (m_channels.ready() && !interrupted()) {
+        send_fetch();
+    }
+    return in_time;
+}
+
+inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
+    Window& window = m_channels.window;
+    while (true) {
+        const bool reached = m_channels.drive(lock, deadline, nullptr, [&] {
+            m_channels.hurry_acks();
+            return window.state() == Window::State::left || m_channels.has_refusal() ||
+                   (m_channels.ready() && !window.unanswered() && !window.has_acks() &&
+                    !window.has_moves());
+        });
+        if (!reached || m_channels.has_refusal()) {
+            return false;
+        }
+        const bool holds_nothing = window.messages().empty();
+        if (window.state() == Window::State::left || (!window.has_ready() && !holds_nothing)) {
+            return true;
+        }
+        m_channels.send([&](std::string& out) { window.send_release(out); });
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Keeps an object alive as long as something of it is in use: counted under the object's own lock,
+// where a count costs nothing.
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace orizuru::detail {
+
+class KeepAlive {
+  public:
+    void watch(std::weak_ptr<void> object) noexcept { m_object = std::move(object); }
+
+    void add(std::size_t count) {
+        m_count += count;
+        if (!m_alive) {
+            m_alive = m_object.lock();
+        }
+    }
+    /// What it returns may be the last that keeps the object alive: it must outlive the lock.
+    [[nodiscard]] std::shared_ptr<void> drop(std::size_t count) noexcept {
+        m_count -= count;
+        return m_count == 0 ? std::move(m_alive) : nullptr;
+    }
+    [[nodiscard]] bool in_use() const noexcept { return m_count > 0; }
+
+  private:
+    std::size_t m_count = 0;
+    std::weak_ptr<void> m_object;
+    std::shared_ptr<void> m_alive; ///< while something is in use
+};
+
+} // namespace orizuru::detail
