@@ -17,6 +17,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -210,6 +212,36 @@ TEST_CASE_FIXTURE(Stopping, "stopping gives back what was fetched and not handed
     CHECK(redis.lrange("q") == Texts{"9", "8", "7", "6", "5", "4", "3", "2", "1"});
     CHECK(first.ack());
     CHECK(held().empty());
+}
+
+TEST_CASE_FIXTURE(Stopping, "a consumer that is gone has left no descriptor and no connection") {
+    const auto descriptors = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+    };
+    const auto connections = [this] {
+        const std::string clients = redis.command({"INFO", "clients"}).text;
+        return std::stoi(clients.substr(clients.find("connected_clients:") + 18));
+    };
+    redis.lpush("q", "a");
+    const auto before = descriptors();
+    const int before_in_redis = connections();
+    for (int i = 0; i < 5; ++i) {
+        std::optional<RawGuard> guard;
+        RawConsumer consumer{server.uri(), "q"};
+        CHECK_FALSE(RawConsumer(server.uri(), "empty").next(milliseconds(0)));
+        guard = consumer.next();
+        CHECK(guard->release());
+    }
+    {
+        std::optional<RawGuard> guard;
+        {
+            RawConsumer consumer{server.uri(), "q"};
+            guard = consumer.next();
+        }
+        CHECK(guard->release());
+    }
+    CHECK(descriptors() == before);
+    CHECK(eventually([&] { return connections() == before_in_redis; }));
 }
 
 TEST_CASE_FIXTURE(Stopping, "no message is lost or stuck that arrives while a consumer stops") {

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -193,6 +194,22 @@ TEST_CASE("errno is as it was after a signal, even one that finds the counter fu
     const int after = errno;
     CHECK(after == EDOM);
     CHECK(wait_ready(wake.fd(), POLLIN, nullptr, TimePoint::min()) == POLLIN);
+}
+
+TEST_CASE("a signal of a forked child is cleared as any other") {
+    const Wake wake;
+    const pid_t child = ::fork();
+    if (child == 0) {
+        wake.signal();
+        ::_exit(0);
+    }
+    const Pipe pipe;
+    CHECK(wait_ready(pipe.reader(), POLLIN, &wake, Clock::now() + for_ever) == 0);
+    ::waitpid(child, nullptr, 0);
+    wake.clear();
+    const TimePoint deadline = Clock::now() + 5ms;
+    CHECK(wait_ready(pipe.reader(), POLLIN, &wake, deadline) == 0);
+    CHECK(Clock::now() >= deadline);
 }
 
 TEST_CASE("a program started by this one does not inherit the descriptor") {

@@ -63,6 +63,9 @@ class Wake {
         [[maybe_unused]] const auto read = ::read(m_fd, &count, sizeof count);
     }
 
+    /// A poll found it signalled: perhaps by a forked child, which has a flag of its own.
+    void found_signalled() const noexcept { m_signalled.store(true, std::memory_order_release); }
+
   private:
     int m_fd;
     mutable std::atomic<bool> m_signalled{false}; ///< saves a system call when it is not
@@ -83,6 +86,9 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         const int ready = ::poll(fds.data(), fds.size(), timeout);
         if (ready < 0 && errno != EINTR) {
             throw std::system_error(errno, std::generic_category(), "poll");
+        }
+        if (fds[1].revents != 0) {
+            wake->found_signalled();
         }
         if (ready > 0 || Clock::now() >= deadline) {
             return ready > 0 ? fds[0].revents : short{0};
