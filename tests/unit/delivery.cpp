@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,9 +14,11 @@
 
 namespace {
 
+using orizuru::Script;
 using orizuru::detail::Delivery;
 using orizuru::detail::DeliveryPool;
 using orizuru::detail::DeliveryPtr;
+using orizuru::detail::Move;
 
 } // namespace
 
@@ -96,6 +99,18 @@ TEST_CASE("a pool leaves alone what a guard still has") {
     const DeliveryPtr next = pool.make(payload);
     CHECK(next != guards);
     CHECK(guards->payload == "held");
+}
+
+TEST_CASE("what waits in a pool keeps nothing of its settlement") {
+    DeliveryPool pool;
+    std::string payload = "replaced";
+    DeliveryPtr message = pool.make(payload);
+    message->move = std::make_unique<Move>(Script("return"), std::vector<std::string>{"other"},
+                                           std::vector{std::string(1 << 20, 'x')});
+    const DeliveryPtr guards = message;
+    pool.recycle(std::move(message));
+    CHECK(guards->move == nullptr);
+    CHECK(guards->payload == "replaced");
 }
 
 TEST_CASE("the memory of payloads goes around, large pieces are not kept") {

@@ -64,3 +64,16 @@ TEST_CASE("commands are written one behind the other") {
     append_command(out, "B", 2);
     CHECK(out == "+*1\r\n$1\r\nA\r\n*2\r\n$1\r\nB\r\n$1\r\n2\r\n");
 }
+
+TEST_CASE("a buffer that is cut back keeps its memory, but not what a very large message needed") {
+    std::string buffer(1'000'000, 'x');
+    const char* const memory = buffer.data();
+    orizuru::detail::cut_back(buffer, 3);
+    CHECK(buffer == "xxx");
+    buffer.append(900'000, 'y');
+    CHECK(buffer.data() == memory);
+    buffer.append(15'000'000, 'z');
+    orizuru::detail::cut_back(buffer, 4);
+    CHECK(buffer == "xxxy");
+    CHECK(buffer.capacity() < 1'000'000);
+}

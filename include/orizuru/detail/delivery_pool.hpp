@@ -22,8 +22,9 @@ class DeliveryPool {
         return message;
     }
 
-    /// Takes back what the window has let go; a guard may still have it.
+    /// Takes back what the window has let go; a guard may still have it, for its payload.
     void recycle(DeliveryPtr message) {
+        message->move.reset();
         if (m_spare.size() < most_kept && message->payload.capacity() <= largest_kept) {
             m_spare.push_back(std::move(message));
         }

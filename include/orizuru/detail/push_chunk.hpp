@@ -66,7 +66,7 @@ class PushChunk {
 
     /// Forgets the messages and keeps the memory.
     void clear() noexcept {
-        m_bytes.resize(m_first);
+        cut_back(m_bytes, m_first);
         m_count = 0;
     }
 

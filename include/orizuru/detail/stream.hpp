@@ -228,7 +228,7 @@ inline bool Stream::flush() {
         }
         m_sent += count;
     }
-    m_output.clear();
+    cut_back(m_output, 0);
     m_sent = 0;
     return true;
 }

@@ -40,6 +40,15 @@ inline void append_argument(std::string& out, std::integral auto number) {
     append_argument(out, std::string_view(digits, end.ptr));
 }
 
+/// Cuts a buffer back, to be used again; memory that only an unusually large message needed goes.
+inline void cut_back(std::string& buffer, std::size_t size) noexcept {
+    constexpr std::size_t largest_kept = std::size_t{2} << 20;
+    buffer.resize(size);
+    if (buffer.capacity() > largest_kept) {
+        buffer.shrink_to_fit();
+    }
+}
+
 template <class... Arguments>
 void append_command(std::string& out, const Arguments&... arguments) {
     begin_command(out, sizeof...(arguments));
