@@ -164,6 +164,7 @@ class Channels {
     void pilot(Lock& lock, TimePoint deadline, const Wake& wake);
     void connect(Lock& lock, TimePoint deadline, const Wake& wake);
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
+    void take(Reply&& reply);
     void on_reply(Reply&& reply);
     void follow(const Verdict& verdict);
     void after_recovery(const Recovered& recovered);
@@ -359,7 +360,7 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
                 if (reply == nullptr) {
                     break;
                 }
-                on_reply(std::move(*reply));
+                take(std::move(*reply));
             }
         }
         if (ready == 0 && Clock::now() >= reply_due) {
@@ -368,6 +369,17 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     } catch (const std::exception& error) {
         // A reader that ran out of memory in the middle of a reply is as broken as a connection.
         lose_control(error.what());
+    }
+}
+
+// What stops half-way, for want of memory, may have changed a part of the window: only the list
+// itself can tell what it holds.
+inline void Channels::take(Reply&& reply) {
+    try {
+        on_reply(std::move(reply));
+    } catch (const std::exception& error) {
+        begin_recovery(error.what());
+        throw;
     }
 }
 

@@ -23,10 +23,15 @@ class DeliveryPool {
     }
 
     /// Takes back what the window has let go; a guard may still have it, for its payload.
-    void recycle(DeliveryPtr message) {
+    void recycle(DeliveryPtr message) noexcept {
         message->move.reset();
-        if (m_spare.size() < most_kept && message->payload.capacity() <= largest_kept) {
+        if (m_spare.size() >= most_kept || message->payload.capacity() > largest_kept) {
+            return;
+        }
+        try {
             m_spare.push_back(std::move(message));
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // One that is not kept costs an allocation later, nothing else.
         }
     }
 

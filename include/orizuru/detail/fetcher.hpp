@@ -136,9 +136,8 @@ inline void Fetcher::drop_lost_of_run() {
 inline void Fetcher::return_run() {
     drop_lost_of_run();
     static_cast<void>(m_guards.drop(m_run.size()));
-    while (!m_run.empty()) {
-        m_channels.window.take_back(m_run.pop_front());
-    }
+    m_channels.window.take_back(m_run);
+    m_run.clear();
 }
 
 // One round of the loop does one thing and then looks at everything again, because whatever it

@@ -87,7 +87,7 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         if (ready < 0 && errno != EINTR) {
             throw std::system_error(errno, std::generic_category(), "poll");
         }
-        if (fds[1].revents != 0) {
+        if (wake != nullptr && fds[1].revents != 0) {
             wake->found_signalled();
         }
         if (ready > 0 || Clock::now() >= deadline) {

@@ -91,7 +91,8 @@ class Window {
     [[nodiscard]] bool has_ready() const noexcept { return ready() > 0; }
     /// From the next one to the newest.
     [[nodiscard]] std::size_t ready() const noexcept { return m_messages.size() - m_next; }
-    /// Puts a message that was handed out and cannot be processed back in front.
+    /// Puts messages that were handed out and will not be processed back in front.
+    void take_back(const Fifo<DeliveryPtr>& messages);
     void take_back(const DeliveryPtr& message);
 
     // Requests: each appends one command to `out`.
@@ -260,6 +261,13 @@ inline void Window::find_next() {
 inline void Window::forsake() {
     for (const DeliveryPtr& message : m_messages) {
         message->handed_out = message->handed_out && message->state != S::held;
+    }
+    recount();
+}
+
+inline void Window::take_back(const Fifo<DeliveryPtr>& messages) {
+    for (const DeliveryPtr& message : messages) {
+        message->handed_out = false;
     }
     recount();
 }
