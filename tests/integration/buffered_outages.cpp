@@ -4,6 +4,7 @@
 // A producer with a buffer when Redis goes away, hangs, or answers nothing; and in a forked child.
 
 #include "integration/fault_fixture.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_server.hpp"
 #include "support/posix.hpp"
@@ -39,13 +40,16 @@ using orizuru::Error;
 using orizuru::Producer;
 using orizuru::ProducerOptions;
 using orizuru::Raw;
+using orizuru::test::as_expected;
 using orizuru::test::contains;
 using orizuru::test::DurableServer;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::long_enough;
+using orizuru::test::not_as_expected;
 using orizuru::test::OwnServer;
 using orizuru::test::Proxy;
+using orizuru::test::status_of_child;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
 
@@ -92,33 +96,6 @@ void push_stubbornly(Producer<Raw>& producer, std::size_t first, std::size_t end
             REQUIRE(std::chrono::steady_clock::now() < deadline);
         }
     }
-}
-
-// Assertions are of no use in the child: it tells its parent by its exit status.
-constexpr int as_expected = 0;
-constexpr int not_as_expected = 1;
-constexpr int hung = 2;
-
-/// Forks; the child's exit status is what `life` returns, or that it hung.
-int status_of_child(const std::function<int()>& life) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        try {
-            ::_exit(life());
-        } catch (...) {
-            ::_exit(not_as_expected);
-        }
-    }
-    int status = 0;
-    const bool ended =
-        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, long_enough);
-    if (!ended) {
-        ::kill(child, SIGKILL);
-        orizuru::test::wait_for(child);
-        return hung;
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 template <class Use>

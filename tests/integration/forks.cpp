@@ -4,6 +4,7 @@
 // A forked child must leave its parent's connections alone; a program that it starts inherits none.
 
 #include "integration/fault_fixture.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/posix.hpp"
 
@@ -34,39 +35,15 @@ using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
 using orizuru::Producer;
 using orizuru::Raw;
+using orizuru::test::as_expected;
 using orizuru::test::eventually;
 using orizuru::test::Fd;
 using orizuru::test::long_enough;
+using orizuru::test::not_as_expected;
 using orizuru::test::OwnServer;
 using orizuru::test::RawConsumer;
+using orizuru::test::status_of_child;
 using orizuru::test::Texts;
-
-// Assertions are of no use in the child: it tells its parent by its exit status.
-constexpr int as_expected = 0;
-constexpr int not_as_expected = 1;
-constexpr int hung = 2;
-
-/// Forks; the child's exit status is what `life` returns, or that it hung.
-int status_of_child(const std::function<int()>& life) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        try {
-            ::_exit(life());
-        } catch (...) {
-            ::_exit(not_as_expected);
-        }
-    }
-    int status = 0;
-    const bool ended =
-        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, long_enough);
-    if (!ended) {
-        ::kill(child, SIGKILL);
-        orizuru::test::wait_for(child);
-        return hung;
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 template <class Use>
 bool is_logic_error(Use use) {

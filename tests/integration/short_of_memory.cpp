@@ -6,6 +6,7 @@
 // the program where an allocation fails.
 
 #include "integration/fault_fixture.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/posix.hpp"
 
@@ -29,42 +30,19 @@ namespace {
 
 using namespace std::chrono_literals;
 using orizuru::DecodeError;
+using orizuru::test::as_expected;
 using orizuru::test::eventually;
 using orizuru::test::long_enough;
+using orizuru::test::not_as_expected;
 using orizuru::test::OwnServer;
 using orizuru::test::RawConsumer;
 using orizuru::test::RedisClient;
+using orizuru::test::status_of_child;
 
 constexpr std::size_t payload_size = std::size_t{32} << 20;
 
-// Assertions are of no use in the child: it tells its parent by its exit status.
-constexpr int as_expected = 0;
-constexpr int not_as_expected = 1;
-constexpr int taken_too_early = 2;
-constexpr int never_taken = 3;
-constexpr int hung = 4;
-
-/// Forks; the child's exit status is what `life` returns, or that it hung; -1 = a signal ended it.
-int status_of_child(const std::function<int()>& life) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        try {
-            ::_exit(life());
-        } catch (...) {
-            ::_exit(not_as_expected);
-        }
-    }
-    int status = 0;
-    const bool ended =
-        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, long_enough);
-    if (!ended) {
-        ::kill(child, SIGKILL);
-        orizuru::test::wait_for(child);
-        return hung;
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+constexpr int taken_too_early = orizuru::test::first_own_status;
+constexpr int never_taken = taken_too_early + 1;
 
 void limit_memory(rlim_t bytes) {
     rlimit limit{};

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A forked child that tells its parent by its exit status what it saw: assertions are of no use in
+// it.
+
+#pragma once
+
+#include "support/eventually.hpp"
+#include "support/posix.hpp"
+
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+
+namespace orizuru::test {
+
+inline constexpr int as_expected = 0;
+inline constexpr int not_as_expected = 1;
+inline constexpr int hung = 2;
+inline constexpr int first_own_status = 3; ///< from here on a test may give its own meanings
+
+/// Forks; the child's exit status is what `life` returns, or that it hung; -1 = a signal ended it.
+inline int status_of_child(const std::function<int()>& life) {
+    constexpr std::chrono::seconds patience(20); // far longer than a healthy child lives
+    const pid_t child = ::fork();
+    if (child < 0) {
+        throw_errno("fork");
+    }
+    if (child == 0) {
+        try {
+            ::_exit(life());
+        } catch (...) {
+            ::_exit(not_as_expected);
+        }
+    }
+    int status = 0;
+    const bool ended =
+        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, patience);
+    if (!ended) {
+        ::kill(child, SIGKILL);
+        wait_for(child);
+        return hung;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+} // namespace orizuru::test
