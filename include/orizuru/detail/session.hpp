@@ -54,7 +54,8 @@ class Session {
     void abandon(const DeliveryPtr& message) noexcept;
     /// Sends an undecodable message to the dead list; for the thread in `next`. True: it is there.
     /// False: the lease was lost. Nothing: the deadline or a stop came first, it goes there in the
-    /// background. When Redis refuses, the next call of `next` has the message again.
+    /// background. When Redis refuses, `next` has the message again, behind those that it has taken
+    /// over already.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                              const std::stop_token& token, TimePoint deadline);
 
