@@ -9,6 +9,7 @@
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/unlocked.hpp>
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/error.hpp>
@@ -74,7 +75,7 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
     const TimePoint now = Clock::now();
     if (now < m_not_before) {
         const TimePoint until = std::min(deadline, m_not_before);
-        m_channels.unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
+        unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
         return;
     }
     if (m_channels.wait_doomed) {
@@ -94,7 +95,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
     std::int64_t id = 0;
     std::string refusal;
     bool given_up = false;
-    m_channels.unlocked(lock, [&] {
+    unlocked(lock, [&] {
         const TimePoint until =
             std::min(deadline, Clock::now() + m_channels.endpoint().connect_timeout());
         try {
@@ -134,8 +135,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
     try {
         const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
         const TimePoint until = std::min(deadline, m_due);
-        m_channels.unlocked(lock,
-                            [&] { ready = wait_ready(stream->fd(), wanted, &m_wake, until); });
+        unlocked(lock, [&] { ready = wait_ready(stream->fd(), wanted, &m_wake, until); });
         if (m_channels.wait_doomed) {
             return; // a recovery came in between: what arrives now counts no more
         }
