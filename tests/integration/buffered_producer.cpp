@@ -20,6 +20,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,24 @@ using orizuru::test::Making;
 using orizuru::test::message_of;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
+
+/// Its Codec does what `use` says before it encodes.
+struct Using {
+    std::function<void()> use;
+};
+
+} // namespace
+
+template <>
+struct orizuru::Codec<Using> {
+    static std::string encode(const Using& value) {
+        value.use();
+        return "encoded";
+    }
+    static Using decode(std::string_view /*bytes*/) { return {}; }
+};
+
+namespace {
 
 Texts numbered(std::size_t first, std::size_t end) {
     Texts texts;
@@ -278,6 +297,32 @@ TEST_CASE_FIXTURE(Buffering, "a range that uses the producer that reads it is re
     push_numbers(producer, 0, 3);
     producer.flush();
     CHECK(waiting() == numbered(0, 3));
+}
+
+TEST_CASE_FIXTURE(Buffering, "a Codec that uses the producer it encodes for is refused") {
+    for (const int buffer : {0, 10}) {
+        Producer<Using> producer(uri, "q", patient(buffer));
+        const Using good{[] {}};
+        const auto refused = [&](const auto& use) {
+            return contains(message_of<EncodeError>([&] { producer.push({use}); }), "is used") &&
+                   contains(message_of<EncodeError>([&] { producer.push_all({{use}}); }),
+                            "is used");
+        };
+        CHECK(refused([&] { producer.push(good); }));
+        CHECK(refused([&] { producer.push_all({good}); }));
+        CHECK(refused([&] { static_cast<void>(producer.size()); }));
+        if (buffer > 0) {
+            CHECK(refused([&] { producer.flush(); }));
+            CHECK(contains(message_of<EncodeError>([&] {
+                               producer.push({[&] { static_cast<void>(producer.unconfirmed()); }});
+                           }),
+                           "is used"));
+        }
+        producer.push(good);
+        producer.flush();
+        CHECK(waiting() == Texts{"encoded"});
+        redis.del("q");
+    }
 }
 
 TEST_CASE_FIXTURE(Buffering,

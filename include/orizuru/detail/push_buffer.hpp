@@ -10,6 +10,7 @@
 #include <orizuru/detail/push_backlog.hpp>
 #include <orizuru/detail/push_pipeline.hpp>
 #include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/unlocked.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -61,7 +62,7 @@ class PushBuffer {
             make_room();
         }
         const bool first = !m_backlog.filled();
-        m_backlog.add(encode);
+        add(encode);
         if (first) {
             m_due = Clock::now() + m_time;
             look_by(m_due);
@@ -77,6 +78,7 @@ class PushBuffer {
 
     [[nodiscard]] std::size_t unconfirmed() {
         refuse_fork();
+        refuse_encoding();
         const std::lock_guard lock(m_mutex);
         return m_backlog.size();
     }
@@ -96,14 +98,28 @@ class PushBuffer {
                                    "' is used in a forked child; make a new one there");
         }
     }
+    void refuse_encoding() const {
+        if (m_encoding) {
+            throw std::logic_error("a producer of '" + m_backlog.pipeline().key() +
+                                   "' is used by the Codec of what it is pushing");
+        }
+    }
     [[nodiscard]] Lock begin() {
         refuse_fork();
+        refuse_encoding();
         pipeline().refuse_taken();
         Lock lock(m_mutex);
         m_busy = true;
         return lock;
     }
 
+    // Encodes under the lock, for which a Codec that uses this producer would wait for ever.
+    template <std::invocable<std::string&> Encode>
+    void add(Encode encode) {
+        m_encoding = true;
+        const auto encoded = at_exit([this] { m_encoding = false; });
+        m_backlog.add(encode);
+    }
     void make_room();
     void send_full() noexcept;
     /// Makes the thread look at the backlog at this time at the latest.
@@ -139,6 +155,7 @@ class PushBuffer {
     TimePoint m_due{};                        ///< when the chunk that is being filled must go
     TimePoint m_next_look = TimePoint::min(); ///< the thread's; long past while it is awake
     bool m_busy = false;                      ///< somebody has called since the thread looked
+    bool m_encoding = false;                  ///< the user's thread only: a Codec is at work
     bool m_closing = false;
     Wake m_wake; ///< for the thread: look at the backlog
     Wake m_stop; ///< ends its connecting
@@ -251,11 +268,11 @@ inline void PushBuffer::serve(Lock& lock) {
 inline void PushBuffer::connect(Lock& lock) {
     std::unique_ptr<Stream> stream;
     try {
-        lock.unlock();
-        const auto relock = at_exit([&lock] { lock.lock(); });
-        const Endpoint& endpoint = pipeline().endpoint();
-        stream =
-            std::make_unique<Stream>(endpoint, deadline_in(endpoint.connect_timeout()), &m_stop);
+        unlocked(lock, [&] {
+            const Endpoint& endpoint = pipeline().endpoint();
+            stream = std::make_unique<Stream>(endpoint, deadline_in(endpoint.connect_timeout()),
+                                              &m_stop);
+        });
     } catch (...) {
         m_backlog.note_failure();
         throw;
