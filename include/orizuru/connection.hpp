@@ -101,7 +101,7 @@ class Connection {
         // What is thrown here leaves a stream with half a command or a reply that it owes: it must
         // not live on.
         auto stream = std::move(m_stream);
-        write(stream->output());
+        stream->append(write);
         try {
             Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout());
             // One that answers early will not read the rest.

@@ -59,8 +59,8 @@ class Consumer {
     /// The next message; waits until there is one. Nothing = stopped.
     /// Redis: BLMOVE, or one script that sends the deferred acks too and takes up to `prefetch`.
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
-    ///     dead list. ReplyError when the source is no list, or rights were taken away. Either
-    ///     way nothing is lost and `next` can be called again.
+    ///     dead list. ReplyError when the source is no list, or rights were taken away.
+    ///     std::bad_alloc. Nothing is lost by any of them, and `next` can be called again.
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
         return next(std::stop_token(), detail::Timeout::never());
     }
@@ -106,6 +106,7 @@ class Consumer {
     using Guard = MessageGuard<T>;
 
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout);
+    void decode(const std::string& payload, typename Guard::Holder& message, std::string& reason);
 
     std::shared_ptr<detail::Session> m_session;
     Scratch m_scratch;
@@ -151,30 +152,20 @@ template <MessageDecodable T>
 std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                                                  detail::Timeout timeout) {
     while (auto delivery = m_session->next(token, timeout)) {
-        const std::string& payload = delivery->payload;
-        const auto max_payload = static_cast<std::uint64_t>(m_session->options().max_payload);
+        typename Guard::Holder message;
         std::string reason;
-        if (payload.size() > max_payload) {
-            reason = "the payload of " + std::to_string(payload.size()) +
-                     " bytes is over max_payload, " + std::to_string(max_payload);
-        } else {
-            try {
-                typename Guard::Holder message;
-                if constexpr (std::is_nothrow_move_constructible_v<T>) {
-                    message.emplace(detail::decode<T>(payload, m_scratch));
-                } else {
-                    message = std::make_unique<T>(detail::decode<T>(payload, m_scratch));
-                }
-                return Guard(*m_session, std::move(delivery), std::move(message));
-            } catch (const std::exception& error) {
-                reason = error.what();
-            } catch (...) {
-                reason = "its Codec threw no std::exception";
-            }
+        try {
+            decode(delivery->payload, message, reason);
+        } catch (...) {
+            m_session->take_back(delivery);
+            throw;
+        }
+        if (message) {
+            return Guard(*m_session, std::move(delivery), std::move(message));
         }
         const auto buried = m_session->bury(delivery, reason, token, timeout.deadline());
         if (buried.value_or(true)) {
-            m_session->tell(EventKind::decode_failed, reason, payload);
+            m_session->tell(EventKind::decode_failed, reason, delivery->payload);
         }
         if (buried == true) {
             throw DecodeError("a message of '" + m_session->keys().source() +
@@ -183,6 +174,29 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
         }
     }
     return std::nullopt;
+}
+
+/// Without a message, `reason` says why there is none.
+template <MessageDecodable T>
+void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& message,
+                         std::string& reason) {
+    const auto max_payload = static_cast<std::uint64_t>(m_session->options().max_payload);
+    if (payload.size() > max_payload) {
+        reason = "the payload of " + std::to_string(payload.size()) +
+                 " bytes is over max_payload, " + std::to_string(max_payload);
+        return;
+    }
+    try {
+        if constexpr (std::is_nothrow_move_constructible_v<T>) {
+            message.emplace(detail::decode<T>(payload, m_scratch));
+        } else {
+            message = std::make_unique<T>(detail::decode<T>(payload, m_scratch));
+        }
+    } catch (const std::exception& error) {
+        reason = error.what();
+    } catch (...) {
+        reason = "its Codec threw no std::exception";
+    }
 }
 
 } // namespace orizuru

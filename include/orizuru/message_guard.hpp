@@ -37,6 +37,7 @@ class Consumer;
 ///   throws ConnectionError with in_doubt() when that time is over: the guard counts as settled,
 ///       the wish stays queued and its outcome goes to on_event;
 ///   throws ReplyError when Redis refuses it: nothing has happened, the guard is unsettled;
+///   throws std::bad_alloc: as the first of these when settled() is true then, else as the second;
 ///   throws std::logic_error when the guard is settled or was moved from.
 ///
 /// Cost: O(1) for the oldest message held, O(position) for others; of the payload's size only what
@@ -160,11 +161,15 @@ class [[nodiscard]] MessageGuard {
     }
 
     bool settle_with(std::unique_ptr<detail::Move> move, std::string_view what) {
+        detail::Session& session = this->session();
+        session.refuse_fork();
         try {
-            const bool done = session().settle(m_delivery, std::move(move), what);
+            const bool done = session.settle(m_delivery, std::move(move), what);
             m_session = nullptr;
             return done;
-        } catch (const ConnectionError&) {
+        } catch (const ReplyError&) {
+            throw;
+        } catch (...) {
             m_session = nullptr;
             throw;
         }

@@ -39,6 +39,7 @@ class Adoption {
     /// Appends the command. Each call tries a new identity.
     void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
               const std::function<Identity()>& make_identity) {
+        m_result.reset(); // nobody could take it
         const Identity& next = m_tried.emplace_back(make_identity());
         append_command(out, "EVAL", adopt_script, 5, keys.heartbeat(m_target.id),
                        keys.processing(m_target.id), keys.heartbeat(next.id),

@@ -86,7 +86,8 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
         connect(lock, deadline);
         return;
     }
-    m_channels.window.send_blocking_fetch(m_channels.wait->output(), longest);
+    m_channels.wait->append(
+        [this](std::string& out) { m_channels.window.send_blocking_fetch(out, longest); });
     m_due = now + longest + m_channels.endpoint().command_timeout();
 }
 
@@ -100,7 +101,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
             std::min(deadline, Clock::now() + m_channels.endpoint().connect_timeout());
         try {
             stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
-            append_command(stream->output(), "CLIENT", "ID");
+            stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
             // Without the right to ask, a wait ends at its own time only.
             id = stream->await_reply(until, &m_wake).integer;
         } catch (const ReplyError& error) {

@@ -31,6 +31,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -100,7 +101,7 @@ class Channels {
     void hurry_acks() noexcept { m_hurry_acks = true; }
 
     /// What Redis has become is in doubt: both connections end, the list will be adopted.
-    void begin_recovery(const std::string& reason);
+    void begin_recovery(std::string_view reason) noexcept;
 
     /// An error that only a person can mend, once; it is forgotten by the call.
     void throw_refusal() {
@@ -124,7 +125,7 @@ class Channels {
     /// Who is woken when a recovery begins, so that it does not wait for a caller of `drive`.
     void set_caretaker(const Wake* wake) noexcept { m_caretaker = wake; }
     /// Wakes whoever sleeps in `drive`.
-    void notify() const noexcept { m_turns.wake_all(); }
+    void notify() noexcept { m_turns.wake_all(); }
 
     std::unique_ptr<Stream> wait; ///< made and closed by the thread in `next` only
     bool wait_doomed = false;     ///< shut down; what it still brings counts no more
@@ -139,7 +140,7 @@ class Channels {
     void on_registered(TimePoint asked);
     void follow(const Verdict& verdict);
     void after_recovery(const Recovered& recovered);
-    void lose_control(const std::string& reason);
+    void lose_control(std::string_view reason) noexcept;
 
     ForkMark m_mark;
     std::mutex m_mutex;
@@ -220,7 +221,7 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
                         endpoint().address() + ", after: " + last_failure());
         }
     } else if (!attempt.given_up) {
-        m_control.note_failure(std::move(attempt.failure));
+        m_control.note_failure(attempt.failure);
         m_refusal = attempt.refusal ? attempt.refusal : m_refusal;
         m_control.delay_connecting();
     }
@@ -297,7 +298,7 @@ inline void Channels::flush() {
         if (!m_control.flush()) {
             m_turns.wake_leader(); // to poll for more room
         }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
         lose_control(error.what());
     }
 }
@@ -351,20 +352,20 @@ inline void Channels::on_registered(TimePoint asked) {
 }
 
 inline void Channels::follow(const Verdict& verdict) {
-    const std::string reason = endpoint().address() + ": " + verdict.reason;
+    const auto reason = [&] { return endpoint().address() + ": " + verdict.reason; };
     switch (verdict.action) {
     case Verdict::Action::proceed:
         return;
     case Verdict::Action::back_off:
-        m_control.note_failure(reason);
+        m_control.note_failure(reason());
         m_control.hold();
         return;
     case Verdict::Action::reconnect:
-        lose_control(reason);
+        lose_control(reason());
         return;
     case Verdict::Action::recover:
         m_control.delay_connecting();
-        begin_recovery(reason);
+        begin_recovery(reason());
         return;
     case Verdict::Action::give_up:
         m_control.hold();
@@ -381,19 +382,19 @@ inline void Channels::note_refusal(const std::string& text) {
 
 inline void Channels::after_recovery(const Recovered& recovered) {
     m_recoveries.fetch_add(1, std::memory_order_relaxed);
+    unattended.on_lost(recovered.lost);
     const std::string& id = window.identity().id;
     if (recovered.reaped || !recovered.lost.empty()) {
         events.note(EventKind::lease_lost, id,
                     std::to_string(recovered.lost.size()) + " messages are with others now");
     }
-    unattended.on_lost(recovered.lost);
     for (const DeliveryPtr& message : recovered.surfaced) {
         events.note(EventKind::redelivered, id, "the reply to its fetch was lost",
                     message->payload);
     }
 }
 
-inline void Channels::begin_recovery(const std::string& reason) {
+inline void Channels::begin_recovery(std::string_view reason) noexcept {
     if (window.state() != Window::State::running) {
         return;
     }
@@ -410,7 +411,7 @@ inline void Channels::begin_recovery(const std::string& reason) {
 }
 
 // A connection that breaks with nothing unanswered leaves no doubt: the next one goes on.
-inline void Channels::lose_control(const std::string& reason) {
+inline void Channels::lose_control(std::string_view reason) noexcept {
     if (window.unanswered()) {
         begin_recovery(reason);
     }

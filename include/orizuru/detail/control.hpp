@@ -19,10 +19,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -62,19 +65,24 @@ class Control {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool connected() const noexcept { return m_stream && !m_ended; }
     /// Connected and not in a pause.
-    [[nodiscard]] bool ready() const noexcept { return connected() && Clock::now() >= m_hold_until; }
+    [[nodiscard]] bool ready() const noexcept {
+        return connected() && Clock::now() >= m_hold_until;
+    }
 
     // Sending, while connected. What is composed goes out with the next `flush`.
 
-    template <class Compose>
+    /// Sends what `compose` appends. When it throws, nothing is sent or expected.
+    template <std::invocable<std::string&> Compose>
     void send(Purpose purpose, Compose compose) {
-        compose(m_stream->output());
+        m_expected.reserve(m_expected.size() + 1);
+        m_stream->append(compose);
         m_expected.push_back({purpose, Clock::now(), nullptr});
     }
     template <class... Arguments>
     std::shared_ptr<Answer> ask(const Arguments&... arguments) {
         auto answer = std::make_shared<Answer>();
-        append_command(m_stream->output(), arguments...);
+        m_expected.reserve(m_expected.size() + 1);
+        m_stream->append([&](std::string& out) { append_command(out, arguments...); });
         m_expected.push_back({Purpose::answer, Clock::now(), answer});
         return answer;
     }
@@ -98,7 +106,7 @@ class Control {
     // Ending and connecting anew.
 
     /// Shuts the connection down; nothing that was expected will come.
-    void end(const std::string& reason);
+    void end(std::string_view reason) noexcept;
     /// By the thread that polls: closes what has ended.
     void close_ended() noexcept {
         if (std::exchange(m_ended, false)) {
@@ -125,13 +133,13 @@ class Control {
 
     void succeeded() noexcept { m_backoff.reset(); }
     /// Nothing is composed for a while.
-    void hold() { m_hold_until = Clock::now() + m_backoff.next(); }
+    void hold() noexcept { m_hold_until = Clock::now() + m_backoff.next(); }
     [[nodiscard]] TimePoint hold_until() const noexcept { return m_hold_until; }
     /// Nothing is connected for a while.
-    void delay_connecting();
+    void delay_connecting() noexcept;
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
 
-    void note_failure(std::string reason) noexcept { m_last_failure = std::move(reason); }
+    void note_failure(std::string_view reason) noexcept;
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
@@ -157,6 +165,14 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
         }
         note_failure(error.what());
         delay_connecting();
+    }
+}
+
+inline void Control::note_failure(std::string_view reason) noexcept {
+    try {
+        m_last_failure = reason;
+    } catch (const std::bad_alloc&) {
+        m_last_failure.clear(); // of no reason rather than of a wrong one
     }
 }
 
@@ -188,10 +204,10 @@ inline Control::Expected Control::take_expected() {
     return m_expected.pop_front();
 }
 
-inline void Control::end(const std::string& reason) {
+inline void Control::end(std::string_view reason) noexcept {
     if (connected()) {
         m_ended = true;
-        m_last_failure = reason;
+        note_failure(reason);
         m_stream->shutdown();
     }
     for (const Expected& expected : std::exchange(m_expected, {})) {
@@ -201,7 +217,7 @@ inline void Control::end(const std::string& reason) {
     }
 }
 
-inline void Control::delay_connecting() {
+inline void Control::delay_connecting() noexcept {
     constexpr std::chrono::seconds calm(10);
     const TimePoint now = Clock::now();
     if (now - m_connect_at > calm) {

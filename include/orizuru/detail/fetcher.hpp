@@ -117,6 +117,7 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
 
 inline void Fetcher::take_run() {
     Window& window = m_channels.window;
+    m_run.reserve(static_cast<std::size_t>(m_options.prefetch));
     while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
         m_run.push_back(window.hand_out());
     }

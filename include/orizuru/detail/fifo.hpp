@@ -34,6 +34,13 @@ class Fifo {
     [[nodiscard]] T& operator[](std::size_t i) noexcept { return m_items[m_first + i]; }
     [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return m_items[m_first + i]; }
 
+    /// So many elements, not more at any time, are held without allocating.
+    void reserve(std::size_t count) {
+        if (m_items.capacity() < 2 * count + 1) {
+            m_items.reserve(std::max(2 * count + 1, 2 * m_items.capacity()));
+        }
+    }
+
     void push_back(T item) {
         // Half of it free: a move costs no more than the pops that it comes after.
         if (m_items.size() == m_items.capacity() && m_first > m_items.size() / 2) {

@@ -136,7 +136,7 @@ inline bool Heartbeat::beat() {
         if (!m_stream) {
             m_stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_stop_wake);
         }
-        m_stream->output() += command;
+        m_stream->append([&](std::string& out) { out += command; });
         reply = m_stream->await_reply(until, &m_stop_wake);
     } catch (const std::exception&) {
         // Whether it ran does not matter: a beat can be repeated at any time.
@@ -181,7 +181,8 @@ inline void Heartbeat::serve(TimePoint until) {
         m_channels.hurry_acks();
         const bool settled =
             window.state() == Window::State::running || window.state() == Window::State::left;
-        return m_closing.load() || (settled && !window.has_acks() && m_channels.unattended.empty());
+        return m_closing.load() || (settled && !window.has_acks() && !window.has_moves() &&
+                                    m_channels.unattended.empty());
     });
 }
 

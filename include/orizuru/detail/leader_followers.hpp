@@ -52,7 +52,7 @@ class LeaderFollowers {
             m_leader->signal();
         }
     }
-    void wake_all() const noexcept {
+    void wake_all() noexcept {
         m_changed.notify_all();
         for (const Wake* const follower : m_followers) {
             follower->signal();
@@ -61,7 +61,7 @@ class LeaderFollowers {
     }
 
   private:
-    mutable std::condition_variable m_changed;
+    std::condition_variable m_changed;
     std::vector<const Wake*> m_followers; ///< those who sleep on a Wake of their own
     Wake m_own;
     const Wake* m_leader = nullptr;

@@ -86,6 +86,9 @@ class PushBacklog {
 
     /// Something has failed: there is to be a pause.
     void note_failure() {
+        if (m_pipeline.in_flight() > 0) {
+            m_pipeline.abandon(); // a later answer could not be told from an earlier one
+        }
         m_refused = 0;
         m_refusal.reset();
         m_retry_at = Clock::now() + m_backoff.next();
@@ -156,10 +159,10 @@ inline void PushBacklog::take(const Reply& reply) {
     if (reply.is(Reply::Type::integer)) {
         confirm_oldest(static_cast<std::uint64_t>(reply.integer));
     } else {
-        ++m_refused;
         if (!m_refusal) {
             m_refusal = m_pipeline.refusal(reply);
         }
+        ++m_refused;
     }
     if (m_refusal && m_pipeline.in_flight() == 0) {
         if (classify(m_refusal->code()) == ReplyClass::elsewhere) {

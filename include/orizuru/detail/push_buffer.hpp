@@ -274,7 +274,9 @@ inline void PushBuffer::connect(Lock& lock) {
                                               &m_stop);
         });
     } catch (...) {
-        m_backlog.note_failure();
+        if (pipeline().in_flight() == 0) { // else others have connected meanwhile
+            m_backlog.note_failure();
+        }
         throw;
     }
     if (m_backlog.size() > 0 && pipeline().in_flight() == 0 && !pipeline().connected()) {

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -48,10 +49,12 @@ class Session {
     }
 
     /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
-    /// the message held.
+    /// the message held; what else it throws leaves the settlement to go on in the background.
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
     /// Rejects what its guard left unsettled; waits at most command_timeout.
     void abandon(const DeliveryPtr& message) noexcept;
+    /// `next` has the message again, behind those that it has taken over already.
+    void take_back(const DeliveryPtr& message) noexcept;
     /// Sends an undecodable message to the dead list; for the thread in `next`. True: it is there.
     /// False: the lease was lost. Nothing: the deadline or a stop came first, it goes there in the
     /// background. When Redis refuses, `next` has the message again, behind those that it has taken
@@ -68,6 +71,7 @@ class Session {
     /// For the end of a consumer: when its guards live on, what was not handed out is given back.
     void close() noexcept;
 
+    void refuse_fork() const { m_channels.refuse_fork(); }
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_channels.window.keys(); }
     [[nodiscard]] std::string address() const { return m_channels.endpoint().address(); }
@@ -88,10 +92,11 @@ class Session {
     void end(Lock& lock);
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
-    void leave_unattended(const DeliveryPtr& message) {
+    void leave_unattended(const DeliveryPtr& message) noexcept {
         m_channels.unattended.add(message);
         m_heartbeat.attend();
     }
+    void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
     [[noreturn]] void throw_refused(const std::string& refusal, std::string_view what) const;
 
     ConsumerOptions m_options;
@@ -217,7 +222,6 @@ inline TimePoint Session::patience(TimePoint since) const {
 inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
     using S = Delivery::State;
-    m_channels.refuse_fork();
     std::shared_ptr<void> last;
     Lock lock(m_channels);
     if (message->state == S::lost) {
@@ -232,6 +236,22 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         last = m_guards.drop(1);
         return true;
     }
+    try {
+        await_settlement(lock, message, what);
+    } catch (const ReplyError&) {
+        throw;
+    } catch (...) {
+        leave_unattended(message);
+        last = m_guards.drop(1);
+        throw;
+    }
+    last = m_guards.drop(1);
+    return message->state == S::settled;
+}
+
+inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
+                                      std::string_view what) {
+    using S = Delivery::State;
     const TimePoint since = Clock::now();
     const auto answered = [&] {
         m_channels.hurry_acks();
@@ -240,66 +260,87 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     while (!m_channels.drive(lock, patience(since), nullptr, answered)) {
         // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
         if (Clock::now() >= patience(since)) {
-            leave_unattended(message);
-            last = m_guards.drop(1);
             throw ConnectionError(std::string(what) + " a message of '" + keys().source() +
                                       "': " + m_channels.last_failure(),
                                   ConnectionError::Outcome::in_doubt);
         }
     }
     if (message->state == S::held) {
-        throw_refused(std::exchange(message->refusal, {}), what);
+        throw_refused(message->refusal, what);
     }
+}
+
+inline void Session::take_back(const DeliveryPtr& message) noexcept {
+    std::shared_ptr<void> last;
+    Lock lock(m_channels);
     last = m_guards.drop(1);
-    return message->state == S::settled;
+    m_channels.window.take_back(message);
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
     using S = Delivery::State;
+    if (m_channels.forked()) {
+        return;
+    }
+    std::unique_ptr<Move> reject;
     try {
-        if (m_channels.forked()) {
-            return;
-        }
-        std::shared_ptr<void> last;
-        Lock lock(m_channels);
-        const auto gone = at_exit([&] { last = m_guards.drop(1); });
-        if (message->state != S::held) {
-            return;
-        }
-        m_channels.window.want(message,
-                               std::make_unique<Move>(push_body(), std::vector{keys().unack()},
-                                                      std::vector<std::string>()));
+        reject = std::make_unique<Move>(push_body(), std::vector{keys().unack()},
+                                        std::vector<std::string>());
+    } catch (const std::bad_alloc&) {
+        take_back(message);
+        return;
+    }
+    std::shared_ptr<void> last;
+    Lock lock(m_channels);
+    const auto gone = at_exit([&] { last = m_guards.drop(1); });
+    if (message->state != S::held) {
+        return;
+    }
+    m_channels.window.want(message, std::move(reject));
+    const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
+    try {
         const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
-        m_channels.drive(lock, until, nullptr,
-                         [&] { return message->state != S::wanted && message->state != S::sent; });
-        if (message->state != S::settled && message->state != S::lost) {
-            m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
-            leave_unattended(message);
-        }
-    } catch (...) { // NOLINT(bugprone-empty-catch)
-        // Out of memory: the message stays in the list, for the collector once we are gone.
+        m_channels.drive(lock, until, nullptr, answered);
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+        // It goes on in the background, as when the time is over.
+    }
+    if (message->state != S::settled && message->state != S::lost) {
+        m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
+        leave_unattended(message);
     }
 }
 
 inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::string& reason,
                                          const std::stop_token& token, TimePoint deadline) {
     using S = Delivery::State;
+    std::unique_ptr<Move> bury;
+    try {
+        bury = std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
+                                      std::vector{"undecodable: " + reason});
+    } catch (...) {
+        take_back(message);
+        throw;
+    }
     Lock lock(m_channels);
     const auto gone = at_exit([this] { static_cast<void>(m_guards.drop(1)); });
     if (message->state == S::lost) {
         return false;
     }
-    m_channels.window.want(message, std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
-                                                           std::vector{"undecodable: " + reason}));
+    m_channels.window.want(message, std::move(bury));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
-    m_channels.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
-                     [&] { return answered() || stopped() || token.stop_requested(); });
+    try {
+        m_channels.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
+                         [&] { return answered() || stopped() || token.stop_requested(); });
+    } catch (...) {
+        leave_unattended(message);
+        throw;
+    }
     if (!answered()) {
         leave_unattended(message);
         return std::nullopt;
     }
     if (message->state == S::held) {
-        const std::string refusal = message->refusal;
+        const std::string refusal = std::exchange(message->refusal, {});
         m_channels.window.take_back(message);
         throw_refused(refusal, "burying");
     }

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -56,8 +57,18 @@ class Stream {
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
 
-    /// Where commands are written to; `flush` sends them.
-    [[nodiscard]] std::string& output() noexcept { return m_output; }
+    /// Appends the command that `write` appends to a string, for `flush` to send. When it throws,
+    /// nothing is appended.
+    template <std::invocable<std::string&> Write>
+    void append(Write write) {
+        const std::size_t before = m_output.size();
+        try {
+            write(m_output);
+        } catch (...) {
+            m_output.resize(before);
+            throw;
+        }
+    }
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
     /// How much of the unfinished output Redis may have seen.
     [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }

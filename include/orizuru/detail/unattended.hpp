@@ -11,6 +11,7 @@
 #include <orizuru/event.hpp>
 
 #include <cstddef>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,16 +20,20 @@ namespace orizuru::detail {
 
 class Unattended {
   public:
-    void add(const DeliveryPtr& message) {
+    void add(const DeliveryPtr& message) noexcept {
         message->unattended = true;
-        m_messages.push_back(message);
+        try {
+            m_messages.push_back(message);
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+            // It goes on all the same; only its outcome will not be told.
+        }
     }
     [[nodiscard]] bool empty() const noexcept { return m_messages.empty(); }
 
     /// Deferred acks that came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
 
-    void on_lost(const std::vector<DeliveryPtr>& messages) {
+    void on_lost(const std::vector<DeliveryPtr>& messages) noexcept {
         for (const DeliveryPtr& message : messages) {
             m_late_acks += message->deferred ? 1U : 0U;
         }

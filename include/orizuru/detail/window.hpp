@@ -30,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -62,6 +63,7 @@ class Window {
     Window(Keys keys, std::chrono::milliseconds lease, std::function<Identity()> make_identity)
         : m_keys(std::move(keys)), m_lease(lease), m_make_identity(std::move(make_identity)) {
         become(m_make_identity());
+        m_requests.reserve(depth);
     }
 
     [[nodiscard]] State state() const noexcept { return m_state; }
@@ -82,7 +84,7 @@ class Window {
     // Settling and handing out.
 
     /// Asks for a settlement of a held message; `move` null = ack.
-    void want(const DeliveryPtr& message, std::unique_ptr<Move> move);
+    void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
     /// True when acks, or other settlements, are wanted that have not been sent.
     [[nodiscard]] bool has_acks() const noexcept { return m_acks > 0; }
     [[nodiscard]] bool has_moves() const noexcept { return !m_moves.empty(); }
@@ -92,10 +94,11 @@ class Window {
     /// From the next one to the newest.
     [[nodiscard]] std::size_t ready() const noexcept { return m_messages.size() - m_next; }
     /// Puts messages that were handed out and will not be processed back in front.
-    void take_back(const Fifo<DeliveryPtr>& messages);
-    void take_back(const DeliveryPtr& message);
+    void take_back(const Fifo<DeliveryPtr>& messages) noexcept;
+    void take_back(const DeliveryPtr& message) noexcept;
 
-    // Requests: each appends one command to `out`.
+    // Requests: each appends one command to `out`. When one throws, for want of memory, the window
+    // is as it was, and what it has appended must be cut off.
 
     [[nodiscard]] bool can_send() const noexcept {
         return m_state == State::running && !m_draining && m_requests.size() < depth;
@@ -123,13 +126,13 @@ class Window {
 
     /// Everything unanswered is in doubt. Both connections must be closed; nothing that they may
     /// still answer counts.
-    void begin_recovery();
+    void begin_recovery() noexcept;
 
     /// The blocking fetch's connection is closed for good and no other will be sent: what it may
     /// still move lies behind the fence, or is given back by the last release.
     void forget_blocking_fetch() noexcept { m_blocked = false; }
     /// Nobody holds a guard any more: whatever is not wanted elsewhere may be given back.
-    void forsake();
+    void forsake() noexcept;
 
     /// Of the recovery that `on_adopt` has just ended; none while it goes on.
     [[nodiscard]] std::optional<Recovered> take_recovered() {
@@ -147,7 +150,7 @@ class Window {
         Kind kind = Kind::settle;
         int fetch = 0; ///< the most messages that it brings
         std::uint64_t version = 0;
-        std::size_t messages = 0; ///< how many it settles; each has the version, too
+        std::size_t messages = 0; ///< how many it settles yet; each has the version, too
         std::string failure;      ///< an error of its own that says neither "ran" nor "did not"
     };
 
@@ -168,23 +171,27 @@ class Window {
                        std::size_t keys, std::size_t args);
     void chain_arguments(std::string& out);
     void mark_sent(Delivery& message, Request& request) const;
-    void commit(Request request);
+    void commit(Request request) noexcept;
+    template <class Compose>
+    void compose(Request::Kind kind, Compose compose);
 
-    void append(std::string& payload);
-    void ran(const Request& request);
-    void done(const Request& request);
+    void expect(std::size_t messages);
+    void append(std::string& payload) { m_messages.push_back(m_pool.make(payload)); }
+    void answered() noexcept;
+    void ran(Request& request) noexcept;
+    void done(Request& request) noexcept;
     void put_back(const Request& request, const std::string& refusal);
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply);
-    Verdict on_error(Request request, const Reply& reply);
-    Verdict doubt(Request request, const std::string& text);
+    Verdict on_error(Request& request, const Reply& reply);
+    Verdict doubt(Request& request, const std::string& text);
 
-    void conclude(Adoption::Result result);
+    void conclude(const Adoption::Result& result);
     [[nodiscard]] std::string blame(const Request& request, bool first_not_run);
     void settle_doubts(std::optional<std::uint64_t> version);
-    void match(std::vector<std::string> list);
-    void lose(const Fifo<DeliveryPtr>& messages);
-    void recount();
-    void find_next();
+    [[nodiscard]] Fifo<DeliveryPtr> match(const std::vector<std::string>& list,
+                                          Recovered& recovered);
+    void recount() noexcept;
+    void find_next() noexcept;
 
     Keys m_keys;
     std::chrono::milliseconds m_lease;
@@ -216,8 +223,8 @@ class Window {
 };
 
 inline void Window::become(Identity identity) {
+    m_processing = m_keys.processing(identity.id);
     m_self = std::move(identity);
-    m_processing = m_keys.processing(m_self.id);
 }
 
 inline bool Window::fetching() const noexcept {
@@ -225,7 +232,7 @@ inline bool Window::fetching() const noexcept {
                                [](const Request& request) { return request.fetch > 0; });
 }
 
-inline void Window::want(const DeliveryPtr& message, std::unique_ptr<Move> move) {
+inline void Window::want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
     assert(message->state == S::held);
     message->refusal.clear();
     message->state = S::wanted;
@@ -249,7 +256,7 @@ inline DeliveryPtr Window::hand_out() {
 }
 
 // Those behind the next one wait, too, except after a match with an edited list.
-inline void Window::find_next() {
+inline void Window::find_next() noexcept {
     const auto waits = [](const Delivery& message) {
         return message.state == S::held && !message.handed_out;
     };
@@ -258,28 +265,28 @@ inline void Window::find_next() {
     }
 }
 
-inline void Window::forsake() {
+inline void Window::forsake() noexcept {
     for (const DeliveryPtr& message : m_messages) {
         message->handed_out = message->handed_out && message->state != S::held;
     }
     recount();
 }
 
-inline void Window::take_back(const Fifo<DeliveryPtr>& messages) {
+inline void Window::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
     for (const DeliveryPtr& message : messages) {
         message->handed_out = false;
     }
     recount();
 }
 
-inline void Window::take_back(const DeliveryPtr& message) {
+inline void Window::take_back(const DeliveryPtr& message) noexcept {
     message->handed_out = false;
     message->unattended = false;
     message->refusal.clear();
     recount();
 }
 
-inline void Window::recount() {
+inline void Window::recount() noexcept {
     m_acks = m_sent = m_next = 0;
     find_next();
     m_moves.erase_if([](const DeliveryPtr& message) { return message->state != S::wanted; });

@@ -9,56 +9,54 @@
 
 namespace orizuru::detail {
 
-inline void Window::begin_recovery() {
+inline void Window::begin_recovery() noexcept {
     if (m_state == State::running) {
         m_state = State::recovering;
-        m_adoption.emplace(m_self);
         m_blocked = m_draining = false;
     }
 }
 
 inline void Window::send_adopt(std::string& out) {
     assert(m_state == State::recovering);
+    if (!m_adoption) {
+        m_adoption.emplace(m_self);
+    }
     m_adoption->send(out, m_keys, m_lease, m_make_identity);
 }
 
 inline Verdict Window::on_adopt(const Reply& reply) {
     Verdict verdict = m_adoption->on_reply(reply);
     if (m_adoption->result()) {
-        conclude(*std::exchange(m_adoption, std::nullopt)->result());
+        conclude(*m_adoption->result());
+        m_adoption.reset();
     }
     return verdict;
 }
 
-inline void Window::conclude(Adoption::Result result) {
-    m_recovered.emplace();
+// What throws, for want of memory, leaves the adoption to be tried again.
+inline void Window::conclude(const Adoption::Result& result) {
     const auto version = m_self.version(result.header);
     const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
     const bool known = version && m_confirmed <= *version && *version <= newest;
-    m_state = result.list ? State::running : State::unregistered;
     settle_doubts(known ? version : std::nullopt);
+    Recovered recovered;
     if (!result.list) {
-        m_recovered->reaped = m_state != State::left;
-        lose(m_messages);
-        m_messages.clear();
+        recovered.lost.assign(m_messages.begin(), m_messages.end());
         become(m_make_identity());
+        recovered.reaped = m_state != State::left;
+        m_messages.clear();
+        m_state = recovered.reaped ? State::unregistered : State::left;
     } else {
-        auto& list = *result.list;
-        const bool ours = known && list.size() >= m_messages.size() &&
-                          std::equal(m_messages.begin(), m_messages.end(), list.begin(),
-                                     [](const DeliveryPtr& message, const std::string& payload) {
-                                         return message->payload == payload;
-                                     });
-        if (ours) {
-            for (std::size_t i = m_messages.size(); i < list.size(); ++i) {
-                append(list[i]);
-                m_recovered->surfaced.push_back(m_messages.back());
-            }
-        } else {
-            match(std::move(*result.list));
-        }
-        become(std::move(result.identity));
+        Fifo<DeliveryPtr> list = match(*result.list, recovered);
+        m_moves.reserve(list.size());
+        become(result.identity);
+        m_messages = std::move(list);
+        m_state = State::running;
     }
+    for (const DeliveryPtr& message : recovered.lost) {
+        message->state = S::lost;
+    }
+    m_recovered = std::move(recovered);
     m_confirmed = m_last_sent = 0;
     m_more_to_fetch = false;
     recount();
@@ -68,13 +66,14 @@ inline void Window::conclude(Adoption::Result result) {
 // be right (Redis was rewound or emptied) none counts as run.
 inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
     bool first = true;
-    const Fifo<Request> requests = std::exchange(m_requests, {});
-    for (const Request& request : requests) {
+    while (!m_requests.empty()) {
+        Request& request = m_requests.front();
         if (version && request.version <= *version) {
-            done(request);
-            continue;
+            ran(request);
+        } else {
+            put_back(request, blame(request, std::exchange(first, false) && version));
         }
-        put_back(request, blame(request, std::exchange(first, false) && version));
+        m_requests.pop_front();
     }
 }
 
@@ -101,31 +100,29 @@ inline std::string Window::blame(const Request& request, bool first_not_run) {
     return refusal;
 }
 
-// The list is not what it should be: it is the truth. Its elements are matched, oldest first, with
-// the messages of equal bytes; what is left over on one side is delivered, on the other lost. Here
-// and only here a message whose ack was confirmed can come again.
-inline void Window::match(std::vector<std::string> list) {
-    Fifo<DeliveryPtr> before = std::exchange(m_messages, {});
-    for (std::string& payload : list) {
+// The messages of the list, which is the truth: its elements are matched, the oldest first, with
+// the messages of equal bytes; what is left over on one side is delivered, on the other lost. Only
+// when the list is not what it should be, a message whose ack was confirmed can come again by that.
+inline Fifo<DeliveryPtr> Window::match(const std::vector<std::string>& list, Recovered& recovered) {
+    Fifo<DeliveryPtr> before = m_messages;
+    Fifo<DeliveryPtr> now;
+    for (std::string payload : list) {
         const auto same = std::ranges::find_if(before, [&](const DeliveryPtr& message) {
             return message && message->payload == payload;
         });
-        if (same != before.end()) {
-            m_messages.push_back(std::move(*same));
-        } else {
-            append(payload);
-            m_recovered->surfaced.push_back(m_messages.back());
+        if (same == before.end()) {
+            now.push_back(m_pool.make(payload));
+            recovered.surfaced.push_back(now.back());
+            continue;
+        }
+        now.push_back(std::move(*same));
+        while (!before.empty() && !before.front()) {
+            before.pop_front();
         }
     }
-    before.erase_if([](const DeliveryPtr& message) { return !message; });
-    lose(before);
-}
-
-inline void Window::lose(const Fifo<DeliveryPtr>& messages) {
-    for (const DeliveryPtr& message : messages) {
-        message->state = S::lost;
-        m_recovered->lost.push_back(message);
-    }
+    std::ranges::copy_if(before, std::back_inserter(recovered.lost),
+                         [](const DeliveryPtr& message) { return bool(message); });
+    return now;
 }
 
 } // namespace orizuru::detail

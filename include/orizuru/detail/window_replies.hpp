@@ -25,27 +25,31 @@ inline Verdict Window::on_start(const Reply& reply) {
 
 inline Verdict Window::on_reply(Reply&& reply) {
     assert(!m_requests.empty());
-    Request request = m_requests.pop_front();
-    m_sent -= request.messages;
-    Verdict verdict;
+    Request& request = m_requests.front();
     if (reply.is(Reply::Type::error)) {
-        verdict = on_error(std::move(request), reply);
-    } else if (!is_result(request, reply)) {
-        verdict = doubt(std::move(request), "a reply of the wrong type");
-    } else {
-        ran(request);
-        if (request.fetch > 0) {
-            m_more_to_fetch = std::cmp_greater_equal(reply.elements.size(), request.fetch);
-        }
-        for (Reply& element : reply.elements) {
-            append(element.text);
-        }
+        return on_error(request, reply);
     }
+    if (!is_result(request, reply)) {
+        return doubt(request, "a reply of the wrong type");
+    }
+    ran(request);
+    if (request.fetch > 0) {
+        m_more_to_fetch = std::cmp_greater_equal(reply.elements.size(), request.fetch);
+    }
+    expect(reply.elements.size());
+    for (Reply& element : reply.elements) {
+        append(element.text);
+    }
+    answered();
+    return {};
+}
+
+inline void Window::answered() noexcept {
+    m_requests.pop_front();
     if (m_draining && m_requests.empty()) {
         m_draining = false;
         m_last_sent = m_confirmed;
     }
-    return verdict;
 }
 
 inline bool Window::is_result(const Request& request, const Reply& reply) {
@@ -56,19 +60,24 @@ inline bool Window::is_result(const Request& request, const Reply& reply) {
            });
 }
 
-inline Verdict Window::on_error(Request request, const Reply& reply) {
+inline Verdict Window::on_error(Request& request, const Reply& reply) {
     if (reply.code() == "SRC" && request.kind == Request::Kind::settle) {
+        Verdict verdict{Verdict::Action::give_up, std::string(reply.behind_code())};
         ran(request);
-        return {Verdict::Action::give_up, std::string(reply.behind_code())};
+        answered();
+        return verdict;
     }
     if (reply.code() == "STALE" && m_draining) {
         put_back(request, {});
+        answered();
         return {};
     }
     const auto refuse = [&](Verdict::Action action, const std::string& refusal) {
+        Verdict verdict{action, refusal.empty() ? reply.text : refusal};
         put_back(request, refusal);
         m_draining = true;
-        return Verdict{action, refusal.empty() ? reply.text : refusal};
+        answered();
+        return verdict;
     };
     if (reply.code() == "REFUSED") {
         const bool settles = request.kind == Request::Kind::move;
@@ -93,12 +102,13 @@ inline Verdict Window::on_error(Request request, const Reply& reply) {
     case ReplyClass::other:
         break;
     }
-    return doubt(std::move(request), reply.text);
+    return doubt(request, reply.text);
 }
 
 inline Verdict Window::on_blocking_fetch(Reply&& reply) {
     m_blocked = false;
     if (reply.is(Reply::Type::string)) {
+        expect(1);
         append(reply.text);
         return {};
     }
@@ -123,22 +133,23 @@ inline Verdict Window::on_blocking_fetch(Reply&& reply) {
     }
 }
 
-inline void Window::append(std::string& payload) { m_messages.push_back(m_pool.make(payload)); }
+// Each of the messages may come to be among the moves when there is no memory.
+inline void Window::expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
 
-inline void Window::ran(const Request& request) {
+inline void Window::ran(Request& request) noexcept {
     m_confirmed = request.version;
     m_fetches += request.fetch > 0 ? 1 : 0;
     done(request);
 }
 
-inline void Window::done(const Request& request) {
-    std::size_t left = request.messages;
-    for (; left > 0 && settles(request, m_messages.front()); --left) {
+inline void Window::done(Request& request) noexcept {
+    m_sent -= request.messages;
+    for (; request.messages > 0 && settles(request, m_messages.front()); --request.messages) {
         m_messages.front()->state = S::settled;
         m_pool.recycle(m_messages.pop_front());
         m_next -= m_next > 0 ? 1 : 0;
     }
-    if (left > 0) {
+    if (request.messages > 0) {
         m_messages.erase_if([&](const DeliveryPtr& message) {
             const bool settled = settles(request, message);
             if (settled) {
@@ -147,6 +158,7 @@ inline void Window::done(const Request& request) {
             }
             return settled;
         });
+        request.messages = 0;
         m_next = 0;
         find_next();
     }
@@ -161,8 +173,8 @@ inline void Window::put_back(const Request& request, const std::string& refusal)
         request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
     for (const DeliveryPtr& message : m_messages) {
         if (settles(request, message)) {
-            message->state = wanted && refusal.empty() ? S::wanted : S::held;
             message->refusal = wanted ? refusal : std::string();
+            message->state = wanted && refusal.empty() ? S::wanted : S::held;
         }
     }
     recount();
@@ -170,12 +182,10 @@ inline void Window::put_back(const Request& request, const std::string& refusal)
 
 // The request stays in the chain as the first whose outcome is unknown. A refusal of its own, told
 // by recovery to have changed nothing, is tried once more and then handed to whoever asked.
-inline Verdict Window::doubt(Request request, const std::string& text) {
+inline Verdict Window::doubt(Request& request, const std::string& text) {
     if (!text.starts_with("STALE")) {
         request.failure = text;
     }
-    m_sent += request.messages;
-    m_requests.push_front(std::move(request));
     return {Verdict::Action::recover, text};
 }
 

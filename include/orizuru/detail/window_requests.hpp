@@ -38,14 +38,28 @@ inline void Window::chain_arguments(std::string& out) {
 
 inline void Window::mark_sent(Delivery& message, Request& request) const {
     message.state = S::sent;
-    message.version = m_last_sent + 1;
+    message.version = request.version;
     ++request.messages;
 }
 
-inline void Window::commit(Request request) {
+inline void Window::commit(Request request) noexcept {
     m_sent += request.messages;
-    request.version = ++m_last_sent;
+    m_last_sent = request.version;
     m_requests.push_back(std::move(request));
+}
+
+template <class Compose>
+void Window::compose(Request::Kind kind, Compose compose) {
+    Request request;
+    request.kind = kind;
+    request.version = m_last_sent + 1;
+    try {
+        compose(request);
+    } catch (...) {
+        put_back(request, {});
+        throw;
+    }
+    commit(std::move(request));
 }
 
 inline void Window::send_start(std::string& out) const {
@@ -57,69 +71,67 @@ inline void Window::send_start(std::string& out) const {
 
 inline void Window::send_settle(std::string& out, int fetch) {
     assert(can_send() && !(fetch > 0 && m_blocked));
-    Request request;
-    request.fetch = fetch;
-    std::size_t prefix = 0;
-    m_holes.clear();
-    std::size_t index = 0; // among the messages that are in no request
-    std::size_t found = 0;
-    for (const DeliveryPtr& message : m_messages) {
-        if (found == m_acks) {
-            break;
-        }
-        if (message->state == S::sent) {
-            continue;
-        }
-        if (message->state == S::wanted && message->move == nullptr) {
-            if (index == prefix) {
-                ++prefix;
-            } else {
-                m_holes.push_back(index);
+    compose(Request::Kind::settle, [&](Request& request) {
+        request.fetch = fetch;
+        std::size_t prefix = 0;
+        m_holes.clear();
+        std::size_t index = 0; // among the messages that are in no request
+        for (const DeliveryPtr& message : m_messages) {
+            if (request.messages == m_acks) {
+                break;
             }
-            ++found;
-            mark_sent(*message, request);
+            if (message->state == S::sent) {
+                continue;
+            }
+            if (message->state == S::wanted && message->move == nullptr) {
+                mark_sent(*message, request);
+                if (index == prefix) {
+                    ++prefix;
+                } else {
+                    m_holes.push_back(index);
+                }
+            }
+            ++index;
         }
-        ++index;
-    }
-    begin_request(out, cached_settle.sha1(), cached_settle.source, 2, 5 + m_holes.size());
-    append_argument(out, m_processing);
-    append_argument(out, m_keys.source());
-    chain_arguments(out);
-    append_argument(out, prefix);
-    append_argument(out, fetch);
-    for (const std::size_t hole : m_holes) {
-        append_argument(out, -static_cast<std::int64_t>(hole) - 2);
-    }
-    m_acks -= found;
-    commit(std::move(request));
+        begin_request(out, cached_settle.sha1(), cached_settle.source, 2, 5 + m_holes.size());
+        append_argument(out, m_processing);
+        append_argument(out, m_keys.source());
+        chain_arguments(out);
+        append_argument(out, prefix);
+        append_argument(out, fetch);
+        for (const std::size_t hole : m_holes) {
+            append_argument(out, -static_cast<std::int64_t>(hole) - 2);
+        }
+        m_acks -= request.messages;
+    });
 }
 
 inline void Window::send_move(std::string& out) {
     assert(can_send() && !m_moves.empty());
-    const DeliveryPtr message = m_moves.pop_front();
-    std::int64_t index = 0;
-    for (const DeliveryPtr& other : m_messages) {
-        if (other == message) {
-            break;
+    compose(Request::Kind::move, [&](Request& request) {
+        const DeliveryPtr& message = m_moves.front();
+        std::int64_t index = 0;
+        for (const DeliveryPtr& other : m_messages) {
+            if (other == message) {
+                break;
+            }
+            index += other->state == S::sent ? 0 : 1;
         }
-        index += other->state == S::sent ? 0 : 1;
-    }
-    const Move& move = *message->move;
-    begin_request(out, move.script.sha1(), move.script.source(), 1 + move.keys.size(),
-                  4 + move.args.size());
-    append_argument(out, m_processing);
-    for (const std::string& key : move.keys) {
-        append_argument(out, key);
-    }
-    chain_arguments(out);
-    append_argument(out, -index - 2);
-    for (const std::string& arg : move.args) {
-        append_argument(out, arg);
-    }
-    Request request;
-    request.kind = Request::Kind::move;
-    mark_sent(*message, request);
-    commit(std::move(request));
+        const Move& move = *message->move;
+        begin_request(out, move.script.sha1(), move.script.source(), 1 + move.keys.size(),
+                      4 + move.args.size());
+        append_argument(out, m_processing);
+        for (const std::string& key : move.keys) {
+            append_argument(out, key);
+        }
+        chain_arguments(out);
+        append_argument(out, -index - 2);
+        for (const std::string& arg : move.args) {
+            append_argument(out, arg);
+        }
+        mark_sent(*message, request);
+        m_moves.pop_front();
+    });
 }
 
 inline void Window::send_release(std::string& out) {
@@ -134,24 +146,23 @@ inline void Window::send_release(std::string& out) {
             held = message->handed_out ? index : held;
         }
     }
-    begin_request(out, cached_release.sha1(), cached_release.source, 4, 6);
-    append_argument(out, m_processing);
-    append_argument(out, m_keys.source());
-    append_argument(out, m_keys.heartbeat(m_self.id));
-    append_argument(out, m_keys.consumers());
-    chain_arguments(out);
-    append_argument(out, held);
-    append_argument(out, m_self.id);
-    append_argument(out, fence_time.count());
-    Request request;
-    request.kind = held == 0 ? Request::Kind::leave : Request::Kind::release;
-    index = 0;
-    for (const DeliveryPtr& message : m_messages) {
-        if (message->state != S::sent && index++ >= held) {
-            mark_sent(*message, request);
+    compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
+        begin_request(out, cached_release.sha1(), cached_release.source, 4, 6);
+        append_argument(out, m_processing);
+        append_argument(out, m_keys.source());
+        append_argument(out, m_keys.heartbeat(m_self.id));
+        append_argument(out, m_keys.consumers());
+        chain_arguments(out);
+        append_argument(out, held);
+        append_argument(out, m_self.id);
+        append_argument(out, fence_time.count());
+        index = 0;
+        for (const DeliveryPtr& message : m_messages) {
+            if (message->state != S::sent && index++ >= held) {
+                mark_sent(*message, request);
+            }
         }
-    }
-    commit(std::move(request));
+    });
     recount();
 }
 

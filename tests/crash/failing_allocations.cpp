@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The N-th operator new of the program fails, for N = 1, 2, ... until there are not so many, in
+// whatever thread it is; then memory is there again. What the user was told is compared with where
+// Redis has each message.
+
+#include "integration/queue_fixture.hpp"
+
+#include <orizuru/detail/at_exit.hpp>
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace {
+
+/// How many more succeed; none fails when it is negative.
+std::atomic<long> until_failure = -1;
+/// What the test itself allocates counts for nothing.
+thread_local bool spared = false;
+
+void* allocate(std::size_t size) {
+    if (!spared && until_failure >= 0 && until_failure.fetch_sub(1) == 0) {
+        throw std::bad_alloc();
+    }
+    void* const memory = std::malloc(size == 0 ? 1 : size);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+
+} // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new[](std::size_t size) { return allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::AckMode;
+using orizuru::ConsumerOptions;
+using orizuru::GarbageCollector;
+using orizuru::Raw;
+using orizuru::test::QueueFixture;
+using orizuru::test::Texts;
+using RawConsumer = orizuru::Consumer<Raw>;
+using RawGuard = orizuru::MessageGuard<Raw>;
+
+/// What the user knows of a message; the places are Redis lists.
+enum class Told {
+    nothing,     ///< it was never taken, or its guard rejected it, or nobody can tell: one place
+    acked,       ///< by an ack that stands: none
+    maybe_acked, ///< none or one
+    moved,       ///< to the other queue
+    maybe_moved  ///< still here, or there
+};
+
+struct FailingAllocations : QueueFixture {
+    static constexpr int messages = 8;
+
+    std::map<std::string, Told> told;
+    std::size_t failures_seen = 0; ///< of the user's own calls
+
+    FailingAllocations() { spared = true; }
+    ~FailingAllocations() { until_failure = -1; }
+    FailingAllocations(const FailingAllocations&) = delete;
+    FailingAllocations& operator=(const FailingAllocations&) = delete;
+
+    void fill() {
+        told.clear();
+        for (int i = 0; i < messages; ++i) {
+            // No small string, so that there is something to allocate.
+            told.emplace("message number " + std::to_string(i) + " of a few", Told::nothing);
+        }
+        for (const auto& [payload, unused] : told) {
+            redis.lpush("q", {payload});
+        }
+    }
+
+    /// A call of the library, in which allocations may fail.
+    template <class Action>
+    static auto call(Action action) {
+        spared = false;
+        const auto back = orizuru::detail::at_exit([] { spared = true; });
+        return action();
+    }
+    /// The same again when it has failed: memory is short once only.
+    template <class Action>
+    auto persistently(Action action) {
+        try {
+            return call(action);
+        } catch (const std::bad_alloc&) {
+            ++failures_seen;
+        } catch (const orizuru::Error&) {
+            ++failures_seen; // what broke for want of memory
+        }
+        return call(action);
+    }
+
+    void settle(RawGuard& guard, bool deferred) {
+        Told& outcome = told.at(std::string(guard.payload()));
+        const bool move = guard.payload().find(" 3 ") != std::string_view::npos;
+        const auto attempt = [&] { return move ? guard.push("other") : guard.ack(); };
+        bool certain = true;
+        bool done = true;
+        try {
+            done = call(attempt);
+        } catch (const std::bad_alloc&) {
+            ++failures_seen;
+            // Nothing was begun, or it goes on in the background.
+            certain = !guard.settled();
+            done = guard.settled() || call(attempt);
+        }
+        CHECK(done);
+        if (move) {
+            outcome = certain ? Told::moved : Told::maybe_moved;
+        } else {
+            outcome = certain && !deferred ? Told::acked : Told::maybe_acked;
+        }
+    }
+
+    void use(const ConsumerOptions& options) {
+        std::optional<RawConsumer> consumer;
+        const auto end = orizuru::detail::at_exit([&] { call([&] { consumer.reset(); }); });
+        persistently([&] { consumer.emplace(uri, "q", options); });
+        for (int i = 0; i < messages - 2; ++i) {
+            auto guard = persistently([&] { return consumer->next(5s); });
+            REQUIRE(guard);
+            if (i == 1) {
+                call([&] { guard.reset(); }); // rejects, or has it come again
+                continue;
+            }
+            settle(*guard, options.ack == AckMode::deferred);
+        }
+        if (persistently([&] { return consumer->flush(); }) == 0) {
+            for (auto& [payload, outcome] : told) {
+                outcome = outcome == Told::maybe_acked && options.ack == AckMode::deferred
+                              ? Told::acked
+                              : outcome;
+            }
+        }
+    }
+
+    std::size_t places(const std::string& payload, const Texts& lists) {
+        std::size_t sum = 0;
+        for (const std::string& list : lists) {
+            for (const std::string& element : redis.lrange(list)) {
+                sum += element == payload ? 1U : 0U;
+            }
+        }
+        return sum;
+    }
+
+    /// Its Codec has thrown.
+    std::size_t times_dead(const std::string& payload) {
+        const Texts entries = redis.lrange(dead);
+        return static_cast<std::size_t>(std::ranges::count_if(entries, [&](const auto& entry) {
+            return orizuru::test::is_dead_entry_of(entry, payload);
+        }));
+    }
+
+    void check() {
+        for (const auto& [payload, outcome] : told) {
+            CAPTURE(payload);
+            CAPTURE(static_cast<int>(outcome));
+            const std::size_t here = places(payload, {"q", unack}) + times_dead(payload);
+            const std::size_t there = places(payload, {"other"});
+            switch (outcome) {
+            case Told::nothing:
+                CHECK(here == 1);
+                CHECK(there == 0);
+                break;
+            case Told::acked:
+                CHECK(here == 0);
+                CHECK(there == 0);
+                break;
+            case Told::maybe_acked:
+                CHECK(here <= 1);
+                CHECK(there == 0);
+                break;
+            case Told::moved:
+                CHECK(here == 0);
+                CHECK(there == 1);
+                break;
+            case Told::maybe_moved:
+                CHECK(here + there == 1);
+                break;
+            }
+        }
+    }
+
+    void collect() {
+        // Whoever could not even leave is dead now.
+        for (const std::string& key : redis.keys("orizuru:{q}:heartbeat:*")) {
+            redis.del(key);
+        }
+        GarbageCollector(uri, "q", {.grace = 0ms}).collect();
+    }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(FailingAllocations,
+                  "whichever allocation of a consumer fails, no message is lost or doubled") {
+    ConsumerOptions options;
+    SUBCASE("one by one") {}
+    SUBCASE("one by one, deferred") { options.ack = AckMode::deferred; }
+    SUBCASE("batches") { options.prefetch = 4; }
+    SUBCASE("batches, deferred") {
+        options.prefetch = 4;
+        options.ack = AckMode::deferred;
+    }
+    long failing = 0;
+    for (bool failed = true; failed; ++failing) {
+        CAPTURE(failing);
+        redis.flushall();
+        fill();
+        until_failure = failing;
+        use(options);
+        failed = until_failure.exchange(-1) < 0;
+        collect();
+        check();
+        REQUIRE(nobody_left());
+    }
+    std::printf("%ld allocations failed, one in each run; the user's own calls saw %zu\n",
+                failing - 1, failures_seen);
+    CHECK(failures_seen > 40);
+}
