@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -253,6 +254,36 @@ TEST_CASE_FIXTURE(OwnServer, "guards outlive their consumer and the last one lea
         CHECK(done == workers);
         CHECK(is_empty());
         CHECK(nobody_left());
+    }
+}
+
+TEST_CASE_FIXTURE(OwnServer,
+                  "deferred acks that two threads give while the consumer ends all count") {
+    constexpr int rounds = 200;
+    constexpr std::size_t count = 20;
+    for (int round = 0; round < rounds; ++round) {
+        push_numbers(count);
+        auto consumer = std::make_unique<RawConsumer>(
+            uri(long_enough), "q",
+            orizuru::ConsumerOptions{.prefetch = count, .ack = AckMode::deferred});
+        std::vector<RawGuard> guards;
+        for (std::size_t i = 0; i < count; ++i) {
+            guards.push_back(take(*consumer));
+        }
+        std::atomic<std::size_t> acked = 0;
+        const auto ack_every_second = [&](std::size_t first) {
+            for (std::size_t i = first; i < guards.size(); i += 2) {
+                acked += guards[i].ack() ? 1U : 0U;
+            }
+        };
+        std::thread one(ack_every_second, 0);
+        std::thread other(ack_every_second, 1);
+        consumer.reset();
+        one.join();
+        other.join();
+        CHECK(acked == count);
+        CHECK(eventually([this] { return nobody_left(); }));
+        REQUIRE(is_empty());
     }
 }
 

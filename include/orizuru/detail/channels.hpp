@@ -11,6 +11,7 @@
 #include <orizuru/detail/control.hpp>
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/detail/keep_alive.hpp>
 #include <orizuru/detail/leader_followers.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/unattended.hpp>
@@ -38,14 +39,15 @@ namespace orizuru::detail {
 
 class Channels {
   public:
-    /// Holds the mutex; tells the noted events after it has let go.
+    /// Holds the mutex; tells the noted events after it has let go, which may be the end of all.
     class Lock : public std::unique_lock<std::mutex> {
       public:
         explicit Lock(Channels& channels) : unique_lock(channels.m_mutex), m_channels(channels) {}
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
         ~Lock() {
-            if (!m_channels.events.empty()) {
+            const auto ended = m_channels.guards.take_ended();
+            if (ended || !m_channels.events.empty()) {
                 const auto batch = m_channels.events.take();
                 unlock();
                 m_channels.events.tell(batch);
@@ -67,6 +69,7 @@ class Channels {
     Window window;         ///< under the lock
     EventQueue events;     ///< under the lock, but for `tell`
     Unattended unattended; ///< under the lock
+    KeepAlive guards;      ///< under the lock: what was handed out and not settled
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
     [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
@@ -97,6 +100,8 @@ class Channels {
     /// Sends a command outside the chain; null when there is no connection.
     template <class... Arguments>
     std::shared_ptr<Answer> ask(const Arguments&... arguments);
+    /// Takes over the acks that guards have given without the lock.
+    void take_acks() noexcept { guards.drop(window.take_acks()); }
     /// Acks leave with the next chance instead of the next fetch.
     void hurry_acks() noexcept { m_hurry_acks = true; }
 
@@ -180,6 +185,7 @@ bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done
         if (wake != nullptr) {
             wake->clear();
         }
+        take_acks();
         if (done()) {
             return true;
         }
@@ -383,6 +389,7 @@ inline void Channels::note_refusal(const std::string& text) {
 inline void Channels::after_recovery(const Recovered& recovered) {
     m_recoveries.fetch_add(1, std::memory_order_relaxed);
     unattended.on_lost(recovered.lost);
+    guards.drop(recovered.given_up);
     const std::string& id = window.identity().id;
     if (recovered.reaped || !recovered.lost.empty()) {
         events.note(EventKind::lease_lost, id,

@@ -10,7 +10,6 @@
 #include <orizuru/detail/blocking_fetch.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/fifo.hpp>
-#include <orizuru/detail/keep_alive.hpp>
 #include <orizuru/detail/timeout.hpp>
 #include <orizuru/detail/wake.hpp>
 
@@ -29,12 +28,8 @@ class Fetcher {
   public:
     using Lock = Channels::Lock;
 
-    /// `guards` counts what was handed out.
-    Fetcher(Channels& channels, const ConsumerOptions& options, KeepAlive& guards)
-        : m_channels(channels),
-          m_options(options),
-          m_guards(guards),
-          m_blocking_fetch(channels, m_wake) {}
+    Fetcher(Channels& channels, const ConsumerOptions& options)
+        : m_channels(channels), m_options(options), m_blocking_fetch(channels, m_wake) {}
 
     /// The next message, handed out; null when the time is over or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
@@ -82,7 +77,6 @@ class Fetcher {
 
     Channels& m_channels;
     const ConsumerOptions& m_options;
-    KeepAlive& m_guards;
     std::atomic<bool> m_stopped{false};
     Wake m_wake;
     BlockingFetch m_blocking_fetch;
@@ -120,8 +114,11 @@ inline void Fetcher::take_run() {
     m_run.reserve(static_cast<std::size_t>(m_options.prefetch));
     while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
         m_run.push_back(window.hand_out());
+        if (m_options.ack == AckMode::deferred) {
+            window.open_ack(*m_run.back());
+        }
     }
-    m_guards.add(m_run.size());
+    m_channels.guards.add(m_run.size());
     m_run_recoveries = m_channels.recoveries();
     fetch_ahead();
 }
@@ -131,12 +128,12 @@ inline void Fetcher::drop_lost_of_run() {
     m_run.erase_if(
         [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
     m_run_recoveries = m_channels.recoveries();
-    static_cast<void>(m_guards.drop(before - m_run.size()));
+    m_channels.guards.drop(before - m_run.size());
 }
 
 inline void Fetcher::return_run() {
     drop_lost_of_run();
-    static_cast<void>(m_guards.drop(m_run.size()));
+    m_channels.guards.drop(m_run.size());
     m_channels.window.take_back(m_run);
     m_run.clear();
 }
@@ -153,6 +150,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
+        m_channels.take_acks();
         m_channels.tell_events(lock);
         if (interrupted()) {
             const TimePoint until = Clock::now() + stop_patience;

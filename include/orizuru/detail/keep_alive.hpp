@@ -21,10 +21,15 @@ class KeepAlive {
             m_alive = m_object.lock();
         }
     }
-    /// What it returns may be the last that keeps the object alive: it must outlive the lock.
-    [[nodiscard]] std::shared_ptr<void> drop(std::size_t count) noexcept {
+    void drop(std::size_t count) noexcept {
         m_count -= count;
-        return m_count == 0 ? std::move(m_alive) : nullptr;
+        if (m_count == 0 && m_alive) {
+            m_ended = std::move(m_alive);
+        }
+    }
+    /// What may be the last that keeps the object alive: it must outlive the lock.
+    [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {
+        return std::exchange(m_ended, nullptr);
     }
     [[nodiscard]] bool in_use() const noexcept { return m_count > 0; }
 
@@ -32,6 +37,7 @@ class KeepAlive {
     std::size_t m_count = 0;
     std::weak_ptr<void> m_object;
     std::shared_ptr<void> m_alive; ///< while something is in use
+    std::shared_ptr<void> m_ended; ///< the same, of what is no longer
 };
 
 } // namespace orizuru::detail

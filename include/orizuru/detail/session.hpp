@@ -11,7 +11,6 @@
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/fetcher.hpp>
 #include <orizuru/detail/heartbeat.hpp>
-#include <orizuru/detail/keep_alive.hpp>
 #include <orizuru/detail/server_info.hpp>
 #include <orizuru/detail/timeout.hpp>
 #include <orizuru/endpoint.hpp>
@@ -101,7 +100,6 @@ class Session {
 
     ConsumerOptions m_options;
     Channels m_channels;
-    KeepAlive m_guards; ///< what was handed out and not settled
     Fetcher m_fetcher;
     TimePoint m_gave_up{}; ///< when a destructor last waited in vain
     Heartbeat m_heartbeat; // last: its thread uses all of the above
@@ -136,7 +134,7 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
             own->finish();
         }
     });
-    session->m_guards.watch(handle);
+    session->m_channels.guards.watch(handle);
     return handle;
 }
 
@@ -147,7 +145,7 @@ inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions opt
           std::move(endpoint),
           Window(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
           EventQueue(keys.source(), m_options.on_event), deadline),
-      m_fetcher(m_channels, m_options, m_guards),
+      m_fetcher(m_channels, m_options),
       m_heartbeat(m_channels, m_options) {}
 
 inline void Session::start(TimePoint deadline) {
@@ -192,8 +190,9 @@ inline void Session::close() noexcept {
     try {
         if (!m_channels.forked()) {
             Lock lock(m_channels);
+            m_channels.guards.drop(m_channels.window.close_acks());
             m_fetcher.return_run();
-            if (m_guards.in_use()) {
+            if (m_channels.guards.in_use()) {
                 end(lock);
             }
         }
@@ -206,6 +205,7 @@ inline void Session::finish() noexcept {
     stop();
     try {
         Lock lock(m_channels);
+        m_channels.take_acks();
         m_channels.window.forsake();
         end(lock);
     } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -222,18 +222,20 @@ inline TimePoint Session::patience(TimePoint since) const {
 inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
     using S = Delivery::State;
-    std::shared_ptr<void> last;
+    const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
+    if (deferred && message->deferred_ack.give()) {
+        return true; // and nothing keeps this session alive
+    }
     Lock lock(m_channels);
     if (message->state == S::lost) {
-        last = m_guards.drop(1);
+        m_channels.guards.drop(1);
         return false;
     }
-    const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
     message->failures = 0;
     m_channels.window.want(message, std::move(move));
     if (deferred) {
         message->deferred = true;
-        last = m_guards.drop(1);
+        m_channels.guards.drop(1);
         return true;
     }
     try {
@@ -242,10 +244,10 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         throw;
     } catch (...) {
         leave_unattended(message);
-        last = m_guards.drop(1);
+        m_channels.guards.drop(1);
         throw;
     }
-    last = m_guards.drop(1);
+    m_channels.guards.drop(1);
     return message->state == S::settled;
 }
 
@@ -271,9 +273,8 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
 }
 
 inline void Session::take_back(const DeliveryPtr& message) noexcept {
-    std::shared_ptr<void> last;
     Lock lock(m_channels);
-    last = m_guards.drop(1);
+    m_channels.guards.drop(1);
     m_channels.window.take_back(message);
 }
 
@@ -290,9 +291,8 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         take_back(message);
         return;
     }
-    std::shared_ptr<void> last;
     Lock lock(m_channels);
-    const auto gone = at_exit([&] { last = m_guards.drop(1); });
+    const auto gone = at_exit([&] { m_channels.guards.drop(1); });
     if (message->state != S::held) {
         return;
     }
@@ -322,7 +322,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
         throw;
     }
     Lock lock(m_channels);
-    const auto gone = at_exit([this] { static_cast<void>(m_guards.drop(1)); });
+    const auto gone = at_exit([this] { m_channels.guards.drop(1); });
     if (message->state == S::lost) {
         return false;
     }
@@ -356,6 +356,7 @@ inline std::size_t Session::flush() {
     using S = Delivery::State;
     m_channels.refuse_fork();
     Lock lock(m_channels);
+    m_channels.take_acks();
     Unattended::retry(m_channels.window, m_channels.events);
     std::vector<DeliveryPtr> pending;
     std::ranges::copy_if(m_channels.window.messages(), std::back_inserter(pending),

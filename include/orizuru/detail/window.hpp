@@ -46,6 +46,7 @@ struct Recovered {
     bool reaped = false;               ///< a collector had taken the whole list
     std::vector<DeliveryPtr> lost;     ///< someone else's now
     std::vector<DeliveryPtr> surfaced; ///< fetched before, though the reply was lost
+    std::size_t given_up = 0;          ///< of the lost ones, those whose guards had acked them
 };
 
 class Window {
@@ -96,6 +97,18 @@ class Window {
     /// Puts messages that were handed out and will not be processed back in front.
     void take_back(const Fifo<DeliveryPtr>& messages) noexcept;
     void take_back(const DeliveryPtr& message) noexcept;
+
+    // Acks that a guard gives without the lock.
+
+    /// The guard of a message that was handed out may give one.
+    void open_ack(Delivery& message) noexcept {
+        message.deferred_ack.open();
+        ++m_open;
+    }
+    /// Wants what was given since the last call; returns how many that were.
+    std::size_t take_acks() noexcept;
+    /// The same, and no more can be given.
+    std::size_t close_acks() noexcept;
 
     // Requests: each appends one command to `out`. When one throws, for want of memory, the window
     // is as it was, and what it has appended must be cut off.
@@ -206,6 +219,7 @@ class Window {
     Fifo<DeliveryPtr> m_moves; ///< wanted and not sent, acks apart
     DeliveryPool m_pool;
     std::vector<std::size_t> m_holes; ///< of the request that is being composed
+    std::size_t m_open = 0;           ///< messages whose guards may give an ack, or have
     std::size_t m_acks = 0;           ///< acks wanted and not sent
     std::size_t m_sent = 0;           ///< messages in unanswered requests
 
@@ -234,6 +248,10 @@ inline bool Window::fetching() const noexcept {
 
 inline void Window::want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
     assert(message->state == S::held);
+    if (!message->deferred_ack.closed()) {
+        message->deferred_ack.forget();
+        --m_open;
+    }
     message->refusal.clear();
     message->state = S::wanted;
     message->move = std::move(move);
@@ -275,23 +293,54 @@ inline void Window::forsake() noexcept {
 inline void Window::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
     for (const DeliveryPtr& message : messages) {
         message->handed_out = false;
+        message->deferred_ack.forget();
     }
     recount();
 }
 
 inline void Window::take_back(const DeliveryPtr& message) noexcept {
     message->handed_out = false;
+    message->deferred_ack.forget();
     message->unattended = false;
     message->refusal.clear();
     recount();
 }
 
+inline std::size_t Window::take_acks() noexcept {
+    std::size_t taken = 0;
+    if (m_open == 0) {
+        return taken;
+    }
+    for (const DeliveryPtr& message : m_messages) {
+        if (message->deferred_ack.given()) {
+            message->deferred = true;
+            want(message, nullptr);
+            ++taken;
+        }
+    }
+    return taken;
+}
+
+inline std::size_t Window::close_acks() noexcept {
+    std::size_t taken = 0;
+    for (const DeliveryPtr& message : m_messages) {
+        if (message->deferred_ack.close()) {
+            message->deferred = true;
+            want(message, nullptr);
+            ++taken;
+        }
+    }
+    m_open = 0;
+    return taken;
+}
+
 inline void Window::recount() noexcept {
-    m_acks = m_sent = m_next = 0;
+    m_acks = m_sent = m_next = m_open = 0;
     find_next();
     m_moves.erase_if([](const DeliveryPtr& message) { return message->state != S::wanted; });
     for (const DeliveryPtr& message : m_messages) {
         m_sent += message->state == S::sent ? 1U : 0U;
+        m_open += message->deferred_ack.closed() ? 0U : 1U;
         if (message->state == S::wanted && message->move == nullptr) {
             ++m_acks;
         } else if (message->state == S::wanted &&

@@ -55,6 +55,10 @@ inline void Window::conclude(const Adoption::Result& result) {
     }
     for (const DeliveryPtr& message : recovered.lost) {
         message->state = S::lost;
+        if (message->deferred_ack.close()) {
+            message->deferred = true;
+            ++recovered.given_up;
+        }
     }
     m_recovered = std::move(recovered);
     m_confirmed = m_last_sent = 0;
