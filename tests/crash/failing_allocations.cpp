@@ -8,6 +8,9 @@
 #include "integration/queue_fixture.hpp"
 
 #include <orizuru/detail/at_exit.hpp>
+#include <orizuru/detail/delivery.hpp>
+#include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/unattended.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -23,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -239,4 +243,60 @@ TEST_CASE_FIXTURE(FailingAllocations,
     std::printf("%ld allocations failed, one in each run; the user's own calls saw %zu\n",
                 failing - 1, failures_seen);
     CHECK(failures_seen > 40);
+}
+
+TEST_CASE_FIXTURE(FailingAllocations,
+                  "whichever allocation fails when a lease was lost, flush counts the late acks") {
+    long failing = 0;
+    for (bool failed = true; failed; ++failing) {
+        CAPTURE(failing);
+        redis.flushall();
+        fill();
+        RawConsumer consumer(uri, "q", {.prefetch = messages, .ack = AckMode::deferred});
+        for (int i = 0; i < messages; ++i) {
+            auto guard = consumer.next(5s);
+            REQUIRE(guard);
+            CHECK(guard->ack());
+        }
+        collect();
+        until_failure = failing;
+        const std::size_t late = persistently([&] { return consumer.flush(); });
+        failed = until_failure.exchange(-1) < 0;
+        CHECK(late == messages);
+        CHECK(redis.llen("q") == messages);
+    }
+    CHECK(failing > 20);
+}
+
+TEST_CASE_FIXTURE(FailingAllocations, "outcomes are told as far as there is memory for them") {
+    using orizuru::detail::Delivery;
+    using orizuru::detail::DeliveryPtr;
+    std::size_t heard = 0;
+    long failing = 0;
+    for (bool failed = true; failed; ++failing) {
+        orizuru::detail::EventQueue events("q", [&](const orizuru::Event&) { ++heard; });
+        orizuru::detail::Unattended unattended;
+        std::vector<DeliveryPtr> open;
+        for (int i = 0; i < messages; ++i) {
+            DeliveryPtr message = DeliveryPtr::make();
+            message->payload = "a message that is too long for a small string";
+            message->state = i % 3 == 1 ? Delivery::State::sent : Delivery::State::settled;
+            if (i % 3 == 1) {
+                open.push_back(message);
+            }
+            unattended.add(message);
+        }
+        until_failure = failing;
+        call([&] { unattended.tell(events, "consumer"); });
+        failed = until_failure.exchange(-1) < 0;
+        for (const DeliveryPtr& message : open) {
+            message->state = Delivery::State::lost;
+        }
+        unattended.tell(events, "consumer");
+        CHECK(unattended.empty());
+        heard = 0;
+        events.tell(events.take());
+        CHECK(heard >= messages - 1);
+    }
+    CHECK(failing > messages);
 }

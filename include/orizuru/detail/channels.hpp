@@ -330,13 +330,16 @@ inline void Channels::on_reply(Reply&& reply) {
         follow(window.on_start(reply));
         on_registered(expected.sent);
         break;
-    case Purpose::adopt:
-        follow(window.on_adopt(reply));
+    case Purpose::adopt: {
+        const Verdict verdict = window.on_adopt(reply);
+        // First of all: what throws must not keep the recovery's outcome from counting.
         if (const auto recovered = window.take_recovered()) {
             on_registered(expected.sent);
             after_recovery(*recovered);
         }
+        follow(verdict);
         break;
+    }
     case Purpose::chain: {
         const Verdict verdict = window.on_reply(std::move(reply));
         if (verdict.action == Verdict::Action::proceed) {

@@ -7,7 +7,9 @@
 #include <orizuru/event.hpp>
 
 #include <functional>
+#include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,9 +28,16 @@ class EventQueue {
     EventQueue(std::string queue, std::function<void(const Event&)> on_event)
         : m_queue(std::move(queue)), m_on_event(std::move(on_event)) {}
 
-    void note(EventKind kind, std::string consumer, std::string detail, std::string payload = {}) {
-        if (m_on_event) {
-            m_noted.push_back({kind, std::move(consumer), std::move(detail), std::move(payload)});
+    void note(EventKind kind, std::string_view consumer, std::string_view detail,
+              std::string_view payload = {}) noexcept {
+        if (!m_on_event) {
+            return;
+        }
+        try {
+            m_noted.push_back(
+                {kind, std::string(consumer), std::string(detail), std::string(payload)});
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+            // What there is no memory for is not told.
         }
     }
 

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 #include <new>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,7 +40,7 @@ class Unattended {
     }
 
     /// Tells the outcomes that are known by now.
-    void tell(EventQueue& events, const std::string& consumer) {
+    void tell(EventQueue& events, std::string_view consumer) noexcept {
         std::erase_if(m_messages, [&](const DeliveryPtr& message) {
             const bool settled = message->state == Delivery::State::settled;
             if (!settled && message->state != Delivery::State::lost) {
