@@ -111,10 +111,14 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
 
 inline void Fetcher::take_run() {
     Window& window = m_channels.window;
+    // Acks that are given without the lock have to be looked for: where many messages are held, the
+    // lock is cheaper.
+    const bool open_acks = m_options.ack == AckMode::deferred &&
+                           std::cmp_less_equal(window.messages().size(), 2 * m_options.prefetch);
     m_run.reserve(static_cast<std::size_t>(m_options.prefetch));
     while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
         m_run.push_back(window.hand_out());
-        if (m_options.ack == AckMode::deferred) {
+        if (open_acks) {
             window.open_ack(*m_run.back());
         }
     }

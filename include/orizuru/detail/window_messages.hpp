@@ -71,10 +71,12 @@ inline void Window::take_back(const DeliveryPtr& message) noexcept {
 
 inline std::size_t Window::take_acks() noexcept {
     std::size_t taken = 0;
-    if (m_open == 0) {
-        return taken;
-    }
+    std::size_t open = m_open;
     for (const DeliveryPtr& message : m_messages) {
+        if (open == 0) {
+            break;
+        }
+        open -= message->deferred_ack.closed() ? 0U : 1U;
         if (message->deferred_ack.given()) {
             message->deferred = true;
             want(message, nullptr);
