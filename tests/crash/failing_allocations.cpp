@@ -178,7 +178,9 @@ struct FailingAllocations : QueueFixture {
     }
 
     void check() {
-        for (const auto& [payload, outcome] : told) {
+        for (const auto& entry : told) {
+            const std::string& payload = entry.first;
+            const Told outcome = entry.second;
             CAPTURE(payload);
             CAPTURE(static_cast<int>(outcome));
             const std::size_t here = places(payload, {"q", unack}) + times_dead(payload);
