@@ -10,6 +10,7 @@
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 
+#include <orizuru/detail/push_backlog.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -24,6 +25,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -244,6 +246,40 @@ TEST_CASE("a message goes in time although the LPUSH before is not answered") {
     CHECK(producer.unconfirmed() == 3);
     CHECK(pushes == 2);
     server.reset(); // or the destructor would wait for a minute
+}
+
+TEST_CASE("a failure between a refusal and the next answer loses neither LPUSH") {
+    std::mutex mutex;
+    Texts accepted;
+    int pushes = 0;
+    const FakeServer server([&](const Texts& argv) -> std::optional<std::string> {
+        if (argv.at(0) == "PING") {
+            return "+PONG\r\n";
+        }
+        const std::lock_guard lock(mutex);
+        if (++pushes == 1) {
+            return "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+        }
+        accepted.push_back(argv.at(2));
+        return ":" + std::to_string(accepted.size()) + "\r\n";
+    });
+    orizuru::detail::PushBacklog backlog(server.uri(), "q", 1);
+    for (const char* const text : {"first", "second"}) {
+        backlog.add([text](std::string& out) { out += text; });
+        backlog.close_chunk();
+        backlog.send();
+    }
+    while (backlog.pipeline().in_flight() == 2) {
+        backlog.hear();
+    }
+    backlog.note_failure(); // by a thread that has tried to connect meanwhile
+    while (backlog.size() > 0) {
+        backlog.send();
+        backlog.hear();
+    }
+    const std::lock_guard lock(mutex);
+    CHECK(std::ranges::count(accepted, "first") == 1);
+    CHECK(std::ranges::count(accepted, "second") >= 1);
 }
 
 TEST_CASE("an answer that no LPUSH can have ends the connection; the messages are sent again") {

@@ -129,8 +129,6 @@ class Channels {
     void tell_events(Lock& lock);
     /// Who is woken when a recovery begins, so that it does not wait for a caller of `drive`.
     void set_caretaker(const Wake* wake) noexcept { m_caretaker = wake; }
-    /// Wakes whoever sleeps in `drive`.
-    void notify() noexcept { m_turns.wake_all(); }
 
     std::unique_ptr<Stream> wait; ///< made and closed by the thread in `next` only
     bool wait_doomed = false;     ///< shut down; what it still brings counts no more

@@ -118,7 +118,7 @@ inline void Channels::begin_recovery(std::string_view reason) noexcept {
         wait_doomed = true;
         wait->shutdown();
     }
-    notify();
+    m_turns.wake_all();
 }
 
 // A connection that breaks with nothing unanswered leaves no doubt: the next one goes on.
@@ -128,7 +128,7 @@ inline void Channels::lose_control(std::string_view reason) noexcept {
     }
     m_control.end(reason);
     m_control.delay_connecting();
-    notify();
+    m_turns.wake_all();
 }
 
 } // namespace orizuru::detail

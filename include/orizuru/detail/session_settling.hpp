@@ -27,12 +27,12 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         return false;
     }
     message->failures = 0;
-    m_channels.window.want(message, std::move(move));
     if (deferred) {
-        message->deferred = true;
+        m_channels.window.want_deferred(message);
         m_channels.guards.drop(1);
         return true;
     }
+    m_channels.window.want(message, std::move(move));
     try {
         await_settlement(lock, message, what);
     } catch (const ReplyError&) {

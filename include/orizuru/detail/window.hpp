@@ -86,6 +86,8 @@ class Window {
 
     /// Asks for a settlement of a held message; `move` null = ack.
     void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
+    /// The same for an ack whose outcome nobody awaits.
+    void want_deferred(const DeliveryPtr& message) noexcept;
     /// True when acks, or other settlements, are wanted that have not been sent.
     [[nodiscard]] bool has_acks() const noexcept { return m_acks > 0; }
     [[nodiscard]] bool has_moves() const noexcept { return !m_moves.empty(); }

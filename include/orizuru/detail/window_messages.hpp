@@ -69,6 +69,11 @@ inline void Window::take_back(const DeliveryPtr& message) noexcept {
     recount();
 }
 
+inline void Window::want_deferred(const DeliveryPtr& message) noexcept {
+    message->deferred = true;
+    want(message, nullptr);
+}
+
 inline std::size_t Window::take_acks() noexcept {
     std::size_t taken = 0;
     std::size_t open = m_open;
@@ -78,8 +83,7 @@ inline std::size_t Window::take_acks() noexcept {
         }
         open -= message->deferred_ack.closed() ? 0U : 1U;
         if (message->deferred_ack.given()) {
-            message->deferred = true;
-            want(message, nullptr);
+            want_deferred(message);
             ++taken;
         }
     }
@@ -90,8 +94,7 @@ inline std::size_t Window::close_acks() noexcept {
     std::size_t taken = 0;
     for (const DeliveryPtr& message : m_messages) {
         if (message->deferred_ack.close()) {
-            message->deferred = true;
-            want(message, nullptr);
+            want_deferred(message);
             ++taken;
         }
     }
