@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -43,6 +44,7 @@ class BlockingFetch {
     void abort() {
         m_channels.wait.reset();
         m_channels.window.forget_blocking_fetch();
+        m_markers = 0;
     }
 
     /// Redis' memory is full: BLMOVE is refused, a script that fetches is not.
@@ -56,7 +58,15 @@ class BlockingFetch {
     // A refusal that recovery does not cure is the user's to know.
     static constexpr int most_failures = 4;
 
+    // CLIENT UNBLOCK also "ends" a BLMOVE that CLIENT PAUSE or FAILOVER has postponed, and Redis
+    // before 8.2 runs that one all the same. (Ended with TIMEOUT, it brings Redis down.) Whether
+    // one was over is told by what is sent behind it.
+    static constexpr std::string_view unblocked_text =
+        "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
     void connect(Lock& lock, TimePoint deadline);
+    /// True for a reply that is not BLMOVE's but tells of its ending.
+    [[nodiscard]] bool is_about_unblocking(Reply& reply);
     void on_reply(Lock& lock, Reply&& reply);
     std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
@@ -64,6 +74,7 @@ class BlockingFetch {
     Channels& m_channels;
     const Wake& m_wake;
     std::int64_t m_connection_id = 0; ///< Redis' number of the connection; 0 = not to be had
+    int m_markers = 0;                ///< unanswered, each behind a BLMOVE that was unblocked
     TimePoint m_due{};                ///< when the outstanding one must have been answered
     TimePoint m_not_before{};
     Backoff m_backoff;
@@ -84,6 +95,10 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
     }
     if (!m_channels.wait) {
         connect(lock, deadline);
+        return;
+    }
+    if (m_markers > 0) {
+        read(lock, deadline);
         return;
     }
     m_channels.wait->append(
@@ -128,6 +143,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
     }
     m_channels.wait = std::move(stream);
     m_connection_id = id;
+    m_markers = 0;
 }
 
 inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
@@ -143,9 +159,14 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream->fill();
         }
-        if (Reply* const reply = stream->next_reply()) {
-            on_reply(lock, std::move(*reply));
-        } else if (Clock::now() >= m_due) {
+        bool answered = false;
+        while (Reply* const reply = m_channels.wait_doomed ? nullptr : stream->next_reply()) {
+            answered = true;
+            if (!is_about_unblocking(*reply)) {
+                on_reply(lock, std::move(*reply));
+            }
+        }
+        if (!answered && Clock::now() >= m_due) {
             m_channels.begin_recovery(m_channels.endpoint().address() +
                                       ": BLMOVE was not answered in time");
         }
@@ -156,6 +177,21 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
             m_channels.begin_recovery(error.what());
         }
     }
+}
+
+// The last marker's answer stands for the BLMOVE's that was ended: nil.
+inline bool BlockingFetch::is_about_unblocking(Reply& reply) {
+    if (reply.is(Reply::Type::error) && reply.text == unblocked_text) {
+        m_channels.wait->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
+        ++m_markers;
+        return true;
+    }
+    if (m_markers == 0 || !reply.is(Reply::Type::integer)) {
+        return false;
+    }
+    --m_markers;
+    reply = Reply{};
+    return m_markers > 0 || !m_channels.window.blocked();
 }
 
 inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
@@ -218,10 +254,14 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline) {
             read(lock, Clock::now()); // what has arrived is not left lying
             return !window.blocked();
         }
+        if (m_markers > 0) {
+            read(lock, deadline);
+            continue;
+        }
         std::shared_ptr<Channels::Answer> answer;
         const bool answered = m_channels.drive(lock, deadline, nullptr, [&] {
             if (!answer) {
-                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id);
+                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
             }
             return !window.blocked() || (answer && (answer->reply || answer->failed));
         });
