@@ -57,6 +57,9 @@ class Proxy {
     /// Another call for the same connection replaces this one.
     void cut_after(Direction direction, std::uint64_t bytes, Cut cut, std::size_t connection);
 
+    /// Connections from now on lead to another server.
+    void lead_to(const std::string& backend_socket_path);
+
     /// Nothing passes, not even an end, until thaw(); connections are still accepted.
     void freeze();
     void thaw();
@@ -156,6 +159,10 @@ inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut) 
 inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut,
                              std::size_t connection) {
     change([&] { m_plans.insert_or_assign(connection, Plan{direction, bytes, cut}); });
+}
+
+inline void Proxy::lead_to(const std::string& backend_socket_path) {
+    change([&] { m_backend = backend_socket_path; });
 }
 
 inline void Proxy::freeze() {
