@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Every operation of the public API as a short play on a Stage. Each bears every error that the
+// library may throw, goes on as a user would, and ends when what its comment says has come true:
+// without a new producer, consumer or collector, however often a connection fails. All clients are
+// gone then.
+
+#pragma once
+
+#include "stage.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/codec.hpp>
+#include <orizuru/consumer.hpp>
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/producer.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+struct Scenario {
+    std::string_view name;
+    void (*play)(Stage& stage);
+};
+
+using RawProducer = Producer<Raw>;
+using RawConsumer = Consumer<Raw>;
+using RawGuard = MessageGuard<Raw>;
+
+// What the plays are made of.
+
+inline RawProducer producer_of(Stage& stage, const ProducerOptions& options = {}) {
+    return stage.insist([&] { return RawProducer(stage.uri(), stage.queue(), options); });
+}
+
+inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {
+    return stage.insist([&] { return RawConsumer(stage.uri(), stage.queue(), options); });
+}
+
+/// With more than 1 a fetch is a script on the control connection, else BLMOVE.
+inline ConsumerOptions fetching(int prefetch) {
+    ConsumerOptions options;
+    options.prefetch = prefetch;
+    return options;
+}
+
+/// The next message that can be decoded, which must come.
+inline RawGuard take(Stage& stage, RawConsumer& consumer) {
+    return stage.insist([&] {
+        while (true) {
+            try {
+                if (auto guard = consumer.next(std::chrono::seconds(1))) {
+                    const std::string message(guard->payload());
+                    stage.hears([=](Ledger& book) { book.handed_out(message); });
+                    return std::move(*guard);
+                }
+            } catch (const DecodeError& error) {
+                const std::string message(error.payload());
+                stage.hears([=](Ledger& book) { book.settled(message, Place::dead); });
+            }
+            stage.still_patient("no message comes");
+        }
+    });
+}
+
+/// False when the message comes again. True also when the library has given up waiting: it then
+/// tries on by itself, and nobody knows.
+template <class How>
+bool settle(Stage& stage, RawGuard& guard, Place to, How how) {
+    const std::string message(guard.payload());
+    while (true) {
+        stage.asks([=](Ledger& book) { book.settling(message, to); });
+        try {
+            const bool done = how(guard);
+            stage.hears([=](Ledger& book) {
+                done ? book.settled(message, to) : book.not_settled(message, to);
+            });
+            return done;
+        } catch (const ReplyError& error) {
+            stage.hears([=](Ledger& book) { book.not_settled(message, to); });
+            stage.still_patient(error.what());
+        } catch (const Error&) {
+            return true;
+        }
+    }
+}
+
+inline bool ack(Stage& stage, RawGuard& guard) {
+    return settle(stage, guard, Place::gone, [](RawGuard& held) { return held.ack(); });
+}
+
+/// Takes messages until so many are settled.
+template <class How>
+void settle_each(Stage& stage, RawConsumer& consumer, std::size_t count, Place to, How how) {
+    std::set<std::string> settled;
+    while (settled.size() < count) {
+        RawGuard guard = take(stage, consumer);
+        const std::string message(guard.payload());
+        if (settle(stage, guard, to, how)) {
+            settled.insert(message);
+        }
+    }
+}
+
+inline void ack_each(Stage& stage, RawConsumer& consumer, std::size_t count) {
+    settle_each(stage, consumer, count, Place::gone, [](RawGuard& guard) { return guard.ack(); });
+}
+
+/// What pushing threw, written down: of the messages behind the first `certain` nobody knows, or
+/// none is there.
+inline void write_failure(Stage& stage, const Error& error, const std::vector<std::string>& batch) {
+    const auto* const lost = dynamic_cast<const ConnectionError*>(&error);
+    const bool not_run = lost != nullptr && !lost->in_doubt();
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+        const std::string& message = batch[i];
+        if (i < error.pushed()) {
+            stage.hears([=](Ledger& book) { book.pushed(message); });
+        } else if (not_run) {
+            stage.hears([=](Ledger& book) { book.not_pushed(message); });
+        }
+    }
+}
+
+/// Pushes new messages until so many at once are confirmed.
+template <class How>
+void push_confirmed(Stage& stage, std::size_t count, How how) {
+    stage.insist([&] {
+        std::vector<std::string> batch;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string message = batch.emplace_back(stage.new_message());
+            stage.asks([=](Ledger& book) { book.pushing(message); });
+        }
+        try {
+            how(batch);
+        } catch (const Error& error) {
+            write_failure(stage, error, batch);
+            throw;
+        }
+        for (const std::string& message : batch) {
+            stage.hears([=](Ledger& book) { book.pushed(message); });
+        }
+    });
+}
+
+namespace plays {
+
+/// Three pushes are confirmed.
+inline void push(Stage& stage) {
+    RawProducer producer = producer_of(stage);
+    for (int i = 0; i < 3; ++i) {
+        push_confirmed(stage, 1, [&](const auto& batch) { producer.push(Raw{batch.front()}); });
+    }
+}
+
+inline void push_all_of(Stage& stage, std::size_t count) {
+    RawProducer producer = producer_of(stage);
+    push_confirmed(stage, count, [&](const auto& batch) {
+        producer.push_all(std::vector<Raw>(batch.begin(), batch.end()));
+    });
+}
+/// Five messages are confirmed by one push_all.
+inline void push_all(Stage& stage) { push_all_of(stage, 5); }
+/// More than one LPUSH takes: two are in flight.
+inline void push_all_long(Stage& stage) { push_all_of(stage, 1001); }
+
+/// Five messages are in Redis when flush() returns, perhaps twice.
+inline void push_buffered(Stage& stage) {
+    ProducerOptions options;
+    options.buffer = 2;
+    options.buffer_time = std::chrono::hours(1); // nothing depends on time
+    RawProducer producer = producer_of(stage, options);
+    std::vector<std::string> accepted;
+    for (int i = 0; i < 5; ++i) {
+        const std::string message = accepted.emplace_back(stage.new_message());
+        stage.asks([=](Ledger& book) {
+            book.pushing(message);
+            book.may_repeat(message);
+        });
+        stage.insist([&] { producer.push(Raw{message}); });
+    }
+    stage.insist([&] { producer.flush(); });
+    for (const std::string& message : accepted) {
+        stage.hears([=](Ledger& book) { book.pushed(message); });
+    }
+}
+
+/// BLMOVE that finds a message; both are acked.
+inline void fetch(Stage& stage) {
+    stage.prepare(2);
+    RawConsumer consumer = consumer_of(stage, fetching(1));
+    ack_each(stage, consumer, 2);
+}
+
+/// BLMOVE that waits, and is ended; the message that comes then is acked.
+inline void fetch_waiting(Stage& stage) {
+    RawConsumer consumer = consumer_of(stage, fetching(1));
+    const auto nothing = stage.insist([&] { return consumer.next(std::chrono::milliseconds(20)); });
+    stage.prepare(1);
+    ack_each(stage, consumer, nothing ? 0 : 1);
+}
+
+/// Two batches, the second fetched ahead; all are acked.
+inline void fetch_batch(Stage& stage) {
+    stage.prepare(4);
+    RawConsumer consumer = consumer_of(stage, fetching(2));
+    ack_each(stage, consumer, 4);
+}
+
+/// Three messages held at once are acked out of their order.
+inline void ack_out_of_order(Stage& stage) {
+    stage.prepare(3);
+    RawConsumer consumer = consumer_of(stage, fetching(3));
+    std::size_t again = 0;
+    {
+        RawGuard first = take(stage, consumer);
+        RawGuard second = take(stage, consumer);
+        RawGuard third = take(stage, consumer);
+        for (RawGuard* guard : {&second, &third, &first}) {
+            again += ack(stage, *guard) ? 0 : 1;
+        }
+    }
+    ack_each(stage, consumer, again);
+}
+
+/// Four acks are accepted, and flush() says that they stand.
+inline void ack_deferred(Stage& stage) {
+    stage.prepare(4);
+    ConsumerOptions options = fetching(2);
+    options.ack = AckMode::deferred;
+    RawConsumer consumer = consumer_of(stage, options);
+    std::size_t late = 4;
+    while (late > 0) {
+        std::vector<std::string> acked;
+        for (; late > 0; --late) {
+            RawGuard guard = take(stage, consumer);
+            const std::string message = acked.emplace_back(guard.payload());
+            stage.asks([=](Ledger& book) { book.settling(message, Place::gone); });
+            guard.ack();
+        }
+        late = stage.insist([&] { return consumer.flush(); });
+        for (const std::string& message : acked) {
+            if (late == 0) {
+                stage.hears([=](Ledger& book) { book.settled(message, Place::gone); });
+            }
+        }
+    }
+}
+
+/// Two messages are settled so.
+template <class How>
+void settle_two(Stage& stage, Place to, How how) {
+    stage.prepare(2);
+    RawConsumer consumer = consumer_of(stage, fetching(2));
+    settle_each(stage, consumer, 2, to, how);
+}
+inline void reject(Stage& stage) {
+    settle_two(stage, Place::waiting, [](RawGuard& guard) { return guard.reject(); });
+}
+inline void push_on(Stage& stage) {
+    settle_two(stage, Place::other, [&](RawGuard& guard) { return guard.push(stage.other()); });
+}
+inline void push_on_replaced(Stage& stage) {
+    settle_two(stage, Place::other, [&](RawGuard& guard) {
+        return guard.push(stage.other(), Raw{guard->bytes + "|new"});
+    });
+}
+inline void bury(Stage& stage) {
+    settle_two(stage, Place::dead, [](RawGuard& guard) { return guard.bury("why"); });
+}
+
+/// A message is released, comes again, and is acked.
+inline void release(Stage& stage) {
+    stage.prepare(1);
+    RawConsumer consumer = consumer_of(stage, fetching(2));
+    RawGuard guard = take(stage, consumer);
+    settle(stage, guard, Place::waiting, [](RawGuard& held) { return held.release(); });
+    ack_each(stage, consumer, 1);
+}
+
+/// What cannot be decoded does not stop what comes behind it.
+inline void undecodable(Stage& stage) {
+    const std::string poison = stage.new_message() + " is too long";
+    stage.asks([=](Ledger& book) { book.pushing(poison); });
+    stage.redis.lpush(stage.queue(), poison);
+    stage.hears([=](Ledger& book) { book.pushed(poison); });
+    stage.prepare(1);
+    ConsumerOptions options = fetching(2);
+    options.max_payload = 4;
+    RawConsumer consumer = consumer_of(stage, options);
+    stage.asks([=](Ledger& book) { book.settling(poison, Place::dead); });
+    ack_each(stage, consumer, 1);
+}
+
+/// A message is held while two beats are confirmed, and acked.
+inline void beat(Stage& stage) {
+    stage.prepare(1);
+    std::atomic<int> beats = 0;
+    ConsumerOptions options = fetching(2);
+    options.lease = std::chrono::milliseconds(100);
+    options.on_beat = [&] { ++beats; };
+    RawConsumer consumer = consumer_of(stage, options);
+    RawGuard guard = take(stage, consumer);
+    const int before = beats;
+    while (!eventually([&] { return beats >= before + 2; }, std::chrono::seconds(1))) {
+        stage.still_patient("no beat is confirmed");
+    }
+    if (!ack(stage, guard)) {
+        ack_each(stage, consumer, 1);
+    }
+}
+
+/// A pass that returns has brought back what a dead consumer held, and what was rejected.
+inline void collect(Stage& stage) {
+    stage.redis.command({"SADD", stage.key("consumers"), "gone"});
+    stage.redis.command({"RPUSH", stage.key("processing:gone"), "orz:0123456789abcdef:7"});
+    stage.prepare(2, stage.key("processing:gone"));
+    stage.prepare(1, stage.key("unack"));
+    GarbageCollectorOptions options;
+    options.grace = {};
+    GarbageCollector collector =
+        stage.insist([&] { return GarbageCollector(stage.uri(), stage.queue(), options); });
+    stage.insist([&] { return collector.collect(); });
+    if (stage.redis.llen(stage.queue()) != 3) {
+        throw std::runtime_error("collect() has returned, and not all is back");
+    }
+}
+
+/// The reply to a fetch is lost: ADOPT finds what it took, and that is acked.
+inline void adopt(Stage& stage) {
+    stage.prepare(3);
+    RawConsumer consumer = consumer_of(stage, fetching(2));
+    stage.lose_next_reply();
+    ack_each(stage, consumer, 3);
+}
+
+/// All connections end while nothing is under way; both messages are acked.
+inline void reconnect(Stage& stage) {
+    stage.prepare(2);
+    RawConsumer consumer = consumer_of(stage, fetching(2));
+    RawGuard guard = take(stage, consumer);
+    stage.lose_connections();
+    const bool again = !ack(stage, guard);
+    ack_each(stage, consumer, again ? 2 : 1);
+}
+
+/// A collector has taken the consumer for dead: it says so, comes back by itself, and acks.
+inline void taken_for_dead(Stage& stage) {
+    stage.prepare(1);
+    RawConsumer consumer = consumer_of(stage, fetching(2));
+    RawGuard guard = take(stage, consumer);
+    for (const std::string& heartbeat : stage.redis.keys(stage.key("heartbeat:*"))) {
+        stage.redis.del(heartbeat);
+    }
+    GarbageCollectorOptions options;
+    options.grace = {};
+    GarbageCollector(stage.server_uri(), stage.queue(), options).collect();
+    if (!ack(stage, guard)) {
+        ack_each(stage, consumer, 1);
+    }
+}
+
+/// What was fetched and not handed out is given back; what was handed out is acked behind the
+/// consumer's end.
+inline void stop(Stage& stage) {
+    stage.prepare(3);
+    std::optional<RawGuard> guard;
+    {
+        RawConsumer consumer = consumer_of(stage, fetching(3));
+        guard.emplace(take(stage, consumer));
+        consumer.stop();
+        static_cast<void>(stage.insist([&] { return consumer.next(); }));
+    }
+    ack(stage, *guard);
+}
+
+} // namespace plays
+
+inline constexpr std::array scenarios = std::to_array<Scenario>({
+    {"push", plays::push},
+    {"push_all", plays::push_all},
+    {"push_all_long", plays::push_all_long},
+    {"push_buffered", plays::push_buffered},
+    {"fetch", plays::fetch},
+    {"fetch_waiting", plays::fetch_waiting},
+    {"fetch_batch", plays::fetch_batch},
+    {"ack_out_of_order", plays::ack_out_of_order},
+    {"ack_deferred", plays::ack_deferred},
+    {"reject", plays::reject},
+    {"push_on", plays::push_on},
+    {"push_on_replaced", plays::push_on_replaced},
+    {"bury", plays::bury},
+    {"release", plays::release},
+    {"undecodable", plays::undecodable},
+    {"beat", plays::beat},
+    {"collect", plays::collect},
+    {"adopt", plays::adopt},
+    {"reconnect", plays::reconnect},
+    {"taken_for_dead", plays::taken_for_dead},
+    {"stop", plays::stop},
+});
+
+} // namespace orizuru::test

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Where a scenario plays: a queue of its own, a user who bears what the library throws and calls
+// again, the book of what that user was told, and the judgement when all have gone.
+
+#pragma once
+
+#include "support/ledger.hpp"
+#include "support/proxy.hpp"
+#include "support/redis_client.hpp"
+
+#include <orizuru/error.hpp>
+#include <orizuru/garbage_collector.hpp>
+
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// Timeouts that make a silent connection cost little.
+inline constexpr std::string_view impatient = "?connect_timeout=100&command_timeout=100";
+
+/// A line of the user's book, to be written into any ledger.
+using Entry = std::function<void(Ledger&)>;
+
+class Stage {
+  public:
+    /// Told of each entry before it is written: whether Redis is yet to be asked for it, or has
+    /// answered.
+    enum class Word { request, answer };
+    using Reader = std::function<void(Word, const Entry&)>;
+
+    /// `uri` is the way the user takes to the server, `server_uri` the one that nothing disturbs.
+    /// `proxy`: the one on the user's way, when there is one.
+    Stage(std::string uri, std::string server_uri, std::string queue, Proxy* proxy = nullptr,
+          Reader reader = {})
+        : ledger(queue, queue + "-other"),
+          redis(server_uri),
+          m_uri(std::move(uri)),
+          m_server_uri(std::move(server_uri)),
+          m_queue(std::move(queue)),
+          m_proxy(proxy),
+          m_reader(std::move(reader)) {}
+
+    Ledger ledger;
+    RedisClient redis;
+
+    [[nodiscard]] const std::string& uri() const noexcept { return m_uri; }
+    [[nodiscard]] const std::string& server_uri() const noexcept { return m_server_uri; }
+    [[nodiscard]] const std::string& queue() const noexcept { return m_queue; }
+    [[nodiscard]] std::string other() const { return m_queue + "-other"; }
+    [[nodiscard]] std::string key(const std::string& name) const {
+        return "orizuru:{" + m_queue + "}:" + name;
+    }
+
+    /// A payload that no other message of the queue has.
+    std::string new_message() { return "m" + std::to_string(m_messages++); }
+
+    /// What comes next may happen from here on.
+    void asks(const Entry& entry) { write(Word::request, entry); }
+    /// Redis has told the user.
+    void hears(const Entry& entry) { write(Word::answer, entry); }
+
+    /// Puts messages onto one of the queue's lists without the library.
+    std::vector<std::string> prepare(std::size_t count, const std::string& list);
+    std::vector<std::string> prepare(std::size_t count) { return prepare(count, m_queue); }
+
+    /// Calls again after every error of the library.
+    template <class Action>
+    std::invoke_result_t<Action&> insist(Action action) {
+        while (true) {
+            try {
+                return action();
+            } catch (const Error& error) {
+                still_patient(error.what());
+            }
+        }
+    }
+    /// Throws when a client should have recovered long ago.
+    void still_patient(const std::string& reason) const {
+        if (std::chrono::steady_clock::now() > m_deadline) {
+            throw std::runtime_error("no recovery: " + reason);
+        }
+    }
+
+    // What befalls the user's connections by itself; nothing without a proxy.
+
+    /// The next reply on the connection opened last is lost with it.
+    void lose_next_reply() {
+        if (m_proxy != nullptr) {
+            const std::size_t last = m_proxy->accepted() - 1;
+            m_proxy->cut_after(Proxy::Direction::to_client,
+                               m_proxy->bytes(last, Proxy::Direction::to_client), Proxy::Cut::fin,
+                               last);
+        }
+    }
+    void lose_connections() {
+        if (m_proxy != nullptr) {
+            m_proxy->break_all();
+        }
+    }
+
+  private:
+    void write(Word word, const Entry& entry) {
+        if (m_reader) {
+            m_reader(word, entry);
+        }
+        entry(ledger);
+    }
+
+    std::string m_uri;
+    std::string m_server_uri;
+    std::string m_queue;
+    Proxy* m_proxy;
+    Reader m_reader;
+    std::size_t m_messages = 0;
+    std::chrono::steady_clock::time_point m_deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
+};
+
+inline std::vector<std::string> Stage::prepare(std::size_t count, const std::string& list) {
+    std::vector<std::string> messages;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string message = messages.emplace_back(new_message());
+        asks([=](Ledger& book) { book.pushing(message); });
+        redis.lpush(list, message);
+        hears([=](Ledger& book) { book.pushed(message); });
+    }
+    return messages;
+}
+
+/// To be called when no client of the queue is left: brings back what the dead hold, and says what
+/// is wrong then. Nothing of the queue is left in Redis.
+inline std::vector<std::string> judge(Ledger& ledger, const std::string& server_uri,
+                                      const std::string& queue) {
+    RedisClient redis(server_uri);
+    const std::string prefix = "orizuru:{" + queue + "}:";
+    std::vector<std::string> wrong;
+
+    const std::string processing = prefix + "processing:";
+    for (const std::string& list : redis.keys(processing + "*")) {
+        const std::string id = list.substr(processing.size());
+        if (redis.type(list) == "list" && !redis.exists(prefix + "heartbeat:" + id) &&
+            redis.command({"SISMEMBER", prefix + "consumers", id}).integer == 0) {
+            wrong.push_back("I4: neither registered nor alive: " + id);
+        }
+    }
+
+    for (const std::string& heartbeat : redis.keys(prefix + "heartbeat:*")) {
+        redis.del(heartbeat);
+    }
+    GarbageCollectorOptions options;
+    options.max_recoveries = 1000;
+    options.grace = {};
+    GarbageCollector collector(server_uri, queue, options);
+    // The sweep takes two passes.
+    for (int idle = 0; idle < 2;) {
+        idle = collector.collect() == Collected{} ? idle + 1 : 0;
+    }
+
+    for (const std::string& what : ledger.check(redis)) {
+        wrong.push_back(what);
+    }
+    for (const std::string& key : redis.keys(prefix + "*")) {
+        redis.del(key);
+    }
+    redis.del(queue);
+    redis.del(queue + "-other");
+    return wrong;
+}
+
+} // namespace orizuru::test
