@@ -125,9 +125,10 @@ class Bell {
     }
     /// From any thread.
     void ring() noexcept { ::eventfd_write(m_rung.get(), 1); }
-    void wait() {
+    /// For at most so many milliseconds; -1 = without end.
+    void wait(int limit = -1) {
         epoll_event events[64];
-        ::epoll_wait(m_epoll.get(), events, 64, -1);
+        ::epoll_wait(m_epoll.get(), events, 64, limit);
     }
 
   private:

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,9 +41,13 @@ class Proxy {
         fin,     ///< both sides see an orderly end
         rst,     ///< the client reads what was passed, then gets ECONNRESET (see below)
         silence, ///< both sides stay open and hear nothing any more, like a pulled cable
+        delay,   ///< it does not end: what comes next in this direction passes later, also when
+                 ///< its sender has gone by then
     };
 
-    explicit Proxy(std::string backend_socket_path);
+    /// `delay`: how long Cut::delay takes.
+    explicit Proxy(std::string backend_socket_path,
+                   std::chrono::milliseconds delay = std::chrono::milliseconds(200));
     Proxy(const Proxy&) = delete;
     Proxy& operator=(const Proxy&) = delete;
     ~Proxy();
@@ -51,10 +56,10 @@ class Proxy {
     [[nodiscard]] std::string uri() const { return "unix://" + m_socket; }
 
     /// Cuts the next connection when this many bytes have passed in this direction: exactly these
-    /// arrive. With 0 bytes the first one to come cuts, and is lost.
+    /// arrive. With 0 bytes the first one to come cuts, and is lost (but for Cut::delay).
     void cut_after(Direction direction, std::uint64_t bytes, Cut cut);
     /// Cuts this connection, an open or a future one; counted from the connection's start.
-    /// Another call for the same connection replaces this one.
+    /// Another call for the same connection and direction replaces this one.
     void cut_after(Direction direction, std::uint64_t bytes, Cut cut, std::size_t connection);
 
     /// Connections from now on lead to another server.
@@ -72,23 +77,32 @@ class Proxy {
     void break_all(Cut cut = Cut::fin);
 
     [[nodiscard]] std::size_t accepted() const;
-    /// How many connections were cut by cut_after().
+    /// How many connections neither side has left yet, without those that are silent.
+    [[nodiscard]] std::size_t open() const;
+    /// How many cuts of cut_after() have come.
     [[nodiscard]] std::size_t cuts() const;
+    /// Whether that of this connection and direction has.
+    [[nodiscard]] bool was_cut(std::size_t connection, Direction direction) const;
     /// What has passed so far.
     [[nodiscard]] std::uint64_t bytes(std::size_t connection, Direction direction) const;
 
   private:
+    using Clock = std::chrono::steady_clock;
+
     struct Plan {
-        Direction direction;
         std::uint64_t bytes;
         Cut cut;
     };
+    /// A direction of a connection.
+    using Way = std::pair<std::size_t, Direction>;
 
     struct Stream {
         std::string pending;
         std::uint64_t taken = 0;
         std::uint64_t passed = 0;
         bool due = false; ///< cut when nothing is pending
+        bool cut = false;
+        std::optional<Clock::time_point> resume; ///< nothing is taken before
         /// The last byte taken is left in the socket (then 1): closing over unread bytes is what
         /// makes the kernel report ECONNRESET on a Unix socket. (A sender whose SO_SNDBUF is far
         /// below the default would then wait in poll for room in vain; measured.)
@@ -115,6 +129,8 @@ class Proxy {
     bool move_some(std::size_t index, Direction direction);
     bool take(std::size_t index, Direction direction);
     bool pass(Connection& connection, Direction direction);
+    void carry_out(std::size_t index, Direction direction);
+    [[nodiscard]] int until_resumed() const;
     void source_ended(Connection& connection, Direction direction);
 
     static void end(Connection& connection, Cut cut);
@@ -125,6 +141,7 @@ class Proxy {
     void change(Change apply);
 
     std::string m_backend;
+    std::chrono::milliseconds m_delay;
     TempDir m_folder;
     std::string m_socket = m_folder.path() + "/proxy.sock";
     Fd m_listener = listen_unix(m_socket);
@@ -132,7 +149,7 @@ class Proxy {
 
     mutable std::mutex m_mutex;
     std::deque<Connection> m_connections;
-    std::map<std::size_t, Plan> m_plans;
+    std::map<Way, Plan> m_plans;
     std::size_t m_cuts = 0;
     bool m_frozen = false;
     bool m_swallow_fin = false;
@@ -140,7 +157,8 @@ class Proxy {
     std::jthread m_thread;
 };
 
-inline Proxy::Proxy(std::string backend_socket_path) : m_backend(std::move(backend_socket_path)) {
+inline Proxy::Proxy(std::string backend_socket_path, std::chrono::milliseconds delay)
+    : m_backend(std::move(backend_socket_path)), m_delay(delay) {
     m_bell.add(m_listener);
     m_thread = std::jthread([this](const std::stop_token& stop) { serve(stop); });
 }
@@ -153,12 +171,14 @@ inline Proxy::~Proxy() {
 }
 
 inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut) {
-    change([&] { m_plans.insert_or_assign(m_connections.size(), Plan{direction, bytes, cut}); });
+    change([&] {
+        m_plans.insert_or_assign(Way{m_connections.size(), direction}, Plan{bytes, cut});
+    });
 }
 
 inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut,
                              std::size_t connection) {
-    change([&] { m_plans.insert_or_assign(connection, Plan{direction, bytes, cut}); });
+    change([&] { m_plans.insert_or_assign(Way{connection, direction}, Plan{bytes, cut}); });
 }
 
 inline void Proxy::lead_to(const std::string& backend_socket_path) {
@@ -194,9 +214,21 @@ inline std::size_t Proxy::accepted() const {
     return m_connections.size();
 }
 
+inline std::size_t Proxy::open() const {
+    const std::lock_guard lock(m_mutex);
+    return static_cast<std::size_t>(std::ranges::count_if(
+        m_connections, [](const Connection& each) { return each.client && !each.silent; }));
+}
+
 inline std::size_t Proxy::cuts() const {
     const std::lock_guard lock(m_mutex);
     return m_cuts;
+}
+
+inline bool Proxy::was_cut(std::size_t connection, Direction direction) const {
+    const std::lock_guard lock(m_mutex);
+    return connection < m_connections.size() &&
+           m_connections[connection].streams[static_cast<std::size_t>(direction)].cut;
 }
 
 inline std::uint64_t Proxy::bytes(std::size_t connection, Direction direction) const {
@@ -216,6 +248,7 @@ void Proxy::change(Change apply) {
 inline void Proxy::serve(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         bool moved = false;
+        int limit = -1;
         {
             const std::lock_guard lock(m_mutex);
             moved = accept_one();
@@ -223,12 +256,13 @@ inline void Proxy::serve(const std::stop_token& stop) {
                 moved |= move_some(i, Direction::to_server);
                 moved |= move_some(i, Direction::to_client);
             }
+            limit = until_resumed();
         }
         if (moved) {
             // The mutex is not fair: whoever waits to change something gets a chance.
             std::this_thread::yield();
         } else {
-            m_bell.wait();
+            m_bell.wait(limit);
         }
     }
 }
@@ -253,19 +287,52 @@ inline bool Proxy::accept_one() {
 /// Returns whether there may be more to move.
 inline bool Proxy::move_some(std::size_t index, Direction direction) {
     Connection& connection = m_connections[index];
-    if (m_frozen || connection.silent || !connection.client) {
+    Stream& stream = connection.stream(direction);
+    if (m_frozen || connection.silent || !connection.client || stream.resume > Clock::now()) {
         return false;
     }
-    const bool taken = connection.stream(direction).pending.empty() && take(index, direction);
+    stream.resume.reset();
+    const bool taken = stream.pending.empty() && take(index, direction);
     if (connection.silent || !connection.client) {
         return taken;
     }
     const bool passed = pass(connection, direction);
-    if (connection.stream(direction).due && connection.stream(direction).pending.empty()) {
-        end(connection, m_plans.at(index).cut);
-        ++m_cuts;
+    if (stream.due && stream.pending.empty()) {
+        carry_out(index, direction);
     }
     return taken || passed;
+}
+
+inline void Proxy::carry_out(std::size_t index, Direction direction) {
+    Connection& connection = m_connections[index];
+    Stream& stream = connection.stream(direction);
+    const Cut cut = m_plans.at({index, direction}).cut;
+    stream.due = false;
+    stream.cut = true;
+    ++m_cuts;
+    if (cut == Cut::delay) {
+        m_plans.erase({index, direction});
+        stream.resume = Clock::now() + m_delay;
+    } else {
+        end(connection, cut);
+    }
+}
+
+/// Milliseconds until something is passed again that was delayed; -1 = nothing is.
+inline int Proxy::until_resumed() const {
+    std::optional<Clock::time_point> first;
+    for (const Connection& connection : m_connections) {
+        for (const Stream& stream : connection.streams) {
+            if (stream.resume && connection.client && !connection.silent) {
+                first = std::min(first.value_or(*stream.resume), *stream.resume);
+            }
+        }
+    }
+    if (!first) {
+        return -1;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
 }
 
 /// Takes what has come, or the part of it that the plan lets through.
@@ -288,8 +355,8 @@ inline bool Proxy::take(std::size_t index, Direction direction) {
     }
 
     std::size_t size = present - stream.unread;
-    const auto plan = m_plans.find(index);
-    if (plan != m_plans.end() && plan->second.direction == direction) {
+    const auto plan = m_plans.find({index, direction});
+    if (plan != m_plans.end()) {
         const std::uint64_t room = plan->second.bytes - std::min(plan->second.bytes, stream.taken);
         stream.due = room <= size;
         size = std::min<std::uint64_t>(size, room);
@@ -301,7 +368,7 @@ inline bool Proxy::take(std::size_t index, Direction direction) {
     if (done > 1) {
         ::recv(source.get(), buffer.data(), done - 1, MSG_DONTWAIT);
     }
-    stream.unread = 1;
+    stream.unread = std::min<std::size_t>(done, 1);
     return true;
 }
 
