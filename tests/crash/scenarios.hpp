@@ -167,7 +167,11 @@ inline void push(Stage& stage) {
 inline void push_all_of(Stage& stage, std::size_t count) {
     RawProducer producer = producer_of(stage);
     push_confirmed(stage, count, [&](const auto& batch) {
-        producer.push_all(std::vector<Raw>(batch.begin(), batch.end()));
+        std::vector<Raw> messages;
+        for (const std::string& message : batch) {
+            messages.push_back(Raw{message});
+        }
+        producer.push_all(messages);
     });
 }
 /// Five messages are confirmed by one push_all.

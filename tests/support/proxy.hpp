@@ -65,6 +65,11 @@ class Proxy {
     /// Connections from now on lead to another server.
     void lead_to(const std::string& backend_socket_path);
 
+    /// When the next cut comes, the connection accepted next is cut as well.
+    void then_cut_next_after(Direction direction, std::uint64_t bytes, Cut cut);
+    /// What was asked for and has not come yet does not come any more.
+    void cancel_cuts();
+
     /// Nothing passes, not even an end, until thaw(); connections are still accepted.
     void freeze();
     void thaw();
@@ -150,6 +155,7 @@ class Proxy {
     mutable std::mutex m_mutex;
     std::deque<Connection> m_connections;
     std::map<Way, Plan> m_plans;
+    std::optional<std::pair<Direction, Plan>> m_next_plan;
     std::size_t m_cuts = 0;
     bool m_frozen = false;
     bool m_swallow_fin = false;
@@ -183,6 +189,17 @@ inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut,
 
 inline void Proxy::lead_to(const std::string& backend_socket_path) {
     change([&] { m_backend = backend_socket_path; });
+}
+
+inline void Proxy::then_cut_next_after(Direction direction, std::uint64_t bytes, Cut cut) {
+    change([&] { m_next_plan.emplace(direction, Plan{bytes, cut}); });
+}
+
+inline void Proxy::cancel_cuts() {
+    change([this] {
+        m_plans.clear();
+        m_next_plan.reset();
+    });
 }
 
 inline void Proxy::freeze() {
@@ -310,6 +327,11 @@ inline void Proxy::carry_out(std::size_t index, Direction direction) {
     stream.due = false;
     stream.cut = true;
     ++m_cuts;
+    if (m_next_plan) {
+        m_plans.insert_or_assign(Way{m_connections.size(), m_next_plan->first},
+                                 m_next_plan->second);
+        m_next_plan.reset();
+    }
     if (cut == Cut::delay) {
         m_plans.erase({index, direction});
         stream.resume = Clock::now() + m_delay;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Every scenario, with its connections cut behind each byte that passes in either direction, in
+// four ways. Each time the clients must recover by themselves, and Redis' own lists must agree with
+// what the user was told.
+//
+// usage: byte_cuts [--seed N] [--size CUTS] [--cuts 1|2] [--scenario all|NAME] [--point all|POINT]
+//                  [--threads N]
+// So many points are taken that `size` cuts come (0 = all points), spread evenly over scenarios and
+// bytes. With two cuts, the second hits the connection that is opened next.
+
+#include "cut_points.hpp"
+#include "scenarios.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_run.hpp"
+#include "support/proxy.hpp"
+#include "support/redis_server.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace orizuru::test;
+
+/// Plays scenarios through a proxy of its own, one after the other.
+class Player {
+  public:
+    Player(const RedisServer& server, std::atomic<std::uint64_t>& plays)
+        : m_server(server), m_plays(plays) {}
+
+    /// Returns the connections of a play that is not cut; throws when that fails already.
+    std::vector<Lengths> rehearse(const Scenario& scenario) {
+        const std::vector<std::string> wrong = play(scenario);
+        if (!wrong.empty()) {
+            throw std::runtime_error(std::string(scenario.name) + " without a cut: " + wrong[0]);
+        }
+        std::vector<Lengths> connections;
+        for (std::size_t i = 0; i < m_proxy.accepted(); ++i) {
+            connections.push_back(
+                {m_proxy.bytes(i, directions[0]), m_proxy.bytes(i, directions[1])});
+        }
+        return connections;
+    }
+
+    /// Returns what went wrong.
+    std::vector<std::string> play(const Scenario& scenario, const CutPoint& point) {
+        const std::size_t connection = m_proxy.accepted() + point.connection;
+        const std::size_t cuts_before = m_proxy.cuts();
+        m_proxy.cut_after(directions[point.cut.direction], point.cut.bytes, ways[point.cut.way],
+                          connection);
+        if (point.next) {
+            m_proxy.then_cut_next_after(directions[point.next->direction], point.next->bytes,
+                                        ways[point.next->way]);
+        }
+        std::vector<std::string> wrong = play(scenario);
+        m_reached = m_proxy.was_cut(connection, directions[point.cut.direction]) &&
+                    (!point.next || m_proxy.cuts() - cuts_before >= 2);
+        return wrong;
+    }
+    /// Whether the cuts of the last point have come.
+    [[nodiscard]] bool reached() const { return m_reached; }
+    /// The proxy remembers all its connections.
+    [[nodiscard]] bool tired() const { return m_proxy.accepted() > 200; }
+
+  private:
+    std::vector<std::string> play(const Scenario& scenario) {
+        const std::string queue = "q" + std::to_string(1'000'000 + m_plays++);
+        Stage stage(m_proxy.uri() + std::string(impatient), m_server.uri(), queue, &m_proxy);
+        std::vector<std::string> wrong;
+        try {
+            scenario.play(stage);
+        } catch (const std::exception& error) {
+            wrong.emplace_back(error.what());
+        }
+        // What is delayed reaches Redis, though nobody waits for it any more.
+        if (!eventually([&] { return m_proxy.open() == 0; })) {
+            wrong.emplace_back("a connection was left open");
+        }
+        m_proxy.cancel_cuts();
+        m_proxy.break_all();
+        for (std::string& what : judge(stage.ledger, m_server.uri(), queue)) {
+            wrong.push_back(std::move(what));
+        }
+        return wrong;
+    }
+
+    const RedisServer& m_server;
+    std::atomic<std::uint64_t>& m_plays;
+    Proxy m_proxy{m_server.socket_path()};
+    bool m_reached = false;
+};
+
+class Cuts {
+  public:
+    explicit Cuts(const FaultOptions& options)
+        : m_seed(options.number("seed")), m_size(options.number("size")), m_report(options) {
+        const std::string& name = options.text("scenario");
+        for (const Scenario& scenario : scenarios) {
+            if (name == "all" || name == scenario.name) {
+                m_parts.push_back({scenario, CutPoints(Player(m_server, m_plays).rehearse(scenario),
+                                                       options.number("cuts"))});
+            }
+        }
+        if (m_parts.empty()) {
+            throw std::invalid_argument("no such scenario: " + name);
+        }
+    }
+
+    int run_all(std::uint64_t threads) {
+        {
+            std::vector<std::jthread> workers;
+            for (std::uint64_t i = 0; i < threads; ++i) {
+                workers.emplace_back([this] { work(); });
+            }
+        }
+        return m_report.finish({"fin", "rst", "silence", "delay"});
+    }
+
+    int run_one(const CutPoint& point) {
+        Player player(m_server, m_plays);
+        run(player, m_parts.front().scenario, point);
+        return m_report.finish({way_names[point.cut.way]});
+    }
+
+  private:
+    struct Part {
+        const Scenario& scenario;
+        CutPoints points;
+    };
+
+    void work() {
+        auto player = std::make_unique<Player>(m_server, m_plays);
+        // Points that were not reached have others in their place.
+        while (m_size == 0 || m_reached < m_size) {
+            const std::uint64_t ticket = m_next_ticket++;
+            const auto& [scenario, points] = m_parts[ticket % m_parts.size()];
+            const std::uint64_t index = ticket / m_parts.size();
+            if (index < points.size()) {
+                run(*player, scenario, points.at(spread(index, m_seed, points.size())));
+            } else if (std::ranges::all_of(m_parts, [=](const Part& each) {
+                           return index >= each.points.size();
+                       })) {
+                return;
+            }
+            if (player->tired()) {
+                player = std::make_unique<Player>(m_server, m_plays);
+            }
+        }
+    }
+
+    void run(Player& player, const Scenario& scenario, const CutPoint& point) {
+        const std::string name(scenario.name);
+        for (const std::string& what : player.play(scenario, point)) {
+            m_report.violation(name + ' ' + to_text(point) + ": " + what,
+                               {{"scenario", name}, {"point", to_text(point)}});
+        }
+        if (player.reached()) {
+            ++m_reached;
+            m_report.came(way_names[point.cut.way]);
+            m_report.came("in " + name);
+        } else {
+            m_report.came("points not reached");
+        }
+    }
+
+    std::uint64_t m_seed;
+    std::uint64_t m_size;
+    FaultReport m_report;
+    RedisServer m_server;
+    std::atomic<std::uint64_t> m_plays = 0;
+    std::vector<Part> m_parts;
+    std::atomic<std::uint64_t> m_next_ticket = 0;
+    std::atomic<std::uint64_t> m_reached = 0;
+};
+
+} // namespace
+
+int main(int count, char** arguments) {
+    return run_fault_program([&] {
+        const FaultOptions options(count, arguments,
+                                   {{"seed", "1"},
+                                    {"size", "3000"},
+                                    {"cuts", "1"},
+                                    {"scenario", "all"},
+                                    {"point", "all"},
+                                    {"threads", "24"}});
+        Cuts cuts(options);
+        const std::string& point = options.text("point");
+        return point == "all" ? cuts.run_all(options.number("threads"))
+                              : cuts.run_one(to_cut_point(point));
+    });
+}
