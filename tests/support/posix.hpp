@@ -137,7 +137,8 @@ class Bell {
 };
 
 /// Starts a program (found by PATH) in a process group of its own, so that what ends the test's
-/// group does not end it; its output is appended to a file.
+/// group does not end it; its output is appended to a file. It inherits no other descriptor, also
+/// none that another thread has made and not yet marked.
 inline pid_t spawn(std::vector<std::string> command, int input, const std::string& output) {
     std::vector<char*> argv;
     argv.reserve(command.size() + 1);
@@ -152,6 +153,7 @@ inline pid_t spawn(std::vector<std::string> command, int input, const std::strin
     ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(),
                                        O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+    ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 
     sigset_t none;
     sigset_t all;
