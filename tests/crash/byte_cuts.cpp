@@ -16,13 +16,14 @@
 #include "support/fault_run.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_server.hpp"
+#include "tour.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -103,18 +104,15 @@ class Player {
 
 class Cuts {
   public:
-    explicit Cuts(const FaultOptions& options)
-        : m_seed(options.number("seed")), m_size(options.number("size")), m_report(options) {
-        const std::string& name = options.text("scenario");
-        for (const Scenario& scenario : scenarios) {
-            if (name == "all" || name == scenario.name) {
-                m_parts.push_back({scenario, CutPoints(Player(m_server, m_plays).rehearse(scenario),
-                                                       options.number("cuts"))});
-            }
+    explicit Cuts(const FaultOptions& options) : m_size(options.number("size")), m_report(options) {
+        std::vector<std::uint64_t> sizes;
+        for (const Scenario& scenario : chosen(options.text("scenario"))) {
+            const CutPoints points(Player(m_server, m_plays).rehearse(scenario),
+                                   options.number("cuts"));
+            m_parts.push_back({scenario, points});
+            sizes.push_back(points.size());
         }
-        if (m_parts.empty()) {
-            throw std::invalid_argument("no such scenario: " + name);
-        }
+        m_tour.emplace(sizes, options.number("seed"));
     }
 
     int run_all(std::uint64_t threads) {
@@ -135,7 +133,7 @@ class Cuts {
 
   private:
     struct Part {
-        const Scenario& scenario;
+        Scenario scenario;
         CutPoints points;
     };
 
@@ -143,16 +141,12 @@ class Cuts {
         auto player = std::make_unique<Player>(m_server, m_plays);
         // Points that were not reached have others in their place.
         while (m_size == 0 || m_reached < m_size) {
-            const std::uint64_t ticket = m_next_ticket++;
-            const auto& [scenario, points] = m_parts[ticket % m_parts.size()];
-            const std::uint64_t index = ticket / m_parts.size();
-            if (index < points.size()) {
-                run(*player, scenario, points.at(spread(index, m_seed, points.size())));
-            } else if (std::ranges::all_of(m_parts, [=](const Part& each) {
-                           return index >= each.points.size();
-                       })) {
+            const std::optional<Tour::Stop> stop = m_tour->next();
+            if (!stop) {
                 return;
             }
+            const auto& [scenario, points] = m_parts[stop->part];
+            run(*player, scenario, points.at(stop->number));
             if (player->tired()) {
                 player = std::make_unique<Player>(m_server, m_plays);
             }
@@ -174,13 +168,12 @@ class Cuts {
         }
     }
 
-    std::uint64_t m_seed;
     std::uint64_t m_size;
     FaultReport m_report;
     RedisServer m_server;
     std::atomic<std::uint64_t> m_plays = 0;
     std::vector<Part> m_parts;
-    std::atomic<std::uint64_t> m_next_ticket = 0;
+    std::optional<Tour> m_tour;
     std::atomic<std::uint64_t> m_reached = 0;
 };
 

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <ostream>
 #include <sstream>
@@ -135,15 +134,5 @@ class CutPoints {
     std::uint64_t m_singles = 0;
     std::uint64_t m_pairs = 1;
 };
-
-/// The numbers below `size`, each once, in an order of which every beginning is spread evenly:
-/// steps of the golden ratio.
-inline std::uint64_t spread(std::uint64_t index, std::uint64_t seed, std::uint64_t size) {
-    auto step = static_cast<std::uint64_t>(0.618034 * static_cast<double>(size)) + 1;
-    while (std::gcd(step, size) != 1) {
-        ++step;
-    }
-    return (seed + index * step) % size;
-}
 
 } // namespace orizuru::test

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -414,5 +415,19 @@ inline constexpr std::array scenarios = std::to_array<Scenario>({
     {"taken_for_dead", plays::taken_for_dead},
     {"stop", plays::stop},
 });
+
+/// "all", or one by its name.
+inline std::vector<Scenario> chosen(std::string_view name) {
+    std::vector<Scenario> found;
+    for (const Scenario& scenario : scenarios) {
+        if (name == "all" || name == scenario.name) {
+            found.push_back(scenario);
+        }
+    }
+    if (found.empty()) {
+        throw std::invalid_argument("no such scenario: " + std::string(name));
+    }
+    return found;
+}
 
 } // namespace orizuru::test

@@ -17,6 +17,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -162,6 +163,9 @@ inline std::vector<std::string> judge(Ledger& ledger, const std::string& server_
     // The sweep takes two passes.
     for (int idle = 0; idle < 2;) {
         idle = collector.collect() == Collected{} ? idle + 1 : 0;
+    }
+    if (redis.exists(prefix + "consumers")) {
+        wrong.emplace_back("I5: the dead are still registered");
     }
 
     for (const std::string& what : ledger.check(redis)) {

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Every scenario on a Redis that writes each change to its append-only file before it answers; then
+// a Redis is started from each prefix of that file, as after a crash that let the rest perish. What
+// the user had asked for and been told when the file was so long must hold there.
+//
+// usage: aof_prefixes [--seed N] [--size PREFIXES] [--scenario all|NAME] [--prefix all|BYTES]
+//                     [--threads N]
+// 0 prefixes = all.
+
+#include "scenarios.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_run.hpp"
+#include "support/posix.hpp"
+#include "support/proxy.hpp"
+#include "support/redis_server.hpp"
+#include "tour.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace orizuru::test;
+namespace fs = std::filesystem;
+
+const std::string queue = "q";
+const fs::path log_folder = "appendonlydir";
+const fs::path log_file = log_folder / "appendonly.aof.1.incr.aof";
+
+/// A redis-server that keeps its append-only file in a folder of our own.
+RedisServer server_in(const TempDir& folder, const std::string& fsync) {
+    return RedisServer({"--dir", folder.path(), "--appendonly", "yes", "--appendfsync", fsync,
+                        "--auto-aof-rewrite-percentage", "0", "--aof-load-truncated", "yes"});
+}
+
+/// What a scenario has left: the file, and what the user knew when it was how long.
+class Recording {
+  public:
+    explicit Recording(const Scenario& scenario) : m_scenario(scenario) {
+        const RedisServer server = server_in(m_folder, "always");
+        Proxy proxy(server.socket_path());
+        Stage stage(proxy.uri(), server.uri(), queue, &proxy,
+                    [this](Stage::Word word, const Entry& entry) { note(word, entry); });
+        scenario.play(stage);
+        if (!eventually([&] { return proxy.open() == 0; })) {
+            throw std::runtime_error("a connection was left open");
+        }
+    }
+
+    [[nodiscard]] const Scenario& scenario() const { return m_scenario; }
+    [[nodiscard]] std::uint64_t size() const { return fs::file_size(m_folder.path() / log_file); }
+
+    void copy_to(const fs::path& folder) const {
+        fs::remove_all(folder / log_folder);
+        fs::copy(m_folder.path() / log_folder, folder / log_folder);
+    }
+
+    /// Writes what was known of the first so many bytes: what Redis was asked for when the file had
+    /// them all is not in it; what Redis had told by then is.
+    void tell(Ledger& ledger, std::uint64_t bytes) const {
+        for (const Line& line : m_lines) {
+            if (line.word == Stage::Word::request ? line.size < bytes : line.size <= bytes) {
+                line.entry(ledger);
+            }
+        }
+    }
+
+  private:
+    struct Line {
+        Stage::Word word;
+        std::uint64_t size; ///< of the file, when this was written
+        Entry entry;
+    };
+
+    void note(Stage::Word word, const Entry& entry) { m_lines.push_back({word, size(), entry}); }
+
+    Scenario m_scenario;
+    TempDir m_folder;
+    std::vector<Line> m_lines;
+};
+
+class Prefixes {
+  public:
+    explicit Prefixes(const FaultOptions& options)
+        : m_size(options.number("size")), m_report(options) {
+        std::vector<std::uint64_t> sizes;
+        for (const Scenario& scenario : chosen(options.text("scenario"))) {
+            const Recording& recording = m_recordings.emplace_back(scenario);
+            sizes.push_back(recording.size() + 1);
+        }
+        m_tour.emplace(sizes, options.number("seed"));
+    }
+
+    int run_all(std::uint64_t threads) {
+        {
+            std::vector<std::jthread> workers;
+            for (std::uint64_t i = 0; i < threads; ++i) {
+                workers.emplace_back([this] { work(); });
+            }
+        }
+        return m_report.finish({"prefixes"});
+    }
+
+    int run_one(std::uint64_t bytes) {
+        Restarted().run(m_report, m_recordings.front(), bytes);
+        return m_report.finish({"prefixes"});
+    }
+
+  private:
+    /// A Redis that is started from one prefix after the other.
+    class Restarted {
+      public:
+        void run(FaultReport& report, const Recording& recording, std::uint64_t bytes) {
+            m_server.kill();
+            recording.copy_to(m_folder.path());
+            fs::resize_file(m_folder.path() / log_file, bytes);
+            m_server.restart();
+
+            Ledger ledger(queue, queue + "-other");
+            recording.tell(ledger, bytes);
+            const std::string name(recording.scenario().name);
+            for (const std::string& what : judge(ledger, m_server.uri(), queue)) {
+                report.violation(name + ", " + std::to_string(bytes) + " bytes: " + what,
+                                 {{"scenario", name}, {"prefix", std::to_string(bytes)}});
+            }
+            report.came("prefixes");
+            report.came("of " + name);
+        }
+
+      private:
+        TempDir m_folder;
+        RedisServer m_server = server_in(m_folder, "no");
+    };
+
+    void work() {
+        Restarted redis;
+        while (m_size == 0 || m_begun++ < m_size) {
+            const std::optional<Tour::Stop> stop = m_tour->next();
+            if (!stop) {
+                return;
+            }
+            redis.run(m_report, m_recordings[stop->part], stop->number);
+        }
+    }
+
+    std::uint64_t m_size;
+    FaultReport m_report;
+    std::deque<Recording> m_recordings;
+    std::optional<Tour> m_tour;
+    std::atomic<std::uint64_t> m_begun = 0;
+};
+
+} // namespace
+
+int main(int count, char** arguments) {
+    return run_fault_program([&] {
+        const FaultOptions options(count, arguments,
+                                   {{"seed", "1"},
+                                    {"size", "500"},
+                                    {"scenario", "all"},
+                                    {"prefix", "all"},
+                                    {"threads", "4"}});
+        Prefixes prefixes(options);
+        return options.text("prefix") == "all" ? prefixes.run_all(options.number("threads"))
+                                               : prefixes.run_one(options.number("prefix"));
+    });
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Which of very many points to try, when not all can be: an even sample of each part.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// Goes through several parts of numbered points, each point once. The parts take turns, and of
+/// each part every beginning of the tour is an even sample: it goes by steps of the golden ratio.
+class Tour {
+  public:
+    struct Stop {
+        std::size_t part;
+        std::uint64_t number;
+    };
+
+    Tour(std::vector<std::uint64_t> sizes, std::uint64_t seed)
+        : m_sizes(std::move(sizes)), m_seed(seed) {}
+
+    /// Nothing at the end. Any thread.
+    std::optional<Stop> next() {
+        while (true) {
+            const std::uint64_t turn = m_turn++;
+            const std::size_t part = turn % m_sizes.size();
+            const std::uint64_t index = turn / m_sizes.size();
+            if (index < m_sizes[part]) {
+                return Stop{part, spread(index, m_sizes[part])};
+            }
+            if (index >= *std::ranges::max_element(m_sizes)) {
+                return std::nullopt;
+            }
+        }
+    }
+
+  private:
+    [[nodiscard]] std::uint64_t spread(std::uint64_t index, std::uint64_t size) const {
+        auto step = static_cast<std::uint64_t>(0.618034 * static_cast<double>(size)) + 1;
+        while (std::gcd(step, size) != 1) {
+            ++step;
+        }
+        return (m_seed + index * step) % size;
+    }
+
+    std::vector<std::uint64_t> m_sizes;
+    std::uint64_t m_seed;
+    std::atomic<std::uint64_t> m_turn = 0;
+};
+
+} // namespace orizuru::test
