@@ -51,7 +51,7 @@ class Recording {
         Stage stage(proxy.uri(), server.uri(), queue, &proxy,
                     [this](Stage::Word word, const Entry& entry) { note(word, entry); });
         scenario.play(stage);
-        if (!eventually([&] { return proxy.open() == 0; })) {
+        if (!eventually([&] { return !proxy.in_use(); })) {
             throw std::runtime_error("a connection was left open");
         }
     }

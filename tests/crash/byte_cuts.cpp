@@ -85,7 +85,7 @@ class Player {
             wrong.emplace_back(error.what());
         }
         // What is delayed reaches Redis, though nobody waits for it any more.
-        if (!eventually([&] { return m_proxy.open() == 0; })) {
+        if (!eventually([&] { return !m_proxy.in_use(); })) {
             wrong.emplace_back("a connection was left open");
         }
         m_proxy.cancel_cuts();

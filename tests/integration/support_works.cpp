@@ -28,6 +28,7 @@
 #include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -318,6 +319,68 @@ TEST_CASE("a command is cut after exactly as many bytes as asked for") {
             }
         }
     }
+}
+
+TEST_CASE("what comes behind a byte can be delayed in either direction, and all of it arrives") {
+    const RedisServer server;
+    const milliseconds delay{50};
+    Proxy proxy{server.socket_path(), delay};
+    for (const Direction direction : {Direction::to_server, Direction::to_client}) {
+        for (std::size_t bytes = 0; bytes < pong.size(); ++bytes) {
+            CAPTURE(bytes);
+            const std::size_t connection = proxy.accepted();
+            proxy.cut_after(direction, bytes, Cut::delay);
+            RawClient client{proxy.socket_path()};
+            const auto start = steady_clock::now();
+            client.send(ping);
+            CHECK(client.receive(pong.size()) == pong);
+            CHECK(steady_clock::now() - start >= delay);
+            CHECK(proxy.was_cut(connection, direction));
+            client.send(ping);
+            CHECK(client.receive(pong.size()) == pong);
+        }
+    }
+}
+
+TEST_CASE("a delayed command reaches the server though its client has gone") {
+    const RedisServer server;
+    Proxy proxy{server.socket_path(), milliseconds{20}};
+    RedisClient redis{server.uri()};
+    const std::string push = to_resp({"LPUSH", "q", "a"});
+    for (std::size_t i = 0; i < push.size(); ++i) {
+        proxy.cut_after(Direction::to_server, i, Cut::delay, i);
+        RawClient{proxy.socket_path()}.send(push);
+    }
+    CHECK(eventually([&] { return !proxy.in_use(); }));
+    CHECK(proxy.cuts() == push.size());
+    CHECK(redis.llen("q") == static_cast<std::int64_t>(push.size()));
+}
+
+TEST_CASE("a cut can be followed by another on the connection opened next") {
+    const RedisServer server;
+    Proxy proxy{server.socket_path()};
+    proxy.cut_after(Direction::to_client, 1, Cut::fin);
+    proxy.then_cut_next_after(Direction::to_client, 2, Cut::rst);
+    for (const auto& [arrives, end] : {std::pair{"+", "fin"}, std::pair{"+P", "rst"}}) {
+        RawClient client{proxy.socket_path()};
+        client.send(ping);
+        CHECK(client.receive(pong.size()) == arrives);
+        CHECK(client.end() == end);
+    }
+    RawClient third{proxy.socket_path()};
+    third.send(ping);
+    CHECK(third.receive(pong.size()) == pong);
+}
+
+TEST_CASE("a cut that was cancelled does not come") {
+    const RedisServer server;
+    Proxy proxy{server.socket_path()};
+    proxy.cut_after(Direction::to_client, 1, Cut::fin);
+    proxy.cancel_cuts();
+    RawClient client{proxy.socket_path()};
+    client.send(ping);
+    CHECK(client.receive(pong.size()) == pong);
+    CHECK_FALSE(proxy.was_cut(0, Direction::to_client));
 }
 
 TEST_CASE("an open connection can be told to end later, by its number") {

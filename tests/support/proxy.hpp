@@ -82,8 +82,9 @@ class Proxy {
     void break_all(Cut cut = Cut::fin);
 
     [[nodiscard]] std::size_t accepted() const;
-    /// How many connections neither side has left yet, without those that are silent.
-    [[nodiscard]] std::size_t open() const;
+    /// Whether a connection waits to be accepted, or has been left by neither side and is not
+    /// silent.
+    [[nodiscard]] bool in_use() const;
     /// How many cuts of cut_after() have come.
     [[nodiscard]] std::size_t cuts() const;
     /// Whether that of this connection and direction has.
@@ -231,10 +232,13 @@ inline std::size_t Proxy::accepted() const {
     return m_connections.size();
 }
 
-inline std::size_t Proxy::open() const {
+inline bool Proxy::in_use() const {
     const std::lock_guard lock(m_mutex);
-    return static_cast<std::size_t>(std::ranges::count_if(
-        m_connections, [](const Connection& each) { return each.client && !each.silent; }));
+    pollfd next{m_listener.get(), POLLIN, 0};
+    return ::poll(&next, 1, 0) == 1 ||
+           std::ranges::any_of(m_connections, [](const Connection& connection) {
+               return connection.client && !connection.silent;
+           });
 }
 
 inline std::size_t Proxy::cuts() const {
