@@ -21,10 +21,10 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <iostream>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -98,15 +98,11 @@ class Prefixes {
             sizes.push_back(recording.size() + 1);
         }
         m_tour.emplace(sizes, options.number("seed"));
+        std::cout << "of " << m_tour->size() << " prefixes" << std::endl;
     }
 
     int run_all(std::uint64_t threads) {
-        {
-            std::vector<std::jthread> workers;
-            for (std::uint64_t i = 0; i < threads; ++i) {
-                workers.emplace_back([this] { work(); });
-            }
-        }
+        in_threads(threads, [this] { work(); });
         return m_report.finish({"prefixes"});
     }
 

@@ -22,11 +22,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -113,15 +113,11 @@ class Cuts {
             sizes.push_back(points.size());
         }
         m_tour.emplace(sizes, options.number("seed"));
+        std::cout << "of " << m_tour->size() << " points" << std::endl;
     }
 
     int run_all(std::uint64_t threads) {
-        {
-            std::vector<std::jthread> workers;
-            for (std::uint64_t i = 0; i < threads; ++i) {
-                workers.emplace_back([this] { work(); });
-            }
-        }
+        in_threads(threads, [this] { work(); });
         return m_report.finish({"fin", "rst", "silence", "delay"});
     }
 
@@ -162,6 +158,9 @@ class Cuts {
         if (player.reached()) {
             ++m_reached;
             m_report.came(way_names[point.cut.way]);
+            if (point.next) {
+                m_report.came("then " + std::string(way_names[point.next->way]));
+            }
             m_report.came("in " + name);
         } else {
             m_report.came("points not reached");

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -27,6 +28,11 @@ class Tour {
 
     Tour(std::vector<std::uint64_t> sizes, std::uint64_t seed)
         : m_sizes(std::move(sizes)), m_seed(seed) {}
+
+    /// How many points there are in all.
+    [[nodiscard]] std::uint64_t size() const {
+        return std::accumulate(m_sizes.begin(), m_sizes.end(), std::uint64_t{0});
+    }
 
     /// Nothing at the end. Any thread.
     std::optional<Stop> next() {
@@ -56,5 +62,17 @@ class Tour {
     std::uint64_t m_seed;
     std::atomic<std::uint64_t> m_turn = 0;
 };
+
+/// Has so many threads do the work, and throws what one of them has thrown.
+template <class Work>
+void in_threads(std::uint64_t count, Work work) {
+    std::vector<std::future<void>> threads;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        threads.push_back(std::async(std::launch::async, work));
+    }
+    for (std::future<void>& thread : threads) {
+        thread.get();
+    }
+}
 
 } // namespace orizuru::test
