@@ -7,7 +7,7 @@
 //
 // usage: aof_prefixes [--seed N] [--size PREFIXES] [--scenario all|NAME] [--prefix all|BYTES]
 //                     [--threads N]
-// 0 prefixes = all.
+// 0 prefixes = all; the long form.
 
 #include "scenarios.hpp"
 #include "support/eventually.hpp"

@@ -47,7 +47,7 @@ class Proxy {
 
     /// `delay`: how long Cut::delay takes.
     explicit Proxy(std::string backend_socket_path,
-                   std::chrono::milliseconds delay = std::chrono::milliseconds(200));
+                   std::chrono::milliseconds delay = std::chrono::milliseconds(500));
     Proxy(const Proxy&) = delete;
     Proxy& operator=(const Proxy&) = delete;
     ~Proxy();
