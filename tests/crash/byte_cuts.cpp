@@ -47,6 +47,9 @@ class Player {
         if (!wrong.empty()) {
             throw std::runtime_error(std::string(scenario.name) + " without a cut: " + wrong[0]);
         }
+        if (m_left_behind) {
+            throw std::runtime_error(std::string(scenario.name) + " left a consumer registered");
+        }
         std::vector<Lengths> connections;
         for (std::size_t i = 0; i < m_proxy.accepted(); ++i) {
             connections.push_back(
@@ -91,6 +94,7 @@ class Player {
         }
         m_proxy.cancel_cuts();
         m_proxy.break_all();
+        m_left_behind = stage.redis.exists(stage.key("consumers"));
         for (std::string& what : judge(stage.ledger, m_server.uri(), queue)) {
             wrong.push_back(std::move(what));
         }
@@ -101,6 +105,7 @@ class Player {
     std::atomic<std::uint64_t>& m_plays;
     Proxy m_proxy{m_server.socket_path()};
     bool m_reached = false;
+    bool m_left_behind = false; ///< somebody whom only a collector removes
 };
 
 class Cuts {
