@@ -33,10 +33,12 @@ inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {
     return stage.insist([&] { return RawConsumer(stage.uri(), stage.queue(), options); });
 }
 
-/// With more than 1 a fetch is a script on the control connection, else BLMOVE.
+/// With more than 1 a fetch is a script on the control connection, else BLMOVE. No lease ends while
+/// the stage is patient.
 inline ConsumerOptions fetching(int prefetch) {
     ConsumerOptions options;
     options.prefetch = prefetch;
+    options.lease = std::chrono::minutes(2);
     return options;
 }
 
@@ -59,8 +61,8 @@ inline RawGuard take(Stage& stage, RawConsumer& consumer) {
     });
 }
 
-/// False when the message comes again. True also when the library has given up waiting: it then
-/// tries on by itself, and nobody knows.
+/// False when the message comes again. True also when the lease is over and the library has given
+/// up waiting: it then tries on by itself, and nobody knows.
 template <class How>
 bool settle(Stage& stage, RawGuard& guard, Place to, How how) {
     const std::string message(guard.payload());
@@ -75,7 +77,8 @@ bool settle(Stage& stage, RawGuard& guard, Place to, How how) {
         } catch (const ReplyError& error) {
             stage.hears([=](Ledger& book) { book.not_settled(message, to); });
             stage.still_patient(error.what());
-        } catch (const Error&) {
+        } catch (const Error& error) {
+            stage.still_patient(error.what());
             return true;
         }
     }
@@ -102,8 +105,7 @@ inline void ack_each(Stage& stage, RawConsumer& consumer, std::size_t count) {
     settle_each(stage, consumer, count, Place::gone, [](RawGuard& guard) { return guard.ack(); });
 }
 
-/// What pushing threw, written down: of the messages behind the first `certain` nobody knows, or
-/// none is there.
+/// What pushing has thrown says of each message that it is there, that it is not, or nothing.
 inline void write_failure(Stage& stage, const Error& error, const std::vector<std::string>& batch) {
     const auto* const lost = dynamic_cast<const ConnectionError*>(&error);
     const bool not_run = lost != nullptr && !lost->in_doubt();
