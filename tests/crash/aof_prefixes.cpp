@@ -139,7 +139,7 @@ class Prefixes {
 
     void work() {
         Restarted redis;
-        while (m_size == 0 || m_begun++ < m_size) {
+        while ((m_size == 0 || m_begun++ < m_size) && !m_report.is_full()) {
             const std::optional<Tour::Stop> stop = m_tour->next();
             if (!stop) {
                 return;

@@ -142,7 +142,7 @@ class Cuts {
     void work() {
         auto player = std::make_unique<Player>(m_server, m_plays);
         // Points that were not reached have others in their place.
-        while (m_size == 0 || m_reached < m_size) {
+        while ((m_size == 0 || m_reached < m_size) && !m_report.is_full()) {
             const std::optional<Tour::Stop> stop = m_tour->next();
             if (!stop) {
                 return;

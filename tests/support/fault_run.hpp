@@ -98,6 +98,8 @@ class FaultReport {
         const std::lock_guard lock(m_mutex);
         return m_violations;
     }
+    /// More would not be shown: nobody needs to go on.
+    [[nodiscard]] bool is_full() const { return violations() >= shown_violations; }
 
     /// Prints all, and returns the program's exit status.
     [[nodiscard]] int finish(std::initializer_list<std::string_view> expected) {
