@@ -5,6 +5,7 @@
 // A connection to Redis that sends a command and waits for its reply. Producer and
 // GarbageCollector talk through it; it is there for code of your own as well.
 
+#include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -53,6 +54,9 @@ class Connection {
         ensure_connected();
         Reply reply = await(about, name, write);
         if (reply.is(Reply::Type::error)) {
+            if (detail::refers_elsewhere(reply)) {
+                m_stream.reset();
+            }
             throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
         }
         return reply;

@@ -55,7 +55,8 @@ class ConnectionError : public Error {
     Outcome m_outcome;
 };
 
-/// Redis refused the command and did not run it. The connection stays open.
+/// Redis refused the command and did not run it. The connection stays open, unless another server
+/// may answer at the address by now (READONLY, MASTERDOWN): then the next use connects anew.
 class ReplyError : public Error {
   public:
     ReplyError(std::string code, const std::string& what)

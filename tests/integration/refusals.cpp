@@ -121,6 +121,32 @@ TEST_CASE_FIXTURE(Clerk, "flush does not say that all is well when the acks were
     CHECK(is_empty());
 }
 
+TEST_CASE_FIXTURE(OwnServer, "a producer and a collector leave a server that has become a replica: "
+                             "the next call connects anew") {
+    std::atomic<bool> replica{true};
+    std::atomic<int> greetings{0};
+    const FakeServer fake{
+        [&](const Texts& argv) -> std::optional<std::string> {
+            greetings += argv.at(0) == "PING" ? 1 : 0;
+            return replica && argv.at(0) != "PING"
+                       ? "-READONLY You can't write against a read only replica.\r\n"
+                       : FakeServer::pass;
+        },
+        server.socket_path()};
+    orizuru::Producer<Raw> producer{fake.uri(), "q"};
+    orizuru::GarbageCollector collector{fake.uri(), "q"};
+    CHECK_THROWS_AS(producer.push({"a"}), ReplyError);
+    CHECK_THROWS_AS(producer.push_all({Raw{"a"}, Raw{"b"}}), ReplyError);
+    CHECK_THROWS_AS(collector.collect(), ReplyError);
+    CHECK(greetings == 3);
+    replica = false;
+    CHECK(producer.push({"a"}) == 1);
+    collector.collect();
+    CHECK(greetings == 5);
+    CHECK(producer.push({"b"}) == 2);
+    CHECK(greetings == 5);
+}
+
 TEST_CASE_FIXTURE(OwnServer, "replies of the wrong type lead to a few new connections, not to "
                              "thousands") {
     std::atomic<bool> lying{false};

@@ -15,7 +15,6 @@
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/push_chunk.hpp>
 #include <orizuru/detail/push_pipeline.hpp>
-#include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -165,9 +164,6 @@ inline void PushBacklog::take(const Reply& reply) {
         ++m_refused;
     }
     if (m_refusal && m_pipeline.in_flight() == 0) {
-        if (classify(m_refusal->code()) == ReplyClass::elsewhere) {
-            m_pipeline.abandon(); // who answers at the address may be another one by now
-        }
         throw ReplyError(*m_refusal);
     }
 }

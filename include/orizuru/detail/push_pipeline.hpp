@@ -167,8 +167,9 @@ inline std::optional<Reply> PushPipeline::next() {
         const bool whole = m_flights[0].unsent.empty();
         --m_count;
         m_flights[0] = m_flights[1];
-        if (!whole) {
-            abandon(); // Redis will not read the rest
+        // Redis will not read the rest, or is not the one to be asked any more.
+        if (!whole || (m_count == 0 && refers_elsewhere(reply))) {
+            abandon();
         }
         return reply;
     });

@@ -45,6 +45,11 @@ enum class ReplyClass {
     return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
 }
 
+/// A new connection to the same address may lead to another server, which can serve.
+[[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
+    return reply.is(Reply::Type::error) && classify(reply.code()) == ReplyClass::elsewhere;
+}
+
 /// What to do about an error reply to a command of which nothing is in doubt.
 [[nodiscard]] inline Verdict refused(const Reply& reply) {
     switch (classify(reply.code())) {
