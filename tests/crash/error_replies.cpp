@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Every error that Redis can answer, to every command that the library sends: each cell of the
+// table is tried on a real Redis behind a server that refuses. Besides what the table says: nothing
+// is lost or doubled, nothing is asked in a frenzy, every wait has an end.
+//
+// usage: error_replies [--seed N] [--size ROUNDS] [--row CODE|end] [--command NAME]
+//   The seed decides the order, and so what runs at the same time.
+
+#include "crash/command_users.hpp"
+#include "crash/error_table.hpp"
+#include "crash/library_commands.hpp"
+#include "crash/refusing_server.hpp"
+#include "support/fault_run.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::test::Column;
+using orizuru::test::Command;
+using orizuru::test::CommandUsers;
+using orizuru::test::FaultOptions;
+using orizuru::test::FaultReport;
+using orizuru::test::Outcome;
+using orizuru::test::RedisServer;
+using orizuru::test::Refusals;
+using orizuru::test::RefuseFor;
+using orizuru::test::RefusingServer;
+using orizuru::test::Row;
+namespace error_table = orizuru::test::error_table;
+
+/// One cell of the table.
+class Cell {
+  public:
+    Cell(const RedisServer& real, RefusingServer& front, const Row& row, const Command& command)
+        : m_front(front), m_row(row), m_command(command), m_users(real, front) {
+        if (command.logs_in) {
+            m_users.log_in();
+        }
+        if (row.text.empty()) {
+            m_users.expect_repeats();
+        }
+    }
+
+    /// What is wrong.
+    std::vector<std::string> run(Outcome outcome) {
+        act(); // as it is when nothing is refused
+        judge(outcome);
+        act();
+        std::vector<std::string> wrong = m_users.finish();
+        wrong.insert(wrong.end(), m_wrong.begin(), m_wrong.end());
+        return wrong;
+    }
+
+  private:
+    // The longest pause between two attempts, and what a loaded machine needs besides.
+    static constexpr auto longest = RefusingServer::window + 5s + 3s;
+    // Three connections that back off, each from 50 ms, come to a dozen in the window.
+    static constexpr std::size_t most_attempts = 30;
+
+    struct Seen {
+        std::string thrown; ///< an error's code, "broken" for a ConnectionError
+        Refusals refusals;
+    };
+
+    void act() { (m_users.*m_command.act)(); }
+
+    void expect(bool holds, const std::string& otherwise) {
+        if (!holds) {
+            m_wrong.push_back(otherwise);
+        }
+    }
+
+    Seen attempt(RefuseFor time) {
+        if (m_command.lead) {
+            m_front.lead(m_command.lead->matches, m_command.lead->answer);
+        }
+        m_front.refuse(m_command.matches, m_row.reply(), time);
+        const auto begun = std::chrono::steady_clock::now();
+        Seen seen;
+        try {
+            act();
+        } catch (const orizuru::ReplyError& error) {
+            seen.thrown = error.code();
+        } catch (const orizuru::ConnectionError&) {
+            seen.thrown = "broken";
+        }
+        const auto took = std::chrono::steady_clock::now() - begun;
+        seen.refusals = m_front.stop();
+        expect(took < longest, "it took too long");
+        expect(seen.refusals.refused > 0, "the command was never sent");
+        expect(seen.refusals.refused <= most_attempts,
+               "it was sent " + std::to_string(seen.refusals.refused) + " times");
+        return seen;
+    }
+    Refusals attempt_in_peace(RefuseFor time) {
+        const Seen seen = attempt(time);
+        expect(seen.thrown.empty(), "the user got " + seen.thrown);
+        return seen.refusals;
+    }
+    void attempt_in_vain(const std::string& error) {
+        const Seen seen = attempt(RefuseFor::ever);
+        expect(seen.thrown == error,
+               "the user got " + (seen.thrown.empty() ? "no error" : seen.thrown));
+    }
+
+    void judge(Outcome outcome) {
+        const std::string code(m_row.code());
+        switch (outcome) {
+        case Outcome::waits:
+            expect(attempt_in_peace(RefuseFor::some_time).adoptions == 0 || m_command.lead,
+                   "it adopted its list");
+            break;
+        case Outcome::connects:
+            expect(attempt_in_peace(RefuseFor::some_time).connections > 0,
+                   "it kept the connection");
+            break;
+        case Outcome::adopts:
+            adopt(m_row.outcomes == error_table::role ? RefuseFor::some_time : RefuseFor::once);
+            break;
+        case Outcome::insists:
+            adopt(RefuseFor::once);
+            attempt_in_vain(code);
+            break;
+        case Outcome::drains:
+            attempt_in_peace(RefuseFor::ever);
+            break;
+        case Outcome::sends:
+            expect(attempt_in_peace(RefuseFor::once).first_served == "EVAL",
+                   "it did not send the body");
+            break;
+        case Outcome::throws:
+            attempt_in_vain(code);
+            break;
+        case Outcome::leaves:
+            attempt_in_vain(code);
+            act();
+            expect(m_front.stop().connections > 0, "it kept the connection");
+            break;
+        case Outcome::breaks:
+            attempt_in_vain("broken");
+            break;
+        case Outcome::ignores:
+            attempt_in_peace(RefuseFor::some_time);
+            break;
+        case Outcome::resigns:
+            attempt_in_peace(RefuseFor::ever);
+            break;
+        }
+        if (m_command.column == Column::release) {
+            expect(m_users.registered() == (outcome == Outcome::resigns), "the registry is wrong");
+        }
+    }
+    void adopt(RefuseFor time) {
+        expect(attempt_in_peace(time).adoptions > 0, "it did not adopt its list");
+    }
+
+    RefusingServer& m_front;
+    const Row& m_row;
+    const Command& m_command;
+    CommandUsers m_users;
+    std::vector<std::string> m_wrong;
+};
+
+/// Runs cells one after the other, until there is none left, on a Redis of its own.
+void work(const std::vector<std::pair<Row, Command>>& cells, std::atomic<std::size_t>& next,
+          FaultReport& report) {
+    const RedisServer real;
+    RefusingServer front(real);
+    for (std::size_t i = next++; i < cells.size(); i = next++) {
+        const auto& [row, command] = cells[i];
+        const Outcome outcome = error_table::outcome(row, command);
+        const auto violation = [&, &row = row, &command = command](const std::string& what) {
+            report.violation(
+                std::string(row.name()) + " to " + command.name + ": " + what,
+                {{"row", std::string(row.name())}, {"command", '\'' + command.name + '\''}});
+        };
+        try {
+            for (const std::string& what : Cell(real, front, row, command).run(outcome)) {
+                violation(what);
+            }
+        } catch (const std::exception& error) {
+            violation(error.what());
+        }
+        front.stop();
+        report.came(orizuru::test::outcome_names.at(static_cast<std::size_t>(outcome)));
+    }
+}
+
+int run(const FaultOptions& options) {
+    std::vector<std::pair<Row, Command>> cells;
+    const std::string& only_row = options.text("row");
+    const std::string& only_command = options.text("command");
+    for (std::uint64_t round = 0; round < options.number("size"); ++round) {
+        for (const Row& row : error_table::rows) {
+            for (const Command& command : orizuru::test::library_commands()) {
+                if ((only_row == "all" || row.name() == only_row) &&
+                    (only_command == "all" || command.name == only_command)) {
+                    cells.emplace_back(row, command);
+                }
+            }
+        }
+    }
+    std::shuffle(cells.begin(), cells.end(), std::mt19937_64(options.number("seed")));
+    FaultReport report(options);
+    std::atomic<std::size_t> next{0};
+    {
+        // They wait for most of the time.
+        std::vector<std::jthread> workers;
+        for (std::size_t i = 0; i < std::min<std::size_t>(16, cells.size()); ++i) {
+            workers.emplace_back([&] { work(cells, next, report); });
+        }
+    }
+    std::cout << cells.size() << " cells\n";
+    if (only_row == "all" && only_command == "all") {
+        for (const std::string_view name : orizuru::test::outcome_names) {
+            report.came(name, 0); // each must have been seen
+        }
+    }
+    return report.finish({});
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+    return orizuru::test::run_fault_program([&] {
+        return run(
+            {count, arguments, {{"seed", "1"}, {"size", "1"}, {"row", "all"}, {"command", "all"}}});
+    });
+}
