@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include "crash/refusing_server.hpp"
+#include "refusing_server.hpp"
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
 #include "support/redis_client.hpp"

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "crash/library_commands.hpp"
+#include "library_commands.hpp"
 
 #include <algorithm>
 #include <array>

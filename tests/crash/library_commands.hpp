@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include "crash/command_users.hpp"
-#include "crash/refusing_server.hpp"
+#include "command_users.hpp"
+#include "refusing_server.hpp"
 
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/orizuru.hpp>
