@@ -1,56 +1,38 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer, a consumer and a collector whose users do, as often as asked, what sends each of the
-// commands that the library knows, and write down what they were told.
+// A producer, a consumer and a collector whose users do, as often as asked, whatever the library
+// can do. Each action can be repeated, also after it threw.
 
 #pragma once
 
-#include "refusing_server.hpp"
+#include "library_call.hpp"
+#include "queue_users.hpp"
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
-#include "support/redis_client.hpp"
-#include "support/redis_server.hpp"
 
 #include <orizuru/orizuru.hpp>
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <exception>
+#include <functional>
+#include <new>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace orizuru::test {
 
-/// The queue `q` behind a server that may refuse. Each action can be repeated, also after it threw.
-class CommandUsers {
+class ProducerUser : public QueueUsers {
   public:
-    using RawConsumer = Consumer<Raw>;
-    using RawGuard = MessageGuard<Raw>;
+    using QueueUsers::QueueUsers;
 
-    CommandUsers(const RedisServer& real, const RefusingServer& front)
-        : m_real(real.uri()), m_socket(front.socket_path()) {
-        m_real.flushall();
-        m_real.command({"ACL", "SETUSER", "clerk", "on", ">open-sesame", "~*", "&*", "+@all"});
+    void make_producer() {
+        in_library([&] { Producer<Raw>(uri(), "q"); });
     }
-
-    /// Every connection greets by AUTH, SELECT and CLIENT SETNAME from now on, not by PING.
-    void log_in() {
-        m_logs_in = true;
-        m_real.command({"SELECT", "1"});
-    }
-    /// An end of a connection leaves open whether a buffered LPUSH has run: it comes again.
-    void expect_repeats() { m_repeats = true; }
-
-    // The producer's.
-
-    void make_producer() { Producer<Raw>(uri(), "q"); }
     void push_one() {
         pushing({new_message()}, [&](const auto& messages) { producer().push(messages.front()); });
     }
@@ -58,7 +40,9 @@ class CommandUsers {
         pushing({new_message(), new_message(), new_message()},
                 [&](const auto& messages) { producer().push_all(messages); });
     }
-    void look_at_length() { static_cast<void>(producer().size()); }
+    void look_at_length() {
+        in_library([&] { static_cast<void>(producer().size()); });
+    }
     /// Finds the connection ended when the length cannot be had.
     void push_anew() {
         try {
@@ -68,58 +52,107 @@ class CommandUsers {
         }
         push_one();
     }
+    void make_buffer() {
+        in_library([&] { Producer<Raw>(uri(), "q", buffering()); });
+    }
     void buffer_and_flush() {
-        // A call before may have left its messages in the buffer: they are tried first.
-        pushing({new_message(), new_message()}, [&](const auto& messages) {
-            for (const Raw& message : messages) {
-                buffered().push(message);
-            }
-        });
-        buffered().flush();
+        buffer_two();
+        in_library([&] { buffered().flush(); });
     }
     void buffer_and_wait() {
-        pushing({new_message(), new_message()}, [&](const auto& messages) {
-            for (const Raw& message : messages) {
-                buffered().push(message);
-            }
-        });
+        buffer_two();
         require(eventually([&] { return buffered().unconfirmed() == 0; }, patience),
                 "the buffer was never sent");
     }
 
-    // The consumer's.
-
-    void make_consumer() { RawConsumer(uri(), "q"); }
-    void take_one() {
-        settle(Place::gone, [](RawGuard& guard) { return guard.ack(); });
+  protected:
+    void end_producing() {
+        m_producer.reset();
+        m_buffered.reset();
     }
+
+  private:
+    static ProducerOptions buffering() {
+        return {.buffer = 100, .buffer_time = std::chrono::milliseconds(1)};
+    }
+    Producer<Raw>& producer() { return m_producer ? *m_producer : m_producer.emplace(uri(), "q"); }
+    Producer<Raw>& buffered() {
+        return m_buffered ? *m_buffered : m_buffered.emplace(uri(), "q", buffering());
+    }
+    void buffer_two() {
+        for (int i = 0; i < 2; ++i) {
+            pushing({new_message()},
+                    [&](const auto& messages) { buffered().push(messages.front()); });
+        }
+    }
+
+    std::optional<Producer<Raw>> m_producer;
+    std::optional<Producer<Raw>> m_buffered;
+};
+
+class ConsumerUser : public ProducerUser {
+  public:
+    using ProducerUser::ProducerUser;
+
+    static const Script& own_script() {
+        static const Script script("redis.call('LPUSH', KEYS[1], payload .. '|' .. ARGV[1])");
+        return script;
+    }
+
+    void make_consumer() {
+        in_library([&] { Consumer<Raw>(uri(), "q"); });
+    }
+    void take_one() { settle(Place::gone, &Guard::ack); }
     void take_of_batch() {
         m_options.prefetch = 2;
         take_one();
     }
-    void reject_one() {
-        settle(Place::waiting, [](RawGuard& guard) { return guard.reject(); });
-    }
-    void release_one() {
-        settle(Place::waiting, [](RawGuard& guard) { return guard.release(); });
-    }
+    void reject_one() { settle(Place::waiting, &Guard::reject); }
+    void release_one() { settle(Place::waiting, &Guard::release); }
     void push_on() {
-        settle(Place::other, [](RawGuard& guard) { return guard.push("other"); });
+        settle(Place::other, [](Guard& guard) { return guard.push("other"); });
+    }
+    void push_on_replaced() {
+        settle(Place::other,
+               [](Guard& guard) { return guard.push("other", {guard->bytes + "|replaced"}); });
     }
     void bury_one() {
-        settle(Place::dead, [](RawGuard& guard) { return guard.bury("bad"); });
+        settle(Place::dead, [](Guard& guard) { return guard.bury("bad"); });
+    }
+    void settle_by_script() {
+        settle(Place::other, [](Guard& guard) {
+            return guard.settle(own_script(), {"other"}, {"by a script of one's own"});
+        });
+    }
+    /// The guard's end rejects.
+    void let_go() {
+        take();
+        in_library([&] { m_guard.reset(); });
+    }
+    void ack_later() {
+        m_options.ack = AckMode::deferred;
+        take();
+        accept_ack();
+        require(in_library([&] { return consumer().flush(); }) == 0, "an ack came too late");
+        for (const std::string& each : m_acked) {
+            ledger().settled(each, Place::gone);
+        }
+        m_acked.clear();
     }
     /// Nothing is there: the waiting in Redis is ended.
     void look_in_vain() {
-        require(!consumer().next(std::chrono::milliseconds(10)), "a message out of nowhere");
+        take(std::chrono::milliseconds(10));
         take_one();
     }
     void wait_for_beats() {
         m_options.lease = std::chrono::milliseconds(300);
-        const int before = (take_one(), m_beats.load());
+        take_one();
+        const int before = m_beats;
         require(eventually([&] { return m_beats >= before + 3; }, patience), "it beats no more");
     }
-    void look_at_source() { static_cast<void>(consumer().size()); }
+    void look_at_source() {
+        in_library([&] { static_cast<void>(consumer().size()); });
+    }
     /// Ends with messages that were fetched and not handed out.
     void stop_consuming() {
         for (int i = 0; i < 3; ++i) {
@@ -127,22 +160,87 @@ class CommandUsers {
         }
         m_options.prefetch = 4;
         take_one();
-        m_consumer.reset();
+        in_library([&] { m_consumer.reset(); });
     }
     void stop_under_a_guard() {
         publish();
         m_options.prefetch = 4;
         take();
-        m_consumer.reset();
-        settle(Place::gone, [](RawGuard& guard) { return guard.ack(); });
+        in_library([&] { m_consumer.reset(); });
+        take_one();
     }
 
-    // The collector's.
+  protected:
+    void end_consuming() {
+        m_guard.reset();
+        m_consumer.reset();
+    }
 
-    void make_collector() { GarbageCollector(uri(), "q"); }
+  private:
+    using Guard = MessageGuard<Raw>;
+
+    Consumer<Raw>& consumer() {
+        m_options.on_beat = [this] { ++m_beats; };
+        return m_consumer ? *m_consumer : m_consumer.emplace(uri(), "q", m_options);
+    }
+    void take() {
+        if (!holds()) {
+            publish();
+            take(patience);
+            require(holds(), "no message came");
+        }
+    }
+    void take(std::chrono::milliseconds timeout) {
+        if (holds()) {
+            return;
+        }
+        m_guard = in_library([&] { return consumer().next(timeout); });
+        if (m_guard) {
+            ledger().handed_out((*m_guard)->bytes);
+        }
+    }
+    [[nodiscard]] bool holds() const { return m_guard && !m_guard->settled(); }
+    void accept_ack() {
+        const std::string message = (*m_guard)->bytes;
+        ledger().settling(message, Place::gone);
+        try {
+            in_library([&] { return m_guard->ack(); });
+            m_acked.push_back(message);
+            m_guard.reset();
+        } catch (const std::bad_alloc&) {
+            if (!m_guard->settled()) {
+                ledger().not_settled(message, Place::gone);
+            }
+            throw;
+        }
+    }
+    template <class How>
+    void settle(Place to, How how) {
+        take();
+        const bool done =
+            settling(*m_guard, to, [&](Guard& guard) { return std::invoke(how, guard); });
+        m_guard.reset();
+        require(done, "the settlement was answered by false");
+    }
+
+    std::atomic<int> m_beats{0};
+    ConsumerOptions m_options;
+    std::optional<Consumer<Raw>> m_consumer;
+    std::optional<Guard> m_guard;
+    std::vector<std::string> m_acked; ///< deferred, and not flushed yet
+};
+
+/// All of them.
+class CommandUsers : public ConsumerUser {
+  public:
+    using ConsumerUser::ConsumerUser;
+
+    void make_collector() {
+        in_library([&] { GarbageCollector(uri(), "q"); });
+    }
     void collect_once() {
         leave_work();
-        collector().collect();
+        in_library([&] { collector().collect(); });
         end_of_collecting(is_done());
     }
     /// What `run` throws is thrown.
@@ -167,129 +265,32 @@ class CommandUsers {
         end_of_collecting(done);
     }
 
-    // How it stands.
-
-    bool registered() { return m_real.exists("orizuru:{q}:consumers"); }
     /// Ends everything, has a collector clear up, and says what is wrong then.
     std::vector<std::string> finish() {
-        m_guard.reset();
-        m_consumer.reset();
-        m_producer.reset();
-        m_buffered.reset();
+        end_consuming();
+        end_producing();
         // Whoever could not even leave is dead now.
-        for (const std::string& key : m_real.keys("orizuru:{q}:heartbeat:*")) {
-            m_real.del(key);
+        for (const std::string& key : redis().keys("orizuru:{q}:heartbeat:*")) {
+            redis().del(key);
         }
         collector().collect();
-        return m_ledger.check(m_real);
+        return ledger().check(redis());
     }
 
   private:
-    /// Far beyond the longest pause between two attempts.
-    static constexpr std::chrono::seconds patience{20};
-
-    static void require(bool holds, const std::string& otherwise) {
-        if (!holds) {
-            throw std::runtime_error(otherwise);
-        }
-    }
-
-    [[nodiscard]] std::string uri() const {
-        const std::string server =
-            m_logs_in ? "unix://clerk:open-sesame@" + m_socket + "?db=1&client_name=clerk&"
-                      : "unix://" + m_socket + "?";
-        return server + "command_timeout=6000";
-    }
-
-    Producer<Raw>& producer() { return m_producer ? *m_producer : m_producer.emplace(uri(), "q"); }
-    Producer<Raw>& buffered() {
-        using std::chrono::milliseconds;
-        return m_buffered ? *m_buffered
-                          : m_buffered.emplace(
-                                uri(), "q",
-                                ProducerOptions{.buffer = 100, .buffer_time = milliseconds(1)});
-    }
-    RawConsumer& consumer() {
-        m_options.on_beat = [this] { ++m_beats; };
-        return m_consumer ? *m_consumer : m_consumer.emplace(uri(), "q", m_options);
-    }
     GarbageCollector& collector() {
-        using std::chrono::milliseconds;
-        return m_collector ? *m_collector
-                           : m_collector.emplace(uri(), "q",
-                                                 GarbageCollectorOptions{.grace = milliseconds(0)});
+        return m_collector
+                   ? *m_collector
+                   : m_collector.emplace(
+                         uri(), "q", GarbageCollectorOptions{.max_recoveries = 1000, .grace = {}});
     }
-
-    Raw new_message() { return {"message " + std::to_string(++m_messages)}; }
-    /// A message by another producer.
-    void publish(const std::string& list = "q") {
-        const std::string message = new_message().bytes;
-        m_ledger.pushing(message);
-        m_real.lpush(list, {message});
-        m_ledger.pushed(message);
-    }
-    /// Buffered messages are pushed when they are accepted.
-    template <class Action>
-    void pushing(const std::vector<Raw>& messages, Action action) {
-        for (const Raw& message : messages) {
-            m_ledger.pushing(message.bytes);
-            if (m_repeats) {
-                m_ledger.may_repeat(message.bytes);
-            }
-        }
-        try {
-            action(messages);
-        } catch (const ConnectionError& error) {
-            if (!error.in_doubt()) {
-                take_back(messages);
-            }
-            throw;
-        } catch (const ReplyError&) {
-            take_back(messages);
-            throw;
-        }
-        for (const Raw& message : messages) {
-            m_ledger.pushed(message.bytes);
-        }
-    }
-    void take_back(const std::vector<Raw>& messages) {
-        for (const Raw& message : messages) {
-            m_ledger.not_pushed(message.bytes);
-        }
-    }
-
-    void take() {
-        if (!m_guard) {
-            publish();
-            m_guard = consumer().next(patience);
-            require(m_guard.has_value(), "no message came");
-            m_ledger.handed_out((*m_guard)->bytes);
-        }
-    }
-    template <class How>
-    void settle(Place to, How how) {
-        take();
-        const std::string message = (*m_guard)->bytes;
-        m_ledger.settling(message, to);
-        bool done = false;
-        try {
-            done = how(*m_guard);
-        } catch (const ReplyError&) {
-            m_ledger.not_settled(message, to);
-            require(!m_guard->settled(), "a refused guard counts as settled");
-            throw;
-        }
-        done ? m_ledger.settled(message, to) : m_ledger.not_settled(message, to);
-        m_guard.reset();
-        require(done, "the settlement was answered by false");
-    }
-
     /// A dead consumer that held a message, and a rejected one.
     void leave_work() {
-        const std::string id = "dead:host:1:" + std::to_string(++m_messages);
-        m_real.command({"SADD", "orizuru:{q}:consumers", id});
-        m_real.command({"RPUSH", "orizuru:{q}:processing:" + id, "orz:0123456789abcdef:7"});
-        publish("orizuru:{q}:processing:" + id);
+        const std::string id = new_message().bytes;
+        const std::string list = "orizuru:{q}:processing:" + id;
+        redis().command({"SADD", "orizuru:{q}:consumers", id});
+        redis().command({"RPUSH", list, "orz:0123456789abcdef:7"});
+        publish(list);
         publish("orizuru:{q}:unack");
     }
     /// Only the first pass of a collector sends all commands.
@@ -297,20 +298,8 @@ class CommandUsers {
         require(done, "the collector's work was not done");
         m_collector.reset();
     }
-    bool is_done() { return !registered() && !m_real.exists("orizuru:{q}:unack"); }
+    bool is_done() { return !registered() && !redis().exists("orizuru:{q}:unack"); }
 
-    RedisClient m_real;
-    std::string m_socket;
-    bool m_logs_in = false;
-    bool m_repeats = false;
-    Ledger m_ledger{"q"};
-    int m_messages = 0;
-    std::atomic<int> m_beats{0};
-    std::optional<Producer<Raw>> m_producer;
-    std::optional<Producer<Raw>> m_buffered;
-    ConsumerOptions m_options;
-    std::optional<RawConsumer> m_consumer;
-    std::optional<RawGuard> m_guard;
     std::optional<GarbageCollector> m_collector;
 };
 

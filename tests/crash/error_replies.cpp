@@ -51,7 +51,7 @@ namespace error_table = orizuru::test::error_table;
 class Cell {
   public:
     Cell(const RedisServer& real, RefusingServer& front, const Row& row, const Command& command)
-        : m_front(front), m_row(row), m_command(command), m_users(real, front) {
+        : m_front(front), m_row(row), m_command(command), m_users(real.uri(), front.socket_path()) {
         if (command.logs_in) {
             m_users.log_in();
         }
@@ -159,7 +159,9 @@ class Cell {
             attempt_in_vain("broken");
             break;
         case Outcome::ignores:
-            attempt_in_peace(RefuseFor::some_time);
+            // No Redis answers NOSCRIPT to the body itself.
+            attempt_in_peace(m_row.outcomes == error_table::script ? RefuseFor::once
+                                                                   : RefuseFor::some_time);
             break;
         case Outcome::resigns:
             attempt_in_peace(RefuseFor::ever);

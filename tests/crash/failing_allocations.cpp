@@ -5,7 +5,9 @@
 // whatever thread it is; then memory is there again. What the user was told is compared with where
 // Redis has each message.
 
+#include "failing_memory.hpp"
 #include "integration/queue_fixture.hpp"
+#include "library_call.hpp"
 
 #include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/delivery.hpp>
@@ -16,11 +18,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <new>
 #include <optional>
@@ -30,35 +30,14 @@
 
 namespace {
 
-/// How many more succeed; none fails when it is negative.
-std::atomic<long> until_failure = -1;
-/// What the test itself allocates counts for nothing.
-thread_local bool spared = false;
-
-void* allocate(std::size_t size) {
-    if (!spared && until_failure >= 0 && until_failure.fetch_sub(1) == 0) {
-        throw std::bad_alloc();
-    }
-    void* const memory = std::malloc(size == 0 ? 1 : size);
-    return memory != nullptr ? memory : throw std::bad_alloc();
-}
-
-} // namespace
-
-void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-
-namespace {
-
 using namespace std::chrono_literals;
 using orizuru::AckMode;
 using orizuru::ConsumerOptions;
 using orizuru::GarbageCollector;
 using orizuru::Raw;
+using orizuru::test::FailingMemory;
+using orizuru::test::in_library;
+using orizuru::test::LibraryCall;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 using RawConsumer = orizuru::Consumer<Raw>;
@@ -79,8 +58,8 @@ struct FailingAllocations : QueueFixture {
     std::map<std::string, Told> told;
     std::size_t failures_seen = 0; ///< of the user's own calls
 
-    FailingAllocations() { spared = true; }
-    ~FailingAllocations() { until_failure = -1; }
+    FailingAllocations() { LibraryCall::outside = true; }
+    ~FailingAllocations() { FailingMemory::end(); }
     FailingAllocations(const FailingAllocations&) = delete;
     FailingAllocations& operator=(const FailingAllocations&) = delete;
 
@@ -95,24 +74,17 @@ struct FailingAllocations : QueueFixture {
         }
     }
 
-    /// A call of the library, in which allocations may fail.
-    template <class Action>
-    static auto call(Action action) {
-        spared = false;
-        const auto back = orizuru::detail::at_exit([] { spared = true; });
-        return action();
-    }
     /// The same again when it has failed: memory is short once only.
     template <class Action>
     auto persistently(Action action) {
         try {
-            return call(action);
+            return in_library(action);
         } catch (const std::bad_alloc&) {
             ++failures_seen;
         } catch (const orizuru::Error&) {
             ++failures_seen; // what broke for want of memory
         }
-        return call(action);
+        return in_library(action);
     }
 
     void settle(RawGuard& guard, bool deferred) {
@@ -122,12 +94,12 @@ struct FailingAllocations : QueueFixture {
         bool certain = true;
         bool done = true;
         try {
-            done = call(attempt);
+            done = in_library(attempt);
         } catch (const std::bad_alloc&) {
             ++failures_seen;
             // Nothing was begun, or it goes on in the background.
             certain = !guard.settled();
-            done = guard.settled() || call(attempt);
+            done = guard.settled() || in_library(attempt);
         }
         CHECK(done);
         if (move) {
@@ -139,13 +111,13 @@ struct FailingAllocations : QueueFixture {
 
     void use(const ConsumerOptions& options) {
         std::optional<RawConsumer> consumer;
-        const auto end = orizuru::detail::at_exit([&] { call([&] { consumer.reset(); }); });
+        const auto end = orizuru::detail::at_exit([&] { in_library([&] { consumer.reset(); }); });
         persistently([&] { consumer.emplace(uri, "q", options); });
         for (int i = 0; i < messages - 2; ++i) {
             auto guard = persistently([&] { return consumer->next(5s); });
             REQUIRE(guard);
             if (i == 1) {
-                call([&] { guard.reset(); }); // rejects, or has it come again
+                in_library([&] { guard.reset(); }); // rejects, or has it come again
                 continue;
             }
             settle(*guard, options.ack == AckMode::deferred);
@@ -235,9 +207,9 @@ TEST_CASE_FIXTURE(FailingAllocations,
         CAPTURE(failing);
         redis.flushall();
         fill();
-        until_failure = failing;
+        FailingMemory::begin(failing, FailingMemory::Kind::once);
         use(options);
-        failed = until_failure.exchange(-1) < 0;
+        failed = FailingMemory::end();
         collect();
         check();
         REQUIRE(nobody_left());
@@ -261,9 +233,9 @@ TEST_CASE_FIXTURE(FailingAllocations,
             CHECK(guard->ack());
         }
         collect();
-        until_failure = failing;
+        FailingMemory::begin(failing, FailingMemory::Kind::once);
         const std::size_t late = persistently([&] { return consumer.flush(); });
-        failed = until_failure.exchange(-1) < 0;
+        failed = FailingMemory::end();
         CHECK(late == messages);
         CHECK(redis.llen("q") == messages);
     }
@@ -288,9 +260,9 @@ TEST_CASE_FIXTURE(FailingAllocations, "outcomes are told as far as there is memo
             }
             unattended.add(message);
         }
-        until_failure = failing;
-        call([&] { unattended.tell(events, "consumer"); });
-        failed = until_failure.exchange(-1) < 0;
+        FailingMemory::begin(failing, FailingMemory::Kind::once);
+        in_library([&] { unattended.tell(events, "consumer"); });
+        failed = FailingMemory::end();
         for (const DeliveryPtr& message : open) {
             message->state = Delivery::State::lost;
         }

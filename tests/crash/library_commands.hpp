@@ -91,6 +91,7 @@ inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(9) != "
 inline bool push(const Texts& argv) { return is_body(argv, detail::push_body()); }
 inline bool give_back(const Texts& argv) { return is_body(argv, detail::give_back_body()); }
 inline bool bury(const Texts& argv) { return is_body(argv, detail::bury_body()); }
+inline bool own_script(const Texts& argv) { return is_body(argv, CommandUsers::own_script()); }
 inline bool release(const Texts& argv) {
     return is_script(argv, detail::release_script, detail::cached_release.sha1());
 }
@@ -111,6 +112,10 @@ inline std::vector<Command> library_commands() {
         {"MOVE to the source", settle, command::give_back, &U::release_one},
         {"MOVE to another queue", settle, command::push, &U::push_on},
         {"MOVE to the dead list", settle, command::bury, &U::bury_one},
+        {"MOVE with a new body", settle, command::push, &U::push_on_replaced},
+        {"MOVE by one's own script", settle, command::own_script, &U::settle_by_script},
+        {"MOVE by the guard's end", by_the_way, command::push, &U::let_go},
+        {"SETTLE of deferred acks", settle, command::settle, &U::ack_later},
         {"SETTLE with fetch", fetch, command::fetch, &U::take_of_batch},
         {"BLMOVE", blmove, command::blmove, &U::take_one},
         {"RELEASE", release, command::release, &U::stop_consuming},
