@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Every scenario, with the N-th of its socket calls failing, for every N and every way in which the
+// kernel may fail that call. Each time it must come to its end as if nothing had been, with no
+// message lost or doubled, and no descriptor left open.
+//
+// usage: failing_calls [--seed N] [--size COUNT] [--fault all|NAME] [--scenario all|NAME]
+//                      [--way all|unix|tcp] [--at all|N]
+// Of each fault as many as there are points, or its share of COUNT, drawn by the seed (0 = all).
+
+#include "failing_sockets.hpp"
+#include "scenarios.hpp"
+#include "stage.hpp"
+#include "support/fault_run.hpp"
+#include "support/posix.hpp"
+#include "support/redis_server.hpp"
+
+#include <netdb.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace orizuru::test;
+
+// EAGAIN from send and recv says that a poll was wrong, which it may be; from connect, that a Unix
+// socket's backlog is full or no port is free. Of fcntl nothing is asked that could fail.
+constexpr std::array faults = std::to_array<SocketFault>({
+    {Call::socket, "socket EMFILE", EMFILE},
+    {Call::connect, "connect EINTR", EINTR},
+    {Call::connect, "connect EAGAIN", EAGAIN},
+    {Call::connect, "connect ETIMEDOUT", ETIMEDOUT},
+    {Call::connect, "connect ECONNRESET", ECONNRESET},
+    {Call::connected, "connection ETIMEDOUT", ETIMEDOUT},
+    {Call::connected, "connection ECONNRESET", ECONNRESET},
+    {Call::setsockopt, "setsockopt ECONNRESET", ECONNRESET},
+    {Call::getaddrinfo, "getaddrinfo EAI_AGAIN", EAI_AGAIN},
+    {Call::getaddrinfo, "getaddrinfo EMFILE", EAI_SYSTEM},
+    {Call::poll, "poll EINTR", EINTR},
+    {Call::send, "send EINTR", EINTR},
+    {Call::send, "send EAGAIN", EAGAIN},
+    {Call::send, "send EPIPE", EPIPE},
+    {Call::send, "send ECONNRESET", ECONNRESET},
+    {Call::send, "send ETIMEDOUT", ETIMEDOUT},
+    {Call::send, "send one byte", 0},
+    {Call::recv, "recv EINTR", EINTR},
+    {Call::recv, "recv EAGAIN", EAGAIN},
+    {Call::recv, "recv ECONNRESET", ECONNRESET},
+    {Call::recv, "recv ETIMEDOUT", ETIMEDOUT},
+    {Call::recv, "recv one byte", 0},
+});
+
+constexpr std::array<std::string_view, 2> ways{"unix", "tcp"};
+
+struct Point {
+    const Scenario* scenario;
+    std::size_t way;
+    long before;
+};
+
+// A play that never ends is told of before the program is ended.
+constexpr unsigned longest_play = 60;
+std::array<char, 256> current_play;
+extern "C" void tell_current_play(int /*number*/) {
+    const std::string_view text(current_play.data());
+    std::_Exit(::write(STDERR_FILENO, text.data(), text.size()) < 0 ? 3 : 2);
+}
+
+class Loop {
+  public:
+    explicit Loop(const FaultOptions& options)
+        : m_options(options),
+          m_report(options),
+          m_link(m_folder.path() + "/library.sock"),
+          m_uris{"unix://" + m_link, m_server.uri()} {
+        // To be told from the test's own connections.
+        std::filesystem::create_symlink(m_server.socket_path(), m_link);
+        FailingSockets::take_for_the_library(m_link);
+        const std::string address = "127.0.0.1";
+        m_uris[1].replace(m_uris[1].find(address), address.size(), "localhost");
+        std::signal(SIGALRM, tell_current_play);
+        rehearse();
+    }
+
+    int run() {
+        std::mt19937_64 random(m_options.number("seed"));
+        const std::uint64_t size = m_options.number("size");
+        for (const SocketFault& fault : faults) {
+            if (!chosen("fault", fault.name)) {
+                continue;
+            }
+            std::vector<Point> points = points_of(fault.call);
+            std::ranges::shuffle(points, random);
+            points.resize(std::min<std::size_t>(
+                points.size(), size == 0 ? points.size() : size / faults.size() + 1));
+            for (const Point& point : points) {
+                run(fault, point);
+            }
+            m_report.came(fault.name, 0);
+        }
+        return m_report.finish({});
+    }
+
+  private:
+    struct Play {
+        FailingSockets::Counts counts;
+        std::vector<std::string> wrong;
+    };
+    struct Rehearsal {
+        const Scenario* scenario;
+        std::size_t way;
+        FailingSockets::Counts counts;
+    };
+
+    [[nodiscard]] bool chosen(std::string_view option, std::string_view name) const {
+        return m_options.text(option) == "all" || m_options.text(option) == name;
+    }
+
+    /// How many calls there are when none fails.
+    void rehearse() {
+        for (const Scenario& scenario : scenarios) {
+            for (std::size_t way = 0; way < ways.size(); ++way) {
+                if (chosen("scenario", scenario.name) && chosen("way", ways.at(way))) {
+                    const Play played = play(scenario, way, [] { FailingSockets::begin(); });
+                    if (!played.wrong.empty()) {
+                        throw std::runtime_error(std::string(scenario.name) +
+                                                 " without a fault: " + played.wrong.front());
+                    }
+                    m_rehearsals.push_back({&scenario, way, played.counts});
+                }
+            }
+        }
+    }
+
+    [[nodiscard]] std::vector<Point> points_of(Call call) const {
+        std::vector<Point> points;
+        const std::string& at = m_options.text("at");
+        for (const auto& [scenario, way, counts] : m_rehearsals) {
+            if (at != "all") {
+                points.push_back({scenario, way, static_cast<long>(m_options.number("at"))});
+                continue;
+            }
+            for (long i = 0; i < counts.at(static_cast<std::size_t>(call)); ++i) {
+                points.push_back({scenario, way, i});
+            }
+        }
+        return points;
+    }
+
+    void run(const SocketFault& fault, const Point& point) {
+        const std::string name(point.scenario->name);
+        const std::string what = std::string(fault.name) + " behind " +
+                                 std::to_string(point.before) + " in " + name + " by " +
+                                 std::string(ways.at(point.way));
+        current_play.fill('\0');
+        ("no end: " + what + '\n').copy(current_play.data(), current_play.size() - 1);
+        const Play played =
+            play(*point.scenario, point.way, [&] { FailingSockets::begin(fault, point.before); });
+        for (const std::string& wrong : played.wrong) {
+            m_report.violation(what + ": " + wrong,
+                               {{"fault", '\'' + std::string(fault.name) + '\''},
+                                {"scenario", name},
+                                {"way", std::string(ways.at(point.way))},
+                                {"at", std::to_string(point.before)}});
+        }
+        const long calls = played.counts.at(static_cast<std::size_t>(fault.call));
+        m_report.came(calls > point.before ? fault.name : "points not reached");
+    }
+
+    template <class Begin>
+    Play play(const Scenario& scenario, std::size_t way, Begin begin) {
+        const std::string undisturbed = "unix://" + m_server.socket_path();
+        const std::string queue = "q" + std::to_string(1'000'000 + m_plays++);
+        const std::size_t descriptors = open_descriptors();
+        Play played;
+        ::alarm(longest_play);
+        {
+            Stage stage(m_uris.at(way) + std::string(impatient), undisturbed, queue);
+            stage.redis.command({"PING"}); // connects
+            begin();
+            try {
+                scenario.play(stage);
+            } catch (const std::exception& error) {
+                played.wrong.emplace_back(error.what());
+            }
+            played.counts = FailingSockets::end();
+            const std::vector<std::string> found = judge(stage.ledger, undisturbed, queue);
+            played.wrong.insert(played.wrong.end(), found.begin(), found.end());
+        }
+        ::alarm(0);
+        if (open_descriptors() != descriptors) {
+            played.wrong.emplace_back("a descriptor was left open");
+        }
+        return played;
+    }
+
+    static std::size_t open_descriptors() {
+        const std::filesystem::directory_iterator all("/proc/self/fd");
+        return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+    }
+
+    const FaultOptions& m_options;
+    FaultReport m_report;
+    RedisServer m_server{{}, RedisServer::Listen::tcp};
+    TempDir m_folder;
+    std::string m_link;
+    std::array<std::string, ways.size()> m_uris;
+    std::vector<Rehearsal> m_rehearsals;
+    std::uint64_t m_plays = 0;
+};
+
+} // namespace
+
+int main(int count, char** arguments) {
+    return run_fault_program([&] {
+        const FaultOptions options(count, arguments,
+                                   {{"seed", "1"},
+                                    {"size", "800"},
+                                    {"fault", "all"},
+                                    {"scenario", "all"},
+                                    {"way", "all"},
+                                    {"at", "all"}});
+        return Loop(options).run();
+    });
+}
