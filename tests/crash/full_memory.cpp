@@ -166,7 +166,7 @@ class Course {
 
 int main(int count, char** arguments) {
     return run_fault_program([&] {
-        const FaultOptions options(count, arguments, {{"seed", "1"}, {"size", "4"}});
+        const FaultOptions options(count, arguments, {{"seed", "1"}, {"size", "1"}});
         FaultReport report(options);
         for (std::uint64_t round = 0; round < options.number("size"); ++round) {
             const std::uint64_t seed = options.number("seed") + round;
