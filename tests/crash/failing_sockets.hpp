@@ -91,6 +91,16 @@ class FailingSockets {
         errno = s_fault.error;
         return {s_fault.error != 0, s_fault.error == 0};
     }
+    /// The same for a connection: one that has failed is gone, for the server too.
+    static Due due(Call call, int fd) {
+        const Due result = is_watched(fd) ? due(call) : Due{};
+        if (result.fails && errno != EINTR && errno != EAGAIN) {
+            const int error = errno;
+            ::shutdown(fd, SHUT_RDWR);
+            errno = error;
+        }
+        return result;
+    }
     static bool is_watched(int fd) { return s_watched.at(static_cast<std::size_t>(fd)); }
     static void watch(int fd, const sockaddr* address) {
         const bool local = address->sa_family == AF_UNIX;
@@ -185,16 +195,14 @@ int poll(pollfd* fds, nfds_t count, int timeout) {
 ssize_t send(int fd, const void* bytes, size_t size, int flags) {
     using namespace orizuru::test;
     static const auto real = FailingSockets::real<ssize_t(int, const void*, size_t, int)>("send");
-    const auto due =
-        FailingSockets::is_watched(fd) ? FailingSockets::due(Call::send) : FailingSockets::Due{};
+    const auto due = FailingSockets::due(Call::send, fd);
     return due.fails ? -1 : real(fd, bytes, due.one_byte ? 1 : size, flags);
 }
 
 ssize_t recv(int fd, void* bytes, size_t size, int flags) {
     using namespace orizuru::test;
     static const auto real = FailingSockets::real<ssize_t(int, void*, size_t, int)>("recv");
-    const auto due =
-        FailingSockets::is_watched(fd) ? FailingSockets::due(Call::recv) : FailingSockets::Due{};
+    const auto due = FailingSockets::due(Call::recv, fd);
     return due.fails ? -1 : real(fd, bytes, due.one_byte ? 1 : size, flags);
 }
 

@@ -97,15 +97,16 @@ class Course {
         }
     }
 
-    /// Nothing is settled for several leases; every lease is kept.
+    /// Nothing is settled for several leases; everyone gets a message, every lease is kept.
     void hold(const std::list<Worker>& workers) {
         constexpr int beats = 9; // three leases
         expect_eventually(
             [&] {
-                return std::ranges::all_of(
-                    workers, [](const Worker& worker) { return worker.beats() >= beats; });
+                return std::ranges::all_of(workers, [](const Worker& worker) {
+                    return worker.fetched() && worker.beats() >= beats;
+                });
             },
-            "consumers beat no more");
+            "somebody got no message, or does not beat");
         m_round.report.came("beats in a full Redis", beats * workers.size());
         m_round.expect(is_full(), "it is full no more");
     }

@@ -159,12 +159,14 @@ class Worker {
     }
 
     [[nodiscard]] int beats() const { return m_beats; }
+    [[nodiscard]] bool fetched() const { return m_fetched; }
 
   private:
     void work(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
-            if (auto guard = m_consumer.next(stop, std::chrono::milliseconds(100))) {
+            if (auto guard = m_consumer.next(stop)) {
                 m_round.ledger.handed_out(name_of((*guard)->bytes));
+                m_fetched = true;
                 while (m_round.held && !stop.stop_requested()) {
                     std::this_thread::sleep_for(std::chrono::milliseconds(5));
                 }
@@ -230,6 +232,7 @@ class Worker {
     Round& m_round;
     bool m_deferred;
     std::atomic<int> m_beats{0};
+    std::atomic<bool> m_fetched{false};
     Consumer<Raw> m_consumer;
     std::string m_name;
     Producer<Raw> m_next;
