@@ -11,6 +11,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/server_info.hpp>
@@ -198,9 +199,9 @@ inline std::set<std::string> GarbageCollector::unregistered_lists() {
         cursor = page.elements[0].text;
         // A page may be empty and the scan not at its end.
         for (const Reply& key : page.elements[1].elements) {
-            // A queue named "processing:{Q}" has lists of other kinds under the same prefix; an id
-            // never has a brace.
-            if (key.text.find('{', prefix.size()) == std::string::npos) {
+            // A queue named "processing:{Q}" has lists of other kinds under the same prefix, and so
+            // has "{t}Q:processing" beside "{t}Q": their ends do not look like ids.
+            if (key.text.starts_with(prefix) && detail::is_id(key.text.substr(prefix.size()))) {
                 ids.insert(key.text.substr(prefix.size()));
             }
         }

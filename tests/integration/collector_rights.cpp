@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -95,21 +96,25 @@ TEST_CASE_FIXTURE(Clerk, "a collector that may not fence a dead consumer doubles
 
 TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose name begins as its "
                          "own processing lists do") {
-    const std::string other = "processing:{a}";
-    Consumer<Raw> consumer(uri, other);
-    redis.lpush(other, {"held", "rejected", "buried", "waiting"});
-    const auto guard = consumer.next(1s);
-    REQUIRE(guard);
-    CHECK(consumer.next(1s)->reject());
-    CHECK(consumer.next(1s)->bury());
-    const auto before = lists();
-    CHECK(before.size() == 4);
-    GarbageCollector collector(uri, "a", {.grace = 0ms});
-    // What nobody has registered is taken for an orphan when it is seen twice.
-    for (int i = 0; i < 3; ++i) {
-        CHECK(collector.collect() == Collected{});
+    for (const auto& [queue, other] :
+         {std::pair("a", "processing:{a}"), std::pair("{t}a", "{t}a:processing:b")}) {
+        CAPTURE(other);
+        redis.flushall();
+        Consumer<Raw> consumer(uri, other);
+        redis.lpush(other, {"held", "rejected", "buried", "waiting"});
+        const auto guard = consumer.next(1s);
+        REQUIRE(guard);
+        CHECK(consumer.next(1s)->reject());
+        CHECK(consumer.next(1s)->bury());
+        const auto before = lists();
+        CHECK(before.size() == 4);
+        GarbageCollector collector(uri, queue, {.grace = 0ms});
+        // What nobody has registered is taken for an orphan when it is seen twice.
+        for (int i = 0; i < 3; ++i) {
+            CHECK(collector.collect() == Collected{});
+        }
+        CHECK(lists() == before);
     }
-    CHECK(lists() == before);
 }
 
 TEST_CASE_FIXTURE(QueueFixture, "a collector's interval must be positive") {

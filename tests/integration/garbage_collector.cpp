@@ -239,33 +239,37 @@ TEST_CASE_FIXTURE(Collecting, "while Redis is up for less than grace nobody is t
 }
 
 TEST_CASE_FIXTURE(Collecting, "a list without a registered owner is returned at the second pass") {
-    add_dead_consumer("orphan", {"a", "b"});
+    const std::string orphan = "worker:host:1:0123456789abcdef";
+    add_dead_consumer(orphan, {"a", "b"});
     redis.del(consumers);
     CHECK(collector.collect() == Collected{});
-    CHECK(held("orphan") == Texts{"a", "b"});
+    CHECK(held(orphan) == Texts{"a", "b"});
     CHECK(collector.collect() == Collected{.reclaimed = 2, .consumers = 1});
     CHECK(waiting() == Texts{"a", "b"});
-    CHECK(fence("orphan") == "reaped orz:0123456789abcdef:7");
+    CHECK(fence(orphan) == "reaped orz:0123456789abcdef:7");
     CHECK(collector.collect() == Collected{});
 }
 
 TEST_CASE_FIXTURE(Collecting, "a list whose owner is alive or registers meanwhile is left alone") {
-    add_dead_consumer("alive", {"a"});
-    add_dead_consumer("late", {"b"});
+    const std::string alive = "worker:host:1:0123456789abcdef";
+    const std::string late = "worker:host:2:0123456789abcdef";
+    add_dead_consumer(alive, {"a"});
+    add_dead_consumer(late, {"b"});
     redis.del(consumers);
-    redis.set(heartbeat("alive"), "1");
+    redis.set(heartbeat(alive), "1");
     CHECK(collector.collect() == Collected{});
-    redis.set(heartbeat("late"), "1");
-    redis.command({"SADD", consumers, "late"});
+    redis.set(heartbeat(late), "1");
+    redis.command({"SADD", consumers, late});
     CHECK(collector.collect() == Collected{});
-    CHECK(held("alive") == Texts{"a"});
-    CHECK(held("late") == Texts{"b"});
+    CHECK(held(alive) == Texts{"a"});
+    CHECK(held(late) == Texts{"b"});
 }
 
 TEST_CASE_FIXTURE(Collecting, "the search for lost lists is not misled by names like patterns") {
     const std::string queue = "q[a-z]*?\\^";
-    const std::string own = "orizuru:{" + queue + "}:processing:id";
-    const std::string other = "orizuru:{qb-xyz\\^}:processing:id";
+    const std::string id = "worker:host:1:0123456789abcdef";
+    const std::string own = "orizuru:{" + queue + "}:processing:" + id;
+    const std::string other = "orizuru:{qb-xyz\\^}:processing:" + id;
     redis.lpush(own, "a");
     redis.lpush(other, "b");
     for (int i = 0; i < 3000; ++i) { // more than a page of the scan

@@ -38,6 +38,19 @@ TEST_CASE("an id is label, host, process and 16 hexadecimal digits, parted by co
     CHECK(std::ranges::all_of(id, [](char c) { return c > ' ' && c <= '~'; }));
 }
 
+TEST_CASE("an id is told from what else may stand in its place in a key") {
+    CHECK(is_id(make_identity("worker-1").id));
+    CHECK(is_id("worker:host:1:0123456789abcdef"));
+    for (const std::string_view text :
+         {"", ":", "unack", "worker:unack", "worker:host:1:unack", "worker:host:1:dead",
+          "worker:host:1:0123456789abcde", "worker:host:1:0123456789abcdefa",
+          "worker:host:1:0123456789ABCDEF", "host:1:0123456789abcdef", "0123456789abcdef",
+          "a:worker:host:1:0123456789abcdef", "{a}:host:1:0123456789abcdef"}) {
+        CAPTURE(text);
+        CHECK_FALSE(is_id(text));
+    }
+}
+
 TEST_CASE("no two identities share an id or a nonce, and no id contains its nonce") {
     std::set<std::string> seen;
     for (int i = 0; i < 1000; ++i) {

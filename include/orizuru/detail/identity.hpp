@@ -81,6 +81,15 @@ struct Identity {
                     random_hex()};
 }
 
+/// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
+[[nodiscard]] inline bool is_id(std::string_view text) noexcept {
+    constexpr std::size_t digits = 16;
+    const auto last = text.rfind(':');
+    return std::ranges::count(text, ':') == 3 && text.size() - last - 1 == digits &&
+           text.find_first_not_of("0123456789abcdef", last + 1) == std::string_view::npos &&
+           text.find_first_of("{}") == std::string_view::npos;
+}
+
 /// Throws std::invalid_argument for a label that would not stay readable in keys and logs.
 inline void check_label(std::string_view label) {
     constexpr std::size_t longest = 100;
