@@ -65,10 +65,15 @@ class Connection {
     /// Drops the connection and throws ProtocolError unless `reply` has the type.
     void require(const Reply& reply, Reply::Type type, std::string_view name) {
         if (!reply.is(type)) {
-            m_stream.reset();
-            throw ProtocolError(m_endpoint.address() + ": " + std::string(name) +
-                                " was answered by a reply of the wrong type");
+            refuse(name);
         }
+    }
+
+    /// Drops the connection and throws ProtocolError: no reply to `name` can be what came.
+    [[noreturn]] void refuse(std::string_view name) {
+        m_stream.reset();
+        throw ProtocolError(m_endpoint.address() + ": " + std::string(name) +
+                            " was answered by a reply of the wrong type");
     }
 
   private:

@@ -13,6 +13,7 @@
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/reply_class.hpp>
+#include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/server_info.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -32,6 +33,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace orizuru {
 
@@ -117,7 +119,9 @@ inline Collected GarbageCollector::collect() {
     if (may_reap()) {
         const std::string consumers = m_keys.consumers();
         const Reply members = m_connection.command(consumers, "SMEMBERS", consumers);
-        m_connection.require(members, Reply::Type::array, "SMEMBERS");
+        if (!detail::is_strings(members)) {
+            m_connection.refuse("SMEMBERS");
+        }
         std::set<std::string> registered;
         for (const Reply& member : members.elements) {
             registered.insert(member.text);
@@ -145,17 +149,21 @@ inline void GarbageCollector::reap(const std::string& id, Collected& collected) 
         m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
         m_keys.dead(), id, detail::fence_time.count(), m_options.max_recoveries,
         detail::recovery_memory.count(), m_options.dead_limit);
-    m_connection.require(reply, Reply::Type::array, "EVAL");
-    if (reply.elements.size() < 2) {
+    const std::vector<Reply>& parts = reply.elements;
+    if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
         return; // alive, or another collector was here before
     }
+    const bool buried = parts.size() == 3 && parts[2].is(Reply::Type::string);
+    if ((parts.size() != 2 && !buried) || !detail::is_count(parts[0]) ||
+        !parts[1].is(Reply::Type::integer) || parts[1].integer != (buried ? 1 : 0)) {
+        m_connection.refuse("EVAL");
+    }
     collected.consumers += 1;
-    collected.reclaimed += static_cast<std::uint64_t>(reply.elements[0].integer);
-    if (reply.elements.size() > 2) {
+    collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
+    if (buried) {
         collected.buried += 1;
         m_events.tell({EventKind::buried, m_keys.source(), id,
-                       "its consumers died more than max_recoveries times",
-                       reply.elements[2].text});
+                       "its consumers died more than max_recoveries times", parts[2].text});
     }
 }
 
@@ -192,9 +200,9 @@ inline std::set<std::string> GarbageCollector::unregistered_lists() {
     do {
         const Reply page = m_connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT",
                                                 1000, "TYPE", "list");
-        m_connection.require(page, Reply::Type::array, "SCAN");
-        if (page.elements.size() != 2) {
-            m_connection.require(Reply(), Reply::Type::array, "SCAN");
+        if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
+            !detail::is_strings(page.elements[1])) {
+            m_connection.refuse("SCAN");
         }
         cursor = page.elements[0].text;
         // A page may be empty and the scan not at its end.
@@ -212,14 +220,18 @@ inline std::set<std::string> GarbageCollector::unregistered_lists() {
 inline void GarbageCollector::refill(Collected& collected) {
     const std::string unack = m_keys.unack();
     const Reply length = m_connection.command(unack, "LLEN", unack);
-    m_connection.require(length, Reply::Type::integer, "LLEN");
+    if (!detail::is_count(length)) {
+        m_connection.refuse("LLEN");
+    }
     // Bounded, or a handler that rejects at once would keep a pass from ever ending.
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
         const Reply moved = m_connection.command(unack, "EVAL", detail::refill_script, 2, unack,
                                                  m_keys.source(), step);
-        m_connection.require(moved, Reply::Type::integer, "EVAL");
+        if (!detail::is_count(moved) || moved.integer > step) {
+            m_connection.refuse("EVAL");
+        }
         if (moved.integer == 0) {
             return;
         }

@@ -286,6 +286,62 @@ TEST_CASE_FIXTURE(OwnServer, "what is no reply of the type asked for is a Protoc
     CHECK(producer.size() == 0);
 }
 
+TEST_CASE_FIXTURE(OwnServer, "a count that cannot be is a ProtocolError") {
+    Liar liar{server};
+    Producer<Raw> producer{liar.uri(), "q"};
+    liar.lie_once([](const Texts& argv) { return argv.at(0) == "LPUSH"; }, ":0\r\n", true);
+    CHECK_THROWS_AS(producer.push({"a"}), ProtocolError);
+    const Matches is_length = [](const Texts& argv) { return argv.at(0) == "LLEN"; };
+    liar.lie_once(is_length, ":-1\r\n", false);
+    CHECK_THROWS_AS(producer.size(), ProtocolError);
+    CHECK(producer.size() == 1);
+    RawConsumer consumer{liar.uri(), "q"};
+    liar.lie_once(is_length, ":-1\r\n", false);
+    CHECK(throws_error([&] { consumer.size(); }));
+    CHECK(take(consumer).ack());
+}
+
+TEST_CASE_FIXTURE(OwnServer,
+                  "a collector takes nothing for a result that its scripts cannot give") {
+    redis.lpush(unack, {"a", "b"});
+    redis.command({"SADD", "orizuru:{q}:consumers", "dead"});
+    Liar liar{server};
+    GarbageCollector collector{liar.uri(), "q", {.grace = 0ms}};
+    const auto lie = [&](Matches matches, const std::vector<std::string>& lies) {
+        for (const std::string& text : lies) {
+            CAPTURE(text);
+            liar.lie_once(matches, text, false);
+            CHECK_THROWS_AS(collector.collect(), ProtocolError);
+            CHECK(liar.has_lied());
+        }
+    };
+    lie([](const Texts& argv) { return argv.at(0) == "SMEMBERS"; },
+        {"+FINE\r\n", "*1\r\n:1\r\n", "*1\r\n$-1\r\n"});
+    lie([](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "HINCRBY"); },
+        {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n",
+         "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n"});
+    lie([](const Texts& argv) { return argv.at(0) == "LLEN"; }, {"+FINE\r\n", ":-1\r\n"});
+    lie([](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "taken"); },
+        {"+FINE\r\n", ":-1\r\n", ":3\r\n"});
+    CHECK(collector.collect() == orizuru::Collected{.unacked = 2});
+}
+
+TEST_CASE_FIXTURE(OwnServer, "a collector's scan bears no reply that is none, and no strange key") {
+    Liar liar{server};
+    const Matches is_scan = [](const Texts& argv) { return argv.at(0) == "SCAN"; };
+    for (const std::string lie : {"+FINE\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n:0\r\n*0\r\n",
+                                  "*2\r\n$1\r\n0\r\n*1\r\n:1\r\n"}) {
+        CAPTURE(lie);
+        GarbageCollector collector{liar.uri(), "q", {.grace = 0ms}};
+        liar.lie_once(is_scan, lie, false);
+        CHECK_THROWS_AS(collector.collect(), ProtocolError);
+    }
+    GarbageCollector collector{liar.uri(), "q", {.grace = 0ms}};
+    liar.lie_once(is_scan, "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n", false);
+    CHECK(collector.collect() == orizuru::Collected{});
+    CHECK(liar.has_lied());
+}
+
 TEST_CASE_FIXTURE(Lies, "a consumer gets over a wrong reply to each of its commands") {
     for (const Kind& kind : kinds) {
         // All of them for all commands would take long, and the parser's part is tested elsewhere.

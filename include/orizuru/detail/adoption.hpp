@@ -9,6 +9,7 @@
 
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/reply_class.hpp>
+#include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/detail/wire.hpp>
@@ -104,14 +105,11 @@ inline Verdict Adoption::on_fence(std::string_view text) {
 
 inline bool Adoption::on_list(const Reply& reply) {
     if (!reply.is(Reply::Type::array) || reply.elements.size() != 2 ||
-        !reply.elements[0].is(Reply::Type::string) || !reply.elements[1].is(Reply::Type::array)) {
+        !reply.elements[0].is(Reply::Type::string) || !is_strings(reply.elements[1])) {
         return false;
     }
     std::vector<std::string> list;
     for (const Reply& element : reply.elements[1].elements) {
-        if (!element.is(Reply::Type::string)) {
-            return false;
-        }
         list.push_back(element.text);
     }
     std::ranges::reverse(list); // LRANGE begins with the newest

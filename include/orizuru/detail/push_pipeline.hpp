@@ -8,6 +8,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/reply_class.hpp>
+#include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
@@ -128,7 +129,7 @@ class PushPipeline {
     std::invoke_result_t<Action&> guarded(Action action);
     void send();
     void check(const Reply& reply) const {
-        if (!reply.is(Reply::Type::integer) && !reply.is(Reply::Type::error)) {
+        if (!is_count(reply, 1) && !reply.is(Reply::Type::error)) {
             throw ProtocolError(describe() + " was answered by a reply of the wrong type");
         }
     }
@@ -143,7 +144,9 @@ class PushPipeline {
 inline std::uint64_t PushPipeline::length() {
     refuse_taken();
     const Reply reply = m_connection.command(m_key, "LLEN", m_key);
-    m_connection.require(reply, Reply::Type::integer, "LLEN");
+    if (!is_count(reply)) {
+        m_connection.refuse("LLEN");
+    }
     return static_cast<std::uint64_t>(reply.integer);
 }
 

@@ -11,6 +11,7 @@
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/fetcher.hpp>
 #include <orizuru/detail/heartbeat.hpp>
+#include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/server_info.hpp>
 #include <orizuru/detail/timeout.hpp>
 #include <orizuru/endpoint.hpp>
@@ -235,7 +236,7 @@ inline std::uint64_t Session::size() {
     if (reply.is(Reply::Type::error)) {
         throw reply_error(address() + ": LLEN '" + keys().source() + "'", reply.text);
     }
-    if (!reply.is(Reply::Type::integer)) {
+    if (!is_count(reply)) {
         m_channels.begin_recovery(about + "a reply of the wrong type");
         throw ProtocolError(about + "a reply of the wrong type");
     }

@@ -18,6 +18,7 @@
 #include <orizuru/detail/fifo.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/reply_class.hpp>
+#include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/detail/wire.hpp>
@@ -196,7 +197,7 @@ class Window {
     void ran(Request& request) noexcept;
     void done(Request& request) noexcept;
     void put_back(const Request& request, const std::string& refusal);
-    [[nodiscard]] static bool is_result(const Request& request, const Reply& reply);
+    [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
     Verdict on_error(Request& request, const Reply& reply);
     Verdict doubt(Request& request, const std::string& text);
 

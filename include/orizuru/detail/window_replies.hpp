@@ -52,12 +52,16 @@ inline void Window::answered() noexcept {
     }
 }
 
-inline bool Window::is_result(const Request& request, const Reply& reply) {
-    const bool settles = request.kind == Request::Kind::settle;
-    return reply.is(settles ? Reply::Type::array : Reply::Type::integer) &&
-           std::ranges::all_of(reply.elements, [](const Reply& element) {
-               return element.is(Reply::Type::string);
-           });
+// No more and no less than what the script returns when it has run.
+inline bool Window::is_result(const Request& request, const Reply& reply) noexcept {
+    switch (request.kind) {
+    case Request::Kind::settle:
+        return is_strings(reply) && std::cmp_less_equal(reply.elements.size(), request.fetch);
+    case Request::Kind::move:
+        return reply.is(Reply::Type::integer) && reply.integer == 1;
+    default:
+        return is_count(reply);
+    }
 }
 
 inline Verdict Window::on_error(Request& request, const Reply& reply) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#include <orizuru/detail/delivery.hpp>
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/scripts.hpp>
+#include <orizuru/detail/verdict.hpp>
+#include <orizuru/detail/window.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace orizuru;
+using namespace orizuru::detail;
+using namespace std::chrono_literals;
+using Action = Verdict::Action;
+using S = Delivery::State;
+using Type = Reply::Type;
+
+Reply integer(std::int64_t value) { return {Type::integer, value, {}, {}}; }
+Reply string(const std::string& text) { return {Type::string, 0, text, {}}; }
+Reply array(std::vector<Reply> elements) { return {Type::array, 0, {}, std::move(elements)}; }
+
+/// A registered window that holds two messages, both handed out.
+struct Fixture {
+    Window window{Keys("q"), 30s, [] { return make_identity("w"); }};
+    std::string out;
+    std::vector<DeliveryPtr> held;
+
+    Fixture() {
+        window.send_start(out);
+        window.on_start(integer(1));
+        window.send_settle(out, 2);
+        window.on_reply(array({string("a"), string("b")}));
+        while (DeliveryPtr message = window.hand_out()) {
+            held.push_back(message);
+        }
+    }
+    void move(const DeliveryPtr& message) {
+        window.want(message, std::make_unique<Move>(push_body(), std::vector<std::string>{"other"},
+                                                    std::vector<std::string>()));
+        window.send_move(out);
+    }
+};
+
+} // namespace
+
+TEST_CASE("a message counts as moved by the reply 1 and by nothing else") {
+    for (const Reply& reply : {integer(0), integer(2), integer(-1), string("1"), array({}),
+                               Reply{Type::status, 0, "OK", {}}, Reply{}}) {
+        Fixture fixture;
+        fixture.move(fixture.held[0]);
+        CHECK(fixture.window.on_reply(Reply(reply)).action == Action::recover);
+        CHECK(fixture.held[0]->state == S::sent);
+    }
+    Fixture fixture;
+    fixture.move(fixture.held[0]);
+    CHECK(fixture.window.on_reply(integer(1)).action == Action::proceed);
+    CHECK(fixture.held[0]->state == S::settled);
+    CHECK(fixture.held[1]->state == S::held);
+}
+
+TEST_CASE("a message counts as acked by strings, no more than were asked for") {
+    for (const Reply& reply : {array({string("c"), string("d")}), array({integer(1)}),
+                               array({Reply{}}), integer(1), string("c"), Reply{}}) {
+        Fixture fixture;
+        fixture.window.want(fixture.held[0], nullptr);
+        fixture.window.send_settle(fixture.out, 1);
+        CHECK(fixture.window.on_reply(Reply(reply)).action == Action::recover);
+        CHECK(fixture.held[0]->state == S::sent);
+        CHECK(fixture.window.messages().size() == 2);
+    }
+    Fixture fixture;
+    fixture.window.want(fixture.held[0], nullptr);
+    fixture.window.send_settle(fixture.out, 1);
+    CHECK(fixture.window.on_reply(array({string("c")})).action == Action::proceed);
+    CHECK(fixture.held[0]->state == S::settled);
+    CHECK(fixture.window.messages().size() == 2);
+}
+
+TEST_CASE("messages count as given back by a count and by nothing else") {
+    for (const Reply& reply : {integer(-1), string("1"), array({}), Reply{}}) {
+        Fixture fixture;
+        fixture.window.send_release(fixture.out);
+        CHECK(fixture.window.on_reply(Reply(reply)).action == Action::recover);
+        CHECK(fixture.window.unanswered());
+    }
+    Fixture fixture;
+    fixture.window.send_release(fixture.out);
+    CHECK(fixture.window.on_reply(integer(0)).action == Action::proceed);
+    CHECK_FALSE(fixture.window.unanswered());
+}
