@@ -196,6 +196,27 @@ END
 # What to run the tests under, if anything.
 test_wrapper=()
 
+# What clang's sanitizers need at setup; then address and undefined behaviour, with the wrap's
+# hiredis, which libFuzzer sees into.
+sanitized=(-Db_lundef=false -Dcpp_args=-fno-sanitize-recover=all)
+fuzzed=("${sanitized[@]}" -Db_sanitize=address,undefined
+    -Dc_args=-fsanitize=fuzzer-no-link --force-fallback-for=hiredis)
+
+clang_sanitizes() {
+    printf 'int main() {}' | clang++ -fsanitize=thread -x c++ - -o /dev/null 2>/dev/null
+}
+
+# Makes ready for programs with sanitizers. Those of clang 14 do not come to terms with the wide
+# address randomisation of newer kernels.
+run_sanitized() {
+    if setarch -R true 2>/dev/null; then
+        test_wrapper=(setarch -R)
+    fi
+    export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+    export UBSAN_OPTIONS=print_stacktrace=1
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+}
+
 # run_tests NAME OPTIONS...: compiles build/NAME and runs its tests (OPTIONS are meson test's). Sets
 # passed and failed; a build that fails, and one without a test, is one failure.
 run_tests() {

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A producer and a collector, whose every command is answered by anything: what they report is what
+// the replies say, and a reply that their command cannot have is an error.
+//
+// input: the replies.
+
+#include "input.hpp"
+#include "replies.hpp"
+#include "support/fake_server.hpp"
+
+#include <orizuru/error.hpp>
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/producer.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace orizuru::test;
+using orizuru::Collected;
+using orizuru::GarbageCollector;
+using orizuru::Producer;
+using orizuru::Raw;
+using orizuru::Reply;
+using Type = Reply::Type;
+
+struct Exchange {
+    std::vector<std::string> argv;
+    Reply reply;
+};
+
+bool all_strings(const Reply& reply) {
+    return reply.is(Type::array) && std::ranges::all_of(reply.elements, [](const Reply& element) {
+               return element.is(Type::string);
+           });
+}
+
+bool is_number(const Reply& reply, std::int64_t least, std::int64_t most = INT64_MAX) {
+    return reply.is(Type::integer) && least <= reply.integer && reply.integer <= most;
+}
+
+bool is_script(const std::vector<std::string>& argv, std::string_view source) {
+    return argv[0] == "EVAL" && argv[1] == source;
+}
+
+/// {-1}, {-2}, {moved, 0} or {moved, 1, payload}.
+bool is_of_reap(const Reply& reply) {
+    const auto& parts = reply.elements;
+    if (!reply.is(Type::array) || parts.empty() || parts.size() > 3) {
+        return false;
+    }
+    if (parts.size() == 1) {
+        return is_number(parts[0], INT64_MIN, -1);
+    }
+    const auto buried = static_cast<std::int64_t>(parts.size()) - 2;
+    return is_number(parts[0], 0) && is_number(parts[1], buried, buried) &&
+           (buried == 0 || parts[2].is(Type::string));
+}
+
+/// The reply can be one to the command.
+bool is_of(const Exchange& exchange) {
+    const auto& [argv, reply] = exchange;
+    const std::string& name = argv[0];
+    if (name == "PING") {
+        return reply.is(Type::status);
+    }
+    if (name == "INFO") {
+        return reply.is(Type::string);
+    }
+    if (name == "SMEMBERS") {
+        return all_strings(reply);
+    }
+    if (name == "SCAN") {
+        return reply.is(Type::array) && reply.elements.size() == 2 &&
+               reply.elements[0].is(Type::string) && all_strings(reply.elements[1]);
+    }
+    if (name == "LLEN") {
+        return is_number(reply, 0);
+    }
+    if (name == "LPUSH") {
+        return is_number(reply, 1);
+    }
+    return is_script(argv, orizuru::detail::refill_script)
+               ? is_number(reply, 0, std::stoll(argv.back()))
+               : is_of_reap(reply);
+}
+
+/// Answers from the input and keeps what was said.
+class Replies {
+  public:
+    void begin(Input& input) {
+        const std::lock_guard lock(m_mutex);
+        m_input = &input;
+        m_said.clear();
+    }
+    std::vector<Exchange> end() {
+        const std::lock_guard lock(m_mutex);
+        m_input = nullptr;
+        return m_said;
+    }
+    [[nodiscard]] bool left() {
+        const std::lock_guard lock(m_mutex);
+        return !m_input->empty();
+    }
+
+    std::optional<std::string> answer(const std::vector<std::string>& argv) {
+        const std::lock_guard lock(m_mutex);
+        if (m_input == nullptr || m_input->empty()) {
+            return std::nullopt;
+        }
+        Exchange exchange{argv, reply_to(argv)};
+        m_said.push_back(exchange);
+        return written(exchange.reply);
+    }
+
+  private:
+    static std::string text(Input& input) {
+        constexpr std::array words{"0",
+                                   "a",
+                                   "uptime_in_seconds:9\r\n",
+                                   "\r\nuptime_in_seconds:99\r\n",
+                                   "\r\nuptime_in_seconds:99\r\nmaxmemory_policy:allkeys-lru\r\n",
+                                   "orizuru:{queue}:processing:",
+                                   "orizuru:{queue}:processing:l:h:1:0123456789abcdef"};
+        const std::size_t word = input.below(words.size() + 1);
+        return word < words.size() ? words[word] : input.text();
+    }
+
+    /// Half of them are such as the command can have.
+    Reply reply_to(const std::vector<std::string>& argv) {
+        Reply reply = any_reply(*m_input, text, 2);
+        std::erase_if(reply.text, [](char c) { return c == '\r' || c == '\n'; });
+        if (argv[0] == "PING" && m_input->below(8) > 0) {
+            return {Type::status, 0, "PONG", {}};
+        }
+        if (argv[0] == "INFO" && m_input->below(4) > 0) {
+            return {Type::string, 0, text(*m_input), {}};
+        }
+        if (is_script(argv, orizuru::detail::reap_script) && m_input->below(2) > 0) {
+            reply = {Type::array, 0, {}, {}};
+            reply.elements.push_back({Type::integer, 3, {}, {}});
+            reply.elements.push_back({Type::integer, std::int64_t(m_input->below(3)), {}, {}});
+            if (m_input->below(2) > 0) {
+                reply.elements.push_back({Type::string, 0, "buried", {}});
+            }
+        }
+        return reply;
+    }
+
+    std::mutex m_mutex;
+    Input* m_input = nullptr;
+    std::vector<Exchange> m_said;
+};
+
+/// What `action` gives; nothing when it ends in an error that the library names.
+template <class Action>
+auto unless_error(Action action) -> std::optional<decltype(action())> {
+    try {
+        return action();
+    } catch (const orizuru::Error&) {
+        return std::nullopt;
+    }
+}
+
+void check_shapes(const std::vector<Exchange>& said) {
+    for (const Exchange& exchange : said) {
+        check(is_of(exchange), "a reply that its command cannot have is an error");
+    }
+}
+
+void collect(Replies& replies, const orizuru::Endpoint& endpoint, Input& input) {
+    replies.begin(input);
+    const auto collected =
+        unless_error([&] { return GarbageCollector(endpoint, "queue", {.batch = 2}).collect(); });
+    const std::vector<Exchange> said = replies.end();
+    if (!collected) {
+        return;
+    }
+    check_shapes(said);
+    Collected sum;
+    for (const auto& [argv, reply] : said) {
+        if (is_script(argv, orizuru::detail::refill_script)) {
+            sum.unacked += static_cast<std::uint64_t>(reply.integer);
+        } else if (argv[0] == "EVAL" && reply.elements.size() > 1) {
+            sum.consumers += 1;
+            sum.reclaimed += static_cast<std::uint64_t>(reply.elements[0].integer);
+            sum.buried += reply.elements.size() - 2;
+        }
+    }
+    check(*collected == sum, "a pass reports what the replies say");
+}
+
+void push(Replies& replies, const orizuru::Endpoint& endpoint, Input& input) {
+    replies.begin(input);
+    const std::vector<Raw> messages(3, Raw{"message"});
+    const auto lengths = unless_error([&] {
+        Producer<Raw> producer(endpoint, "queue");
+        return std::array{producer.push(messages[0]), producer.push_all(messages), producer.size()};
+    });
+    const std::vector<Exchange> said = replies.end();
+    if (!lengths) {
+        return;
+    }
+    check_shapes(said);
+    std::vector<std::uint64_t> told;
+    for (const auto& [argv, reply] : said) {
+        if (argv[0] != "PING") {
+            told.push_back(static_cast<std::uint64_t>(reply.integer));
+        }
+    }
+    check(std::ranges::equal(*lengths, told), "a push reports what the reply says");
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static Replies replies;
+    static FakeServer server([](const auto& argv) { return replies.answer(argv); });
+    static const orizuru::Endpoint endpoint(server.uri());
+    Input input(data, size);
+    if (input.below(2) == 0) {
+        push(replies, endpoint, input);
+    } else {
+        collect(replies, endpoint, input);
+    }
+    return 0;
+}

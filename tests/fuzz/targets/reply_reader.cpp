@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Any bytes, as if a server had sent them: they are read the same wherever they are cut, what is
+// read is what was written, and what is announced takes no memory.
+//
+// input: how the bytes are cut, how often they are repeated, the bytes.
+
+#include "input.hpp"
+#include "replies.hpp"
+
+#include <orizuru/detail/reply_reader.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using orizuru::ProtocolError;
+using orizuru::Reply;
+using orizuru::detail::ReplyReader;
+using orizuru::test::check;
+using orizuru::test::Input;
+using orizuru::test::written;
+
+constexpr std::size_t most_bytes = 8192;
+
+struct Outcome {
+    std::vector<std::string> replies; ///< as bytes
+    std::string error;                ///< empty: the reader waits for more
+    friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+std::size_t values_in(const Reply& reply) {
+    std::size_t count = 1;
+    for (const Reply& element : reply.elements) {
+        count += values_in(element);
+    }
+    return count;
+}
+
+template <class ChunkSize>
+Outcome outcome_of(std::string_view bytes, ChunkSize chunk_size) {
+    Outcome outcome;
+    ReplyReader reader;
+    const std::size_t all = bytes.size();
+    std::size_t values = 0;
+    try {
+        do {
+            const std::size_t size = std::min(chunk_size(), bytes.size());
+            reader.feed(bytes.substr(0, size));
+            bytes.remove_prefix(size);
+            while (const Reply* const reply = reader.next()) {
+                outcome.replies.push_back(written(*reply));
+                values += values_in(*reply);
+            }
+        } while (!bytes.empty());
+    } catch (const ProtocolError& error) {
+        outcome.error = error.what();
+    }
+    check(values * 3 <= all, "a value takes at least the three bytes of \"+\\r\\n\"");
+    return outcome;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Input input(data, size);
+    const auto cuts = input.number<std::uint8_t>();
+    const std::size_t repeated = input.below(256);
+    std::string bytes(input.rest());
+    // Rarely: it takes long.
+    for (std::size_t left = repeated > 250 ? repeated * repeated : 0;
+         left > 0 && bytes.size() < most_bytes; --left) {
+        bytes += input.rest();
+    }
+    const Outcome whole = outcome_of(bytes, [&] { return bytes.size(); });
+    std::minstd_rand random(cuts + 1U);
+    const std::size_t longest = 1U + cuts % 32U;
+    const auto chunk_size = [&] { return 1U + random() % longest; };
+    check(outcome_of(bytes, chunk_size) == whole, "a reply is the same wherever it is cut");
+    std::string again;
+    for (const std::string& reply : whole.replies) {
+        again += reply;
+    }
+    const Outcome once_more = outcome_of(again, [&] { return again.size(); });
+    check(once_more == Outcome{whole.replies, {}}, "what was read is read again");
+    return 0;
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A consumer's window, driven as the library drives it and answered by anything: a message counts
+// as settled only when the reply to its request, or the header that recovery found, says so; what
+// was fetched is what the reply brought; nothing is sent while a refused chain drains.
+//
+// input: what is done next, and the replies.
+
+#include "input.hpp"
+#include "replies.hpp"
+
+#include <orizuru/detail/delivery.hpp>
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/scripts.hpp>
+#include <orizuru/detail/verdict.hpp>
+#include <orizuru/detail/window.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace orizuru::detail;
+using namespace orizuru::test;
+using namespace std::chrono_literals;
+using orizuru::Keys;
+using orizuru::Reply;
+using Action = Verdict::Action;
+using S = Delivery::State;
+using Type = Reply::Type;
+
+/// What the replies should mean, told again in the plainest way.
+struct Request {
+    enum class Kind { settle, move, release };
+    Kind kind;
+    std::size_t fetch;
+    std::uint64_t version;
+    std::vector<DeliveryPtr> messages;
+
+    /// The reply is exactly what the script returns when it has run.
+    [[nodiscard]] bool confirmed_by(const Reply& reply) const {
+        switch (kind) {
+        case Kind::settle:
+            return reply.is(Type::array) && reply.elements.size() <= fetch &&
+                   std::ranges::all_of(reply.elements,
+                                       [](const Reply& one) { return one.is(Type::string); });
+        case Kind::move:
+            return reply.is(Type::integer) && reply.integer == 1;
+        case Kind::release:
+            return reply.is(Type::integer) && reply.integer >= 0;
+        }
+        return false;
+    }
+    /// Settled, but the source is no list.
+    [[nodiscard]] bool half_confirmed_by(const Reply& reply) const {
+        return kind == Kind::settle && reply.is(Type::error) && reply.code() == "SRC";
+    }
+};
+
+/// What is known of an adoption: the first header met is that of the list in doubt.
+struct Doubt {
+    std::optional<std::string> header;
+    std::vector<std::string> tried;
+    std::vector<DeliveryPtr> before;
+    Identity identity;
+};
+
+class Driver {
+  public:
+    explicit Driver(Input& input) : m_input(input) {}
+
+    void run() {
+        while (!m_input.empty() && m_window.state() != Window::State::left) {
+            m_out.clear();
+            switch (m_window.state()) {
+            case Window::State::unregistered:
+                start();
+                break;
+            case Window::State::recovering:
+                adopt();
+                break;
+            default:
+                step();
+                break;
+            }
+            check_window();
+        }
+    }
+
+  private:
+    Identity make_identity() {
+        const std::string number = std::to_string(++m_made);
+        return {"id" + number, "n" + number};
+    }
+    /// A payload, a header of one of the last identities, or any bytes.
+    [[nodiscard]] std::string text(Input& input) const {
+        const std::size_t kind = input.below(8);
+        if (kind < 3) {
+            return {"abc"[kind]};
+        }
+        return kind < 7 ? header(input) : input.text();
+    }
+    [[nodiscard]] std::string header(Input& input) const {
+        return "orz:n" + std::to_string(m_made - static_cast<int>(input.below(3))) + ":" +
+               std::to_string(input.below(8));
+    }
+    Reply reply() {
+        return any_reply(m_input, [this](Input& input) { return text(input); });
+    }
+
+    void start() {
+        m_window.send_start(m_out);
+        const Reply answer = reply();
+        const Verdict verdict = m_window.on_start(answer);
+        const bool registered = answer.is(Type::integer) && answer.integer == 1;
+        check(registered == (m_window.state() == Window::State::running), "registered by 1 only");
+        check(registered == (verdict.action == Action::proceed), "or something is to be done");
+        m_confirmed = m_last_sent = 0;
+    }
+
+    void step() {
+        switch (m_input.below(10)) {
+        case 0:
+            if (DeliveryPtr message = m_window.hand_out()) {
+                m_handed_out.push_back(std::move(message));
+            }
+            break;
+        case 1:
+            want(nullptr);
+            break;
+        case 2:
+            want(std::make_unique<Move>(push_body(), std::vector{m_window.keys().unack()},
+                                        std::vector<std::string>()));
+            break;
+        case 3:
+            settle(0);
+            break;
+        case 4:
+            settle(1 + m_input.below(4));
+            break;
+        case 5:
+            if (m_window.can_send() && m_window.has_moves()) {
+                send(Request::Kind::move, 0, [this] { m_window.send_move(m_out); });
+            }
+            break;
+        case 6:
+            if (!m_window.blocked() && !m_window.fetching()) {
+                m_window.send_blocking_fetch(m_out, 5s);
+            }
+            break;
+        case 7:
+            release();
+            break;
+        case 8:
+            receive_blocking_fetch();
+            break;
+        default:
+            receive();
+            break;
+        }
+    }
+
+    void want(std::unique_ptr<Move> move) {
+        std::erase_if(m_handed_out,
+                      [](const DeliveryPtr& message) { return message->state != S::held; });
+        if (!m_handed_out.empty()) {
+            m_window.want(m_handed_out[m_input.below(m_handed_out.size())], std::move(move));
+        }
+    }
+
+    void settle(std::size_t fetch) {
+        if (m_window.can_send() && !(fetch > 0 && m_window.blocked()) &&
+            m_window.messages().size() < 100) {
+            send(Request::Kind::settle, fetch,
+                 [&] { m_window.send_settle(m_out, static_cast<int>(fetch)); });
+        }
+    }
+
+    void release() {
+        if (m_window.can_send() && !m_window.blocked() && !m_window.fetching()) {
+            send(Request::Kind::release, 0, [this] { m_window.send_release(m_out); });
+        }
+    }
+
+    template <class Send>
+    void send(Request::Kind kind, std::size_t fetch, Send send) {
+        check(!m_draining, "nothing is sent while a refused chain drains");
+        const std::vector<DeliveryPtr> before = in_state(S::sent);
+        send();
+        Request request{kind, fetch, ++m_last_sent, in_state(S::sent)};
+        std::erase_if(request.messages, [&](const DeliveryPtr& message) {
+            return std::ranges::count(before, message) > 0;
+        });
+        m_requests.push_back(std::move(request));
+    }
+
+    [[nodiscard]] std::vector<DeliveryPtr> in_state(S state) const {
+        std::vector<DeliveryPtr> found;
+        for (const DeliveryPtr& message : m_window.messages()) {
+            if (message->state == state) {
+                found.push_back(message);
+            }
+        }
+        return found;
+    }
+
+    void receive() {
+        if (m_requests.empty()) {
+            recover(); // as when the connection is lost
+            return;
+        }
+        const Request request = m_requests.front();
+        const Reply answer = reply();
+        const std::size_t before = m_window.messages().size();
+        Reply given = answer;
+        const Verdict verdict = m_window.on_reply(std::move(given));
+        const bool fetched = request.confirmed_by(answer);
+        const bool ran = fetched || request.half_confirmed_by(answer);
+        for (const DeliveryPtr& message : request.messages) {
+            check((message->state == S::settled) == ran, "settled by the exact reply only");
+        }
+        const std::size_t settled = ran ? request.messages.size() : 0;
+        check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
+        if (verdict.action == Action::recover) {
+            check(!ran, "what ran is in no doubt");
+            recover();
+            return;
+        }
+        check(ran || answer.is(Type::error), "a wrong reply leads to recovery");
+        answered(request, ran);
+    }
+
+    void answered(const Request& request, bool ran) {
+        m_requests.pop_front();
+        m_confirmed = ran ? request.version : m_confirmed;
+        m_draining = (m_draining || !ran) && !m_requests.empty();
+        if (!ran && m_requests.empty()) {
+            m_last_sent = m_confirmed;
+        }
+        check(!m_draining || !m_window.can_send(), "the rest of a refused chain answers first");
+    }
+
+    void receive_blocking_fetch() {
+        if (!m_window.blocked()) {
+            return;
+        }
+        const Reply answer = reply();
+        const std::size_t before = m_window.messages().size();
+        Reply given = answer;
+        const Verdict verdict = m_window.on_blocking_fetch(std::move(given));
+        const bool fetched = answer.is(Type::string);
+        check_tail(before, fetched ? std::vector{answer} : std::vector<Reply>());
+        check((fetched || answer.is(Type::nil)) == (verdict.action == Action::proceed),
+              "a message or none");
+        if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+            recover();
+        }
+    }
+
+    /// Of `size` messages the window had before, and those that came.
+    void check_tail(std::size_t size, const std::vector<Reply>& came) const {
+        const auto& messages = m_window.messages();
+        check(messages.size() == size + came.size(), "what came is there, what is settled is not");
+        for (std::size_t i = 0; i < came.size(); ++i) {
+            check(messages[size + i]->payload == came[i].text, "fetched in the reply's order");
+        }
+    }
+
+    void recover() {
+        m_window.begin_recovery();
+        m_draining = false;
+        m_doubt = {{}, {}, all(), m_window.identity()};
+    }
+
+    void adopt() {
+        m_window.send_adopt(m_out);
+        m_doubt.tried.push_back("id" + std::to_string(m_made));
+        const Reply answer = m_input.below(2) == 0 ? adoption() : reply();
+        const std::optional<std::string> header = header_in(answer);
+        m_window.on_adopt(answer);
+        const auto recovered = m_window.take_recovered();
+        check(recovered.has_value() == header.has_value(), "a list or a fence ends a recovery");
+        if (recovered) {
+            conclude(m_doubt.header.value_or(*header), *recovered);
+        }
+    }
+
+    /// Something like what ADOPT returns.
+    Reply adoption() {
+        if (m_input.below(2) == 0) {
+            const std::size_t how = m_input.below(3);
+            const std::string fence =
+                how == 0
+                    ? "reaped "
+                    : (how == 1 ? "released "
+                                : "adopted id" + std::to_string(m_made - m_input.below(3)) + " ");
+            return {Type::error, 0, "FENCED " + fence + header(m_input), {}};
+        }
+        Reply list{Type::array, 0, {}, {}};
+        for (std::size_t left = m_input.below(8); left > 0; --left) {
+            list.elements.push_back({Type::string, 0, text(m_input), {}});
+        }
+        return {Type::array, 0, {}, {{Type::string, 0, header(m_input), {}}, list}};
+    }
+
+    /// That of the list, or of the fence that ends the recovery; of a fence that leads on it is
+    /// noted when it is the first.
+    std::optional<std::string> header_in(const Reply& answer) {
+        if (answer.is(Type::array)) {
+            const auto& parts = answer.elements;
+            const bool list =
+                parts.size() == 2 && parts[0].is(Type::string) && parts[1].is(Type::array) &&
+                std::ranges::all_of(parts[1].elements,
+                                    [](const Reply& one) { return one.is(Type::string); });
+            return list ? std::optional(parts[0].text) : std::nullopt;
+        }
+        if (!answer.is(Type::error) || answer.code() != "FENCED") {
+            return std::nullopt;
+        }
+        std::string_view text = answer.behind_code();
+        const auto cut_word = [&text] {
+            const auto end = std::min(text.find(' '), text.size());
+            const std::string word(text.substr(0, end));
+            text.remove_prefix(std::min(end + 1, text.size()));
+            return word;
+        };
+        if (cut_word() == "adopted" && std::ranges::count(m_doubt.tried, cut_word()) > 0) {
+            m_doubt.header = m_doubt.header.value_or(std::string(text));
+            return std::nullopt;
+        }
+        return std::string(text);
+    }
+
+    void conclude(std::string_view header, const Recovered& recovered) {
+        const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
+        const auto version = m_doubt.identity.version(header);
+        const bool known = version && m_confirmed <= *version && *version <= newest;
+        for (const Request& request : m_requests) {
+            const bool ran = known && request.version <= *version;
+            for (const DeliveryPtr& message : request.messages) {
+                check((message->state == S::settled) == ran, "settled by the header only");
+            }
+        }
+        for (const DeliveryPtr& message : m_doubt.before) {
+            const bool kept = std::ranges::count(m_window.messages(), message) == 1;
+            const bool lost = std::ranges::count(recovered.lost, message) == 1;
+            check((message->state == S::settled) + kept + lost == 1, "settled, kept or lost");
+            check(lost == (message->state == S::lost), "what is lost is told");
+        }
+        for (const DeliveryPtr& message : recovered.surfaced) {
+            check(std::ranges::count(m_window.messages(), message) == 1, "what surfaced is there");
+        }
+        m_requests.clear();
+        m_confirmed = m_last_sent = 0;
+    }
+
+    [[nodiscard]] std::vector<DeliveryPtr> all() const {
+        return {m_window.messages().begin(), m_window.messages().end()};
+    }
+
+    void check_window() const {
+        for (const DeliveryPtr& message : m_window.messages()) {
+            check(message->state != S::settled && message->state != S::lost,
+                  "what is done with is not held");
+        }
+        if (m_window.state() == Window::State::running) {
+            check(m_window.unanswered() == !m_requests.empty(), "each request is answered once");
+        }
+    }
+
+    Input& m_input;
+    int m_made = 0;
+    Window m_window{Keys("queue"), 30s, [this] { return make_identity(); }};
+    std::string m_out;
+    std::vector<DeliveryPtr> m_handed_out;
+    std::deque<Request> m_requests;
+    std::uint64_t m_confirmed = 0;
+    std::uint64_t m_last_sent = 0;
+    bool m_draining = false;
+    Doubt m_doubt;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    Input input(data, size);
+    Driver(input).run();
+    return 0;
+}
