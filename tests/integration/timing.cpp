@@ -69,6 +69,13 @@ TEST_CASE_FIXTURE(OwnServer, "next keeps its time when Redis falls silent before
     CHECK(is_empty());
 }
 
+TEST_CASE_FIXTURE(OwnServer, "a wait in Redis may last longer than command_timeout") {
+    RawConsumer consumer{uri(100ms), "q"};
+    const std::string name = consumer.name();
+    CHECK_FALSE(consumer.next(500ms));
+    CHECK(consumer.name() == name); // a recovery would have changed it
+}
+
 TEST_CASE_FIXTURE(OwnServer, "a time long past is no time, however long past it is") {
     // In nanoseconds and 64 bits the second one would be a century to come.
     for (const milliseconds timeout : {milliseconds::min(), milliseconds(-13'835'058'055'282)}) {
