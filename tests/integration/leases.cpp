@@ -142,6 +142,9 @@ TEST_CASE_FIXTURE(Leases, "the lease is kept while a handler blocks for several 
         return beats >= before + 15;
     }));
     CHECK(std::chrono::steady_clock::now() - begun >= 800ms);
+    const auto left_ms = redis.command({"PTTL", "orizuru:{q}:heartbeat:" + id}).integer;
+    CHECK(left_ms > 0);
+    CHECK(left_ms <= 200);
     CHECK(guard.ack());
     CHECK(consumer.name() == id);
     CHECK(is_empty());

@@ -100,3 +100,13 @@ TEST_CASE("messages count as given back by a count and by nothing else") {
     CHECK(fixture.window.on_reply(integer(0)).action == Action::proceed);
     CHECK_FALSE(fixture.window.unanswered());
 }
+
+TEST_CASE("a wait in Redis is for a finite time, in seconds") {
+    for (const auto& [time, seconds] : {std::pair(5000ms, "5.000"), std::pair(50ms, "0.050")}) {
+        Fixture fixture;
+        fixture.out.clear();
+        fixture.window.send_blocking_fetch(fixture.out, time);
+        CHECK(fixture.out.ends_with("$5\r\n" + std::string(seconds) + "\r\n"));
+        CHECK(fixture.window.blocked());
+    }
+}
