@@ -182,7 +182,9 @@ class Loop {
         ("no end: " + what + '\n').copy(current_play.data(), current_play.size() - 1);
         Play played =
             play(*point.scenario, point.way, [&] { FailingSockets::begin(fault, point.before); });
-        if (is_harmless(fault) && count_of(played.counts, Call::connect) > point.connections) {
+        // A beat has less time than a busy machine may take.
+        if (is_harmless(fault) && name != "beat" &&
+            count_of(played.counts, Call::connect) > point.connections) {
             played.wrong.emplace_back("a connection was given up for nothing");
         }
         for (const std::string& wrong : played.wrong) {
