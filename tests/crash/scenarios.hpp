@@ -246,7 +246,8 @@ inline void taken_for_dead(Stage& stage) {
     }
     GarbageCollectorOptions options;
     options.grace = {};
-    GarbageCollector(stage.server_uri(), stage.queue(), options).collect();
+    stage.insist(
+        [&] { return GarbageCollector(stage.server_uri(), stage.queue(), options).collect(); });
     if (!ack(stage, guard)) {
         ack_each(stage, consumer, 1);
     }
