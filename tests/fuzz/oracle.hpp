@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "raw_redis.hpp"
+#include "server.hpp"
 
 #include <orizuru/detail/delivery.hpp>
 #include <orizuru/detail/fifo.hpp>
@@ -99,9 +99,9 @@ class Oracle {
     }
 
     /// Throws Violation unless all of Redis is as it must be.
-    void check(RawRedis& redis) const;
+    void check(Server& redis) const;
     /// The list of a window that has nothing under way.
-    void check_list(RawRedis& redis, const detail::Identity& identity,
+    void check_list(Server& redis, const detail::Identity& identity,
                     const detail::Fifo<detail::DeliveryPtr>& messages) const;
 
   private:
@@ -121,7 +121,7 @@ class Oracle {
     [[nodiscard]] bool is_header(std::string_view text) const {
         return m_prefixes.contains(std::string(text.substr(0, text.rfind(':') + 1)));
     }
-    [[nodiscard]] Found find_all(RawRedis& redis) const;
+    [[nodiscard]] Found find_all(Server& redis) const;
     static std::string buried_payload(const std::string& entry);
 
     const Keys& m_keys;
@@ -146,7 +146,7 @@ inline std::string Oracle::buried_payload(const std::string& entry) {
     throw Violation("an entry of the dead list is not [1, payload, reason, ms]");
 }
 
-inline Oracle::Found Oracle::find_all(RawRedis& redis) const {
+inline Oracle::Found Oracle::find_all(Server& redis) const {
     Found found;
     for (const std::string& key : redis.keys()) {
         if (redis.type(key) != "list" || key == "partial") {
@@ -171,7 +171,7 @@ inline Oracle::Found Oracle::find_all(RawRedis& redis) const {
     return found;
 }
 
-inline void Oracle::check(RawRedis& redis) const {
+inline void Oracle::check(Server& redis) const {
     Found found = find_all(redis);
     for (const auto& [payload, in_lists] : found.payloads) {
         if (!m_counts.contains(payload)) {
@@ -207,7 +207,7 @@ inline void Oracle::check(RawRedis& redis) const {
     }
 }
 
-inline void Oracle::check_list(RawRedis& redis, const detail::Identity& identity,
+inline void Oracle::check_list(Server& redis, const detail::Identity& identity,
                                const detail::Fifo<detail::DeliveryPtr>& messages) const {
     const std::string key = m_keys.processing(identity.id);
     if (redis.type(key) == "string") {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A connection that runs commands as the bytes that the library wrote, one at a time.
+// A connection to a real Redis.
 
 #pragma once
 
+#include "server.hpp"
 #include "support/posix.hpp"
 
 #include <orizuru/detail/reply_reader.hpp>
-#include <orizuru/detail/wire.hpp>
 #include <orizuru/reply.hpp>
 
 #include <fcntl.h>
@@ -16,55 +16,17 @@
 #include <sys/time.h>
 
 #include <array>
-#include <charconv>
 #include <cstddef>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru::test {
 
-using Words = std::vector<std::string>;
-
-/// The words of exactly one command; anything else throws std::runtime_error.
-inline Words words_of(std::string_view command) {
-    const auto number_after = [&command](char mark) {
-        const std::size_t end = command.find("\r\n");
-        std::size_t number = 0;
-        if (end == std::string_view::npos || command.front() != mark ||
-            std::from_chars(command.data() + 1, command.data() + end, number).ptr !=
-                command.data() + end) {
-            throw std::runtime_error("not a Redis command");
-        }
-        command.remove_prefix(end + 2);
-        return number;
-    };
-    Words words(number_after('*'));
-    for (std::string& word : words) {
-        const std::size_t size = number_after('$');
-        word = command.substr(0, size);
-        if (command.substr(word.size(), 2) != "\r\n") {
-            throw std::runtime_error("not a Redis command");
-        }
-        command.remove_prefix(size + 2);
-    }
-    if (!command.empty()) {
-        throw std::runtime_error("more than one Redis command");
-    }
-    return words;
-}
-
-inline std::string command_of(const Words& words) {
-    std::string command;
-    detail::begin_command(command, words.size());
-    for (const std::string& word : words) {
-        detail::append_argument(command, word);
-    }
-    return command;
-}
-
-class RawRedis {
+class RawRedis : public Server {
   public:
     explicit RawRedis(const std::string& socket_path) : m_socket(connect_unix(socket_path)) {
         if (!m_socket) {
@@ -75,8 +37,25 @@ class RawRedis {
         ::setsockopt(m_socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     }
 
-    /// Writes the bytes of one command and reads its reply.
-    Reply run(std::string_view bytes) {
+    Reply run(const Words& command) override {
+        send(command_of(command));
+        return receive();
+    }
+
+    std::function<void()> snapshot() override {
+        std::vector<Words> restore{{"FLUSHALL"}};
+        for (const std::string& key : keys()) {
+            restore.push_back({"RESTORE", key, "0", command({"DUMP", key}).text});
+        }
+        return [this, restore] {
+            for (const Words& words : restore) {
+                command(words);
+            }
+        };
+    }
+
+    /// The bytes of any number of commands; each is owed a `receive`.
+    void send(std::string_view bytes) {
         while (!bytes.empty()) {
             const auto sent = ::send(m_socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
             if (sent < 0) {
@@ -84,6 +63,9 @@ class RawRedis {
             }
             bytes.remove_prefix(static_cast<std::size_t>(sent));
         }
+    }
+
+    Reply receive() {
         Reply* reply = m_reader.next();
         while (reply == nullptr) {
             std::array<char, 16384> buffer;
@@ -95,28 +77,6 @@ class RawRedis {
             reply = m_reader.next();
         }
         return std::move(*reply);
-    }
-
-    /// Throws std::runtime_error on an error reply.
-    Reply command(const Words& words) {
-        Reply reply = run(command_of(words));
-        if (reply.is(Reply::Type::error)) {
-            throw std::runtime_error(words.front() + ": " + reply.text);
-        }
-        return reply;
-    }
-
-    Words list(const std::string& key) { return texts(command({"LRANGE", key, "0", "-1"})); }
-    Words keys() { return texts(command({"KEYS", "*"})); }
-    std::string type(const std::string& key) { return command({"TYPE", key}).text; }
-    bool exists(const std::string& key) { return command({"EXISTS", key}).integer == 1; }
-
-    static Words texts(const Reply& reply) {
-        Words result;
-        for (const Reply& element : reply.elements) {
-            result.push_back(element.text);
-        }
-        return result;
     }
 
   private:

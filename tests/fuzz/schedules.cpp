@@ -2,11 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // The seeded test of the protocol: the library's own window and scripts against a real Redis of
-// its own, under faults in an order that one seed decides. With a sabotage it must find violations.
+// its own or the model of one, under faults in an order that one seed decides. A seed means the
+// same on both. With a sabotage it must find violations.
 //
-// usage: schedules [--seed FIRST] [--seeds COUNT] [--steps STEPS] [--config NAME]
-//                  [--sabotage NAME] [--trace]
+// usage: schedules [--server redis|model] [--seed FIRST] [--seeds COUNT] [--steps STEPS]
+//                  [--config NAME] [--sabotage NAME] [--trace]
 
+#include "model_server.hpp"
+#include "raw_redis.hpp"
 #include "scenario.hpp"
 #include "simulation.hpp"
 #include "support/redis_server.hpp"
@@ -21,6 +24,7 @@
 #include <exception>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -29,13 +33,17 @@
 namespace {
 
 using orizuru::test::Faults;
+using orizuru::test::ModelledRedis;
+using orizuru::test::ModelServer;
 using orizuru::test::RawRedis;
 using orizuru::test::Sabotage;
 using orizuru::test::sabotages;
 using orizuru::test::Scenario;
 using orizuru::test::scenarios;
+using orizuru::test::Server;
 
 struct Options {
+    bool model = false; ///< in place of a real Redis
     std::uint64_t first = 1;
     std::uint64_t count = 100;
     int steps = 120;
@@ -85,7 +93,9 @@ Options parse(int count, char** arguments) {
             throw std::invalid_argument("a value is missing after " + std::string(name));
         }
         const std::string value = arguments[i];
-        if (name == "--seed") {
+        if (name == "--server" && (value == "redis" || value == "model")) {
+            options.model = value == "model";
+        } else if (name == "--seed") {
             options.first = std::stoull(value);
         } else if (name == "--seeds") {
             options.count = std::stoull(value);
@@ -102,14 +112,40 @@ Options parse(int count, char** arguments) {
     return options;
 }
 
+/// A server with two users, of whom one may not settle.
+struct Users {
+    Server& all_rights;
+    Server& without_lset;
+};
+
+struct RealRedis {
+    RealRedis() {
+        m_without_lset.command(
+            {"ACL", "SETUSER", "reader", "on", "nopass", "~*", "&*", "+@all", "-lset"});
+        m_without_lset.command({"AUTH", "reader", "any"});
+    }
+
+    Users users() { return {m_all_rights, m_without_lset}; }
+
+  private:
+    orizuru::test::RedisServer m_server;
+    RawRedis m_all_rights{m_server.socket_path()};
+    RawRedis m_without_lset{m_server.socket_path()};
+};
+
+struct Model {
+    Users users() { return {m_all_rights, m_without_lset}; }
+
+  private:
+    ModelledRedis m_redis;
+    ModelServer m_all_rights{m_redis};
+    ModelServer m_without_lset{m_redis, {"LSET"}};
+};
+
 class Runner {
   public:
-    Runner(Options options, std::string program)
-        : m_options(std::move(options)), m_program(std::move(program)) {
-        m_without_rights.command(
-            {"ACL", "SETUSER", "reader", "on", "nopass", "~*", "&*", "+@all", "-lset"});
-        m_without_rights.command({"AUTH", "reader", "any"});
-    }
+    Runner(Options options, std::string program, Users users)
+        : m_options(std::move(options)), m_program(std::move(program)), m_users(users) {}
 
     /// Whether all is as it should be.
     bool run(const Scenario& scenario) {
@@ -122,7 +158,7 @@ class Runner {
             const std::string again = repeat(scenario, seed);
             std::snprintf(current_run, sizeof current_run, "to repeat: %s\n", again.c_str());
             try {
-                orizuru::test::Simulation(m_redis, m_without_rights, seed, scenario,
+                orizuru::test::Simulation(m_users.all_rights, m_users.without_lset, seed, scenario,
                                           m_options.sabotage, faults, m_options.trace)
                     .run(m_options.steps);
             } catch (const orizuru::test::Violation& violation) {
@@ -163,7 +199,8 @@ class Runner {
 
   private:
     [[nodiscard]] std::string repeat(const Scenario& scenario, std::uint64_t seed) const {
-        std::string command = m_program + " --config " + std::string(scenario.name) + " --seed " +
+        std::string command = m_program + " --server " + (m_options.model ? "model" : "redis") +
+                              " --config " + std::string(scenario.name) + " --seed " +
                               std::to_string(seed) + " --seeds 1 --steps " +
                               std::to_string(m_options.steps);
         if (m_options.sabotage != nullptr) {
@@ -180,9 +217,7 @@ class Runner {
 
     Options m_options;
     std::string m_program;
-    orizuru::test::RedisServer m_server;
-    RawRedis m_redis{m_server.socket_path()};
-    RawRedis m_without_rights{m_server.socket_path()};
+    Users m_users;
     std::uint64_t m_runs = 0;
     std::map<std::string_view, bool> m_came;
 };
@@ -193,7 +228,10 @@ int main(int count, char** arguments) {
     try {
         const Options options = parse(count, arguments);
         std::signal(SIGABRT, tell_current_run);
-        Runner runner(options, arguments[0]);
+        std::optional<RealRedis> redis;
+        std::optional<Model> model;
+        Runner runner(options, arguments[0],
+                      options.model ? model.emplace().users() : redis.emplace().users());
         bool good = true;
         for (const Scenario& scenario : scenarios) {
             if (options.sabotage != nullptr && options.scenario.empty()

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "chance.hpp"
-#include "raw_redis.hpp"
 #include "scenario.hpp"
+#include "server.hpp"
 
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/sha1.hpp>
@@ -34,7 +34,7 @@ enum class RequestKind { settle, move, release, fetch };
 
 class Network {
   public:
-    Network(RawRedis& redis, RawRedis& redis_without_rights, Chance& chance, Faults& faults,
+    Network(Server& redis, Server& redis_without_rights, Chance& chance, Faults& faults,
             const Scenario& scenario, const Sabotage* sabotage, bool trace)
         : m_redis(redis),
           m_without_rights(redis_without_rights),
@@ -91,13 +91,13 @@ class Network {
         return Reply{Reply::Type::error, 0, std::string(text), {}};
     }
     Link& link(Line line) { return m_links[static_cast<std::size_t>(line)]; }
-    Reply run(Words words, RawRedis& redis);
+    Reply run(Words words, Server& redis);
     Reply refuse(const Request& request);
     void say(std::string_view what, const Words& words) const;
     static void show(const Reply& reply);
 
-    RawRedis& m_redis;
-    RawRedis& m_without_rights;
+    Server& m_redis;
+    Server& m_without_rights;
     Chance& m_chance;
     Faults& m_faults;
     const Scenario& m_scenario;
@@ -233,7 +233,7 @@ inline Reply Network::refuse(const Request& request) {
 
 inline Reply Network::run(Words words) { return run(std::move(words), m_redis); }
 
-inline Reply Network::run(Words words, RawRedis& redis) {
+inline Reply Network::run(Words words, Server& redis) {
     say("runs", words);
     const Words before = words;
     if (words.front() == "BLMOVE") {
@@ -257,7 +257,7 @@ inline Reply Network::run(Words words, RawRedis& redis) {
             m_faults.came("sabotaged script");
         }
     }
-    Reply reply = redis.run(command_of(words));
+    Reply reply = redis.run(words);
     if (m_trace) {
         std::cout << "    -> ";
         show(reply);

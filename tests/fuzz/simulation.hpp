@@ -9,8 +9,8 @@
 
 #include "chance.hpp"
 #include "oracle.hpp"
-#include "raw_redis.hpp"
 #include "scenario.hpp"
+#include "server.hpp"
 #include "simulated_network.hpp"
 
 #include <orizuru/detail/delivery.hpp>
@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ namespace orizuru::test {
 class Simulation {
   public:
     /// Empties Redis.
-    Simulation(RawRedis& redis, RawRedis& redis_without_rights, std::uint64_t seed,
+    Simulation(Server& redis, Server& redis_without_rights, std::uint64_t seed,
                const Scenario& scenario, const Sabotage* sabotage, Faults& faults, bool trace);
 
     /// Throws Violation.
@@ -51,7 +52,7 @@ class Simulation {
         int mark;
     };
     struct Snapshot {
-        std::vector<std::pair<std::string, std::string>> dumps;
+        std::function<void()> restore;
         Words pushed_since;
     };
 
@@ -110,7 +111,7 @@ class Simulation {
         }
     }
 
-    RawRedis& m_redis;
+    Server& m_redis;
     const Scenario& m_scenario;
     Faults& m_faults;
     bool m_exact; ///< the lists are looked at all the time, not only at the end
@@ -139,7 +140,7 @@ class Simulation {
     std::optional<Snapshot> m_snapshot;
 };
 
-inline Simulation::Simulation(RawRedis& redis, RawRedis& redis_without_rights, std::uint64_t seed,
+inline Simulation::Simulation(Server& redis, Server& redis_without_rights, std::uint64_t seed,
                               const Scenario& scenario, const Sabotage* sabotage, Faults& faults,
                               bool trace)
     : m_redis(redis),
@@ -297,7 +298,7 @@ inline void Simulation::leave_at_end() {
     }
     check_left();
     collect(true, true);
-    if (!RawRedis::texts(m_redis.command({"SMEMBERS", m_keys.consumers()})).empty()) {
+    if (!Server::texts(m_redis.command({"SMEMBERS", m_keys.consumers()})).empty()) {
         throw Violation("somebody is registered after the last has left");
     }
 }

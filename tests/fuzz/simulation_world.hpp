@@ -61,7 +61,7 @@ inline void Simulation::push(int count) {
 
 // A collector's pass. Leases end when the simulation says so: it deletes the heartbeat.
 inline void Simulation::collect(bool everyone, bool quiet) {
-    Words ids = RawRedis::texts(m_redis.command({"SMEMBERS", m_keys.consumers()}));
+    Words ids = Server::texts(m_redis.command({"SMEMBERS", m_keys.consumers()}));
     std::sort(ids.begin(), ids.end());
     for (const std::string& id : ids) {
         const bool own = id == m_window->identity().id && !everyone;
@@ -114,20 +114,12 @@ inline void Simulation::mend_source() {
     }
 }
 
-inline void Simulation::snapshot() {
-    m_snapshot.emplace();
-    for (const std::string& key : m_redis.keys()) {
-        m_snapshot->dumps.emplace_back(key, m_redis.command({"DUMP", key}).text);
-    }
-}
+inline void Simulation::snapshot() { m_snapshot = Snapshot{m_redis.snapshot(), {}}; }
 
 inline void Simulation::rewind() {
     m_faults.came("rewound");
     say("Redis is rewound");
-    m_redis.command({"FLUSHALL"});
-    for (const auto& [key, dump] : m_snapshot->dumps) {
-        m_redis.command({"RESTORE", key, "0", dump});
-    }
+    m_snapshot->restore();
     for (const std::string& payload : m_snapshot->pushed_since) {
         m_redis.command({"LPUSH", m_keys.source(), payload});
     }
