@@ -32,7 +32,9 @@ class ModelServer : public Server {
         : m_redis(redis), m_denied(std::move(denied)) {}
 
     Reply run(const Words& words) override {
-        if (m_denied.contains(words.front())) {
+        const RedisModel::Command* command = RedisModel::find_command(words.front());
+        if (command != nullptr && command->takes(words.size()) &&
+            m_denied.contains(words.front())) {
             return RedisModel::error("NOPERM this user has no permissions to run the '" +
                                      RedisModel::lower(words.front()) + "' command");
         }

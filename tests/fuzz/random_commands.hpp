@@ -69,7 +69,7 @@ class RandomCommands {
                                             std::string("\0\r\n\xff", 4),
                                             std::string(40, 'x'),
                                             std::string(300, 'y'),
-                                            "7"};
+                                            "777777"};
         return m_chance.happens(0.1) ? header(m_chance.below(3), m_chance.below(3))
                                      : texts[m_chance.below(std::size(texts))];
     }
@@ -175,7 +175,8 @@ inline Words RandomCommands::call(std::string_view source, Words keys, Words arg
     for (std::string& arg : args) {
         arg = m_chance.happens(0.02) ? any_text() : arg;
     }
-    if (m_chance.happens(0.03)) {
+    // Without its reason, an entry of the dead list is no array to Redis.
+    if (m_chance.happens(0.03) && keys.back() != m_keys.dead()) {
         args.resize(m_chance.below(args.size() + 1));
     }
     Words words{"EVAL", std::string(source), std::to_string(keys.size())};

@@ -99,6 +99,17 @@ inline constexpr std::array sabotages{
              .from = "if redis.call('LINDEX', p, -1) ~= ARGV[1] then "
                      "return redis.error_reply('STALE header') end\nlocal held",
              .to = "local held"},
+    Sabotage{.name = "header_not_advanced",
+             .scenario = "good_uniq",
+             .from = "    redis.call('RPUSH', p, ARGV[2])\nelse\n"
+                     "    redis.call('LSET', p, -1, ARGV[2])\nend\nif n == '0'",
+             .to = "    redis.call('RPUSH', p, ARGV[1])\nend\nif n == '0'"},
+    Sabotage{.name = "removed_before_type_check",
+             .scenario = "good",
+             .from = "if type(refused) == 'table' and refused.err then\n",
+             .to = "if type(refused) == 'table' and refused.err then\n"
+                   "    redis.call('LSET', p, ARGV[4], ARGV[2])\n"
+                   "    redis.call('LREM', p, -1, ARGV[2])\n"},
     Sabotage{.name = "settle_without_length_check",
              .scenario = "rewind",
              .from =
@@ -117,6 +128,16 @@ inline constexpr std::array sabotages{
              .from = "redis.call('SET', p, 'released ' .. ARGV[2], 'PX', ARGV[6])",
              .to = "redis.call('DEL', p)"},
 };
+
+/// A script's text with the defect, if it is one of this script.
+inline std::string spoiled(std::string_view source, const Sabotage& sabotage) {
+    std::string text(source);
+    const auto position = sabotage.from.empty() ? std::string::npos : text.find(sabotage.from);
+    if (position != std::string::npos) {
+        text.replace(position, sabotage.from.size(), sabotage.to);
+    }
+    return text;
+}
 
 /// How often each kind of fault has really come.
 class Faults {

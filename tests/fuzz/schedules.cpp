@@ -171,7 +171,7 @@ class Runner {
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         std::cout << scenario.name << ": seeds " << m_options.first << " to "
                   << m_options.first + seeds - 1 << ", " << m_options.steps << " steps each, "
-                  << violations << " violations, " << took.count() << " s\n";
+                  << violations << " violations, " << took.count() << " s" << std::endl;
         for (const auto& [kind, times] : faults.counts()) {
             std::cout << "    " << times << ' ' << kind << '\n';
         }

@@ -251,9 +251,9 @@ inline Reply Network::run(Words words, Server& redis) {
                 }
             }
         }
-        const auto position = words[1].find(m_sabotage->from);
-        if (position != std::string::npos) {
-            words[1].replace(position, m_sabotage->from.size(), m_sabotage->to);
+        std::string text = spoiled(words[1], *m_sabotage);
+        if (text != words[1]) {
+            words[1] = std::move(text);
             m_faults.came("sabotaged script");
         }
     }

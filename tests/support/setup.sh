@@ -24,6 +24,8 @@ compiler() {
 
 has_command() { command -v "$1" >/dev/null; }
 has_library() { has_command pkg-config && pkg-config --exists "$1"; }
+# Its pkg-config file has another name on each system.
+has_lua() { has_library lua5.1 || has_library lua-5.1 || has_library lua51; }
 # Any Python will do that has the module: the one in PATH may be the user's own.
 has_python() {
     local python
