@@ -9,6 +9,7 @@
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 
+#include <orizuru/detail/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -434,4 +435,14 @@ TEST_CASE_FIXTURE(Leases, "a message that goes to a dead consumer's waiter is br
     CHECK(eventually([&] { return collect().reclaimed == 1; }));
     CHECK(redis.lrange("q") == Texts{"a"});
     CHECK(held().empty());
+}
+
+TEST_CASE_FIXTURE(Leases, "an id that is taken is told from other failures of an adoption") {
+    redis.set("taken", "x");
+    const auto answer =
+        redis.try_command({"EVAL", std::string(orizuru::detail::adopt_script), "5", "heartbeat",
+                           "old", "new heartbeat", "taken", "consumers", "id", "new id",
+                           "orz:0123456789abcdef:0", "1000", "1000", "orz:0123456789abcdef:"});
+    CHECK(answer.text.starts_with("BUSYNAME "));
+    CHECK(redis.keys() == orizuru::test::Texts{"taken"});
 }

@@ -148,7 +148,7 @@ local old, new = KEYS[2], KEYS[4]
 if redis.call('TYPE', old).ok == 'string' then
     return redis.error_reply('FENCED ' .. redis.call('GET', old))
 end
-if redis.call('EXISTS', new) == 1 then return redis.error_reply('BUSYNAME') end
+if redis.call('EXISTS', new) == 1 then return redis.error_reply('BUSYNAME ' .. new) end
 local held = redis.call('LRANGE', old, 0, -1)
 local header = ''
 if #held > 0 then
