@@ -6,6 +6,7 @@
 
 #include "integration/fault_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/fake_server.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -31,6 +32,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using orizuru::test::eventually;
+using orizuru::test::FakeServer;
 using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
 using orizuru::test::RawConsumer;
@@ -341,6 +343,31 @@ TEST_CASE_FIXTURE(Stopping, "short time-outs are kept") {
     CHECK(guard->ack());
     CHECK_FALSE(consumer.next(0ms));
     CHECK(is_empty());
+}
+
+TEST_CASE_FIXTURE(Stopping, "that a wait could not be ended once says nothing about the next") {
+    std::atomic<int> refusals{0};
+    const FakeServer fake{[&](const Texts& argv) -> std::optional<std::string> {
+                              const bool ends = argv.size() > 1 && argv[1] == "UNBLOCK";
+                              return ends && refusals-- > 0 ? "-LOADING the data\r\n"
+                                                            : FakeServer::pass;
+                          },
+                          server.socket_path()};
+    const auto waiting = [this](const std::string& count) {
+        // Sooner than the wait ends by itself.
+        return eventually(
+            [&] {
+                return orizuru::test::contains(redis.command({"INFO", "clients"}).text,
+                                               "blocked_clients:" + count);
+            },
+            1s);
+    };
+    RawConsumer consumer{fake.uri(), "q"};
+    refusals = 1;
+    CHECK_FALSE(consumer.next(20ms));
+    CHECK(waiting("1"));
+    CHECK_FALSE(consumer.next(20ms));
+    CHECK(waiting("0"));
 }
 
 TEST_CASE_FIXTURE(Stopping, "the message of a wait that could not be ended is given back at the "

@@ -269,7 +269,9 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline) {
             return false;
         }
         if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
-            m_connection_id = 0;
+            if (classify(answer->reply->code()) == ReplyClass::rights) {
+                m_connection_id = 0;
+            }
             return false;
         }
         if (window.blocked()) {
