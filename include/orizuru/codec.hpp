@@ -47,8 +47,8 @@ class Scratch {
 ///         static void encode(const Order& order, std::string& appended_to);
 ///         static Order decode(std::string_view bytes, orizuru::Scratch& scratch);
 ///
-/// What encode throws becomes EncodeError. What decode throws sends the message to the dead list.
-/// The bytes given to decode live as long as the message's guard.
+/// What encode throws becomes EncodeError. What decode throws, std::bad_alloc too, sends the
+/// message to the dead list. The bytes given to decode live as long as the message's guard.
 template <class T>
 struct Codec;
 

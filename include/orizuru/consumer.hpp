@@ -44,7 +44,8 @@ class Consumer {
     /// Redis: one script, O(1), and INFO memory.
     /// Throws: std::invalid_argument for a queue name or options that cannot be;
     ///     ConnectionError within connect_timeout (name resolution excluded); ReplyError when
-    ///     Redis refuses the credentials, or the user lacks a right that consuming needs.
+    ///     Redis refuses the credentials, or the user lacks a right that consuming needs;
+    ///     std::system_error when the process can have no more descriptors or threads.
     Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
         : m_session(detail::Session::open(std::move(endpoint), Keys(std::move(queue)),
                                           std::move(options))) {}

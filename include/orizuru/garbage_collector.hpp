@@ -79,7 +79,7 @@ class GarbageCollector {
 
     /// Passes, `interval` apart, until a stop is requested. Waits out outages of Redis. Throws
     /// ReplyError for what only a person can mend, std::invalid_argument for an interval that is
-    /// not positive.
+    /// not positive, std::system_error when the process can have no more descriptors.
     void run(std::stop_token token, std::chrono::milliseconds interval);
 
   private:

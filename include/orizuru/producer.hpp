@@ -59,7 +59,8 @@ class Producer {
   public:
     /// Connects. Throws std::invalid_argument for a name that no queue can have or an option that
     /// cannot be, ConnectionError within connect_timeout (name resolution excluded), ReplyError for
-    /// refused credentials.
+    /// refused credentials; with a buffer std::system_error when the process can have no more
+    /// descriptors or threads.
     ///
     /// With a buffer, the destructor tries to flush for at most command_timeout, and cannot tell
     /// whether it has: call flush() first. In a forked child it sends nothing.
