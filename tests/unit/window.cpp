@@ -101,6 +101,28 @@ TEST_CASE("messages count as given back by a count and by nothing else") {
     CHECK_FALSE(fixture.window.unanswered());
 }
 
+TEST_CASE("after a refusal the chain goes on from the last request that ran") {
+    Fixture fixture;
+    Window& window = fixture.window;
+    for (const DeliveryPtr& message : fixture.held) {
+        window.want(message, nullptr);
+        window.send_settle(fixture.out, 0);
+    }
+    CHECK(window.on_reply({Type::error, 0, "BUSY a script runs", {}}).action == Action::back_off);
+    CHECK_FALSE(window.can_send());
+    CHECK(window.on_reply({Type::error, 0, "STALE header", {}}).action == Action::proceed);
+    REQUIRE(window.can_send());
+    fixture.out.clear();
+    window.send_settle(fixture.out, 0);
+    const std::string expected = window.identity().header(1) + "\r\n";
+    const std::string next = window.identity().header(2) + "\r\n";
+    REQUIRE(fixture.out.find(expected) != std::string::npos);
+    CHECK(fixture.out.find(expected) < fixture.out.find(next));
+    CHECK(fixture.out.find(next) != std::string::npos);
+    CHECK(window.on_reply(array({})).action == Action::proceed);
+    CHECK(window.messages().empty());
+}
+
 TEST_CASE("a wait in Redis is for a finite time, in seconds") {
     for (const auto& [time, seconds] : {std::pair(5000ms, "5.000"), std::pair(50ms, "0.050")}) {
         Fixture fixture;
