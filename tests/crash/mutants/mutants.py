@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""The defects that tests/crash/mutants/run puts into copies of the library, one at a time."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    sources: tuple  # in tests/
+    arguments: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    name: str
+    edits: tuple  # (header in include/orizuru, text that occurs once, text in its place)...
+    tests: tuple  # what should catch it, the cheapest first: a program of below, with arguments
+    may_hang: bool = False  # then a test that does not end has caught it
+
+
+def doctest(source):
+    return Program((source, "support/main.cpp"), ("--abort-after=1",))
+
+
+def corpus(target):
+    """Of a fuzzer's target, by its own main."""
+    return Program((f"fuzz/targets/{target}.cpp", "fuzz/targets/corpus.cpp"),
+                   (f"tests/fuzz/corpus/{target}",))
+
+
+# Those that a tree does not have are left out.
+PROGRAMS = {
+    "identity": doctest("unit/identity.cpp"),
+    "window": doctest("unit/window.cpp"),
+    "adoption": doctest("unit/adoption.cpp"),
+    "window_replies": corpus("window_replies"),
+    "reply_reader": corpus("reply_reader"),
+    "decode": corpus("decode"),
+    "schedules": Program(("fuzz/schedules.cpp",)),
+    "collector_rights": doctest("integration/collector_rights.cpp"),
+    "blocking_fetch": doctest("integration/blocking_fetch.cpp"),
+    "consumer": doctest("integration/consumer.cpp"),
+    "extension_scripts": doctest("integration/extension_scripts.cpp"),
+    "garbage_collector": doctest("integration/garbage_collector.cpp"),
+    "message_guard": doctest("integration/message_guard.cpp"),
+    "prefetch_and_deferred": doctest("integration/prefetch_and_deferred.cpp"),
+    "out_of_memory": doctest("integration/out_of_memory.cpp"),
+    "leases": doctest("integration/leases.cpp"),
+    "timing": doctest("integration/timing.cpp"),
+    "outages": doctest("integration/outages.cpp"),
+    "buffered_producer": doctest("integration/buffered_producer.cpp"),
+    "buffered_outages": doctest("integration/buffered_outages.cpp"),
+    "wrong_replies": doctest("integration/wrong_replies.cpp"),
+}
+
+
+def script(name, old, new, *tests):
+    return Mutant(name, (("detail/scripts.hpp", old, new),), tests)
+
+
+def code(name, header, old, new, *tests):
+    return Mutant(name, ((header, old, new),), tests)
+
+
+MUTANTS = [
+    # The fence.
+    script("REAP leaves no fence",
+           "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
+           "redis.call('DEL', processing)",
+           "garbage_collector"),
+    Mutant("the fence of REAP is a step of its own",
+           (("detail/scripts.hpp",
+             "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
+             "redis.call('DEL', processing)"),
+            ("garbage_collector.hpp",
+             "    collected.consumers += 1;\n",
+             "    collected.consumers += 1;\n"
+             '    m_connection.command("", "SET", m_keys.processing(id), "reaped", "PX", 999);\n')),
+           ("garbage_collector",)),
+    script("ADOPT leaves no fence",
+           "redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])",
+           "",
+           "schedules --config good --seeds 20"),
+    script("the last RELEASE leaves no fence",
+           "redis.call('SET', p, 'released ' .. ARGV[2], 'PX', ARGV[6])",
+           "redis.call('DEL', p)",
+           "schedules --config release_uniq --seeds 20"),
+    script("a beat passes over the fence",
+           "inline constexpr std::string_view beat_script = R\"lua(#!lua flags=allow-oom\n"
+           "local kind = redis.call('TYPE', KEYS[2]).ok\n"
+           "if kind == 'string' then return 0 end",
+           "inline constexpr std::string_view beat_script = R\"lua(#!lua flags=allow-oom\n"
+           "local kind = redis.call('TYPE', KEYS[2]).ok",
+           "leases"),
+
+    # The registry.
+    script("registered by the first beat, after the first fetch",
+           "redis.call('SADD', consumers, ARGV[1])\nif kind == 'none'",
+           "if kind == 'none'",
+           "prefetch_and_deferred", "leases"),
+    code("deregistered before the fence", "garbage_collector.hpp",
+         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
+         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "garbage_collector"),
+    code("a name is used again", "detail/identity.hpp",
+         'std::to_string(::getpid()) + ":" + random_hex(),',
+         'std::to_string(::getpid()) + ":0123456789abcdef",',
+         "identity"),
+    script("a heartbeat that never expires",
+           "redis.call('SET', KEYS[1], '1', 'PX', ARGV[2])\nredis.call('SADD', KEYS[3]",
+           "redis.call('SET', KEYS[1], '1')\nredis.call('SADD', KEYS[3]",
+           "leases"),
+    script("a heartbeat that never expires, from the start",
+           "redis.call('SET', heartbeat, '1', 'PX', ARGV[2])",
+           "redis.call('SET', heartbeat, '1')",
+           "consumer"),
+    code("no beat is sent", "detail/heartbeat.hpp",
+         "        if (beat()) {", "        if (true) {",
+         "leases"),
+
+    # The header.
+    script("SETTLE does not check the header",
+           "if redis.call('LINDEX', p, -1) ~= ARGV[1] then "
+           "return redis.error_reply('STALE header') end\nlocal held",
+           "local held",
+           "schedules --config good_uniq --seeds 20"),
+    code("a move does not check the header", "script.hpp",
+         "if redis.call('LINDEX', p, -1) ~= ARGV[1] then "
+         "return redis.error_reply('STALE header') end",
+         "",
+         "schedules --config bodies --seeds 20"),
+    script("SETTLE checks the header and does not advance it",
+           "    redis.call('RPUSH', p, ARGV[2])\nelse",
+           "    redis.call('RPUSH', p, ARGV[1])\nelse",
+           "schedules --config good --seeds 20"),
+    code("a move checks the header and does not advance it", "script.hpp",
+         "redis.call('LSET', p, -1, ARGV[2])\nreturn 1", "return 1",
+         "schedules --config bodies --seeds 20"),
+    script("SETTLE does not check the length",
+           "if held < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end",
+           "",
+           "schedules --config rewind --seed 200 --seeds 150"),
+    script("LTRIM takes one too many",
+           "redis.call('LTRIM', p, 0, -2 - k)", "redis.call('LTRIM', p, 0, -3 - k)",
+           "schedules --config good --seeds 20"),
+    script("RELEASE gives back one too few",
+           "redis.call('LRANGE', p, 0, -(held + 2))", "redis.call('LRANGE', p, 0, -(held + 3))",
+           "prefetch_and_deferred"),
+    script("ADOPT delivers the header",
+           "header = table.remove(held)\n        redis.call('RPOP', old)", "header = held[#held]",
+           "schedules --config good --seeds 20"),
+
+    # Moves.
+    Mutant("the removal comes before TYPE and the copy",
+           (("script.hpp",
+             "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},\n"
+             "    redis.call('LINDEX', p, ARGV[4]))",
+             "local payload = redis.call('LINDEX', p, ARGV[4])\n"
+             "redis.call('LSET', p, ARGV[4], ARGV[2])\n"
+             "redis.call('LREM', p, -1, ARGV[2])\n"
+             "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)}, payload)"),
+            ("script.hpp",
+             "end\nredis.call('LSET', p, ARGV[4], ARGV[2])\nredis.call('LREM', p, -1, ARGV[2])\n"
+             "redis.call('LSET', p, -1, ARGV[2])",
+             "end\nredis.call('LSET', p, -1, ARGV[2])")),
+           ("extension_scripts",)),
+    code("a push that is refused removes the message", "script.hpp",
+         "if type(refused) == 'table' and refused.err then\n    return",
+         "if false then\n    return",
+         "extension_scripts"),
+    code("a push is not tied to the removal", "script.hpp",
+         "redis.call('LREM', p, -1, ARGV[2])\n", "",
+         "message_guard"),
+    script("rejected messages are returned and kept",
+           "redis.call('LTRIM', KEYS[1], 0, -1 - #taken)", "",
+           "garbage_collector"),
+
+    # Doubts.
+    code("a settlement in doubt is sent again", "detail/window_recovery.hpp",
+         "if (version && request.version <= *version) {", "if (false) {",
+         "window_replies"),
+    code("a settlement in doubt counts as done", "detail/window_recovery.hpp",
+         "if (version && request.version <= *version) {", "if (true) {",
+         "window_replies"),
+    code("STALE counts as done", "detail/window_replies.hpp",
+         '"STALE" && m_draining) {\n        put_back(request, {});',
+         '"STALE" && m_draining) {\n        ran(request);',
+         "window_replies", "schedules --config good --seeds 20"),
+    code("what was refused is not put back", "detail/window_replies.hpp",
+         "        put_back(request, refusal);\n        m_draining = true;",
+         "        m_draining = true;",
+         "window_replies", "schedules --config good --seeds 20"),
+    code("a request goes out before the refused chain has answered", "detail/window.hpp",
+         "m_state == State::running && !m_draining &&", "m_state == State::running &&",
+         "window_replies", "schedules --config good --seeds 20"),
+    code("settlements as if on connections of their own", "detail/window_requests.hpp",
+         "    append_header(out, m_last_sent);\n", "    append_header(out, m_confirmed);\n",
+         "schedules --config good --seeds 20"),
+    code("the version stays where the refused chain was", "detail/window_replies.hpp",
+         "        m_last_sent = m_confirmed;\n", "",
+         "window"),
+    code("a wait connection outlives an adoption", "detail/channels_replies.hpp",
+         "    if (wait) {\n        wait_doomed = true;",
+         "    if (false) {\n        wait_doomed = true;",
+         "blocking_fetch"),
+    code("a late reply of the wait connection counts after an adoption",
+         "detail/blocking_fetch.hpp",
+         "if (m_channels.wait_doomed) {\n            return;", "if (false) {\n            return;",
+         "blocking_fetch"),
+    code("the header of the last fence counts, not of the first", "detail/adoption.hpp",
+         "Result{m_header.value_or(std::string(header)),", "Result{std::string(header),",
+         "adoption"),
+    code("any number confirms a move", "detail/window_replies.hpp",
+         "reply.is(Reply::Type::integer) && reply.integer == 1;\n    default",
+         "reply.is(Reply::Type::integer);\n    default",
+         "window"),
+
+    # Connections.
+    code("BLMOVE outlasts the client's patience", "detail/blocking_fetch.hpp",
+         "m_due = now + longest + m_channels.endpoint().command_timeout();",
+         "m_due = now + m_channels.endpoint().command_timeout();",
+         "timing"),
+    code("BLMOVE waits for ever", "detail/window_requests.hpp",
+         '"RIGHT", "LEFT", seconds);', '"RIGHT", "LEFT", "0");',
+         "window"),
+    code("a connection is used again after an error", "connection.hpp",
+         "auto stream = std::move(m_stream);", "auto& stream = m_stream;",
+         "wrong_replies --test-case='what is no reply*'"),
+    code("a push that was begun is not in doubt", "detail/push_pipeline.hpp",
+         "begun ? ConnectionError::Outcome::in_doubt\n"
+         "                                    : ConnectionError::Outcome::not_run",
+         "ConnectionError::Outcome::not_run",
+         "outages --test-case=*in*doubt"),
+    script("SETTLE is refused when memory is full",
+           'settle_script = R"lua(#!lua flags=allow-oom', 'settle_script = R"lua(#!lua',
+           "out_of_memory --test-case=*drain*"),
+
+    # What is read.
+    code("a reply shows elements of a larger one before it", "detail/reply_reader.hpp",
+         "        m_built->finish();\n", "",
+         "reply_reader"),
+    code("bytes behind a payload's value are passed over", "detail/msgpack_reader.hpp",
+         "        if (m_spare > 0) {", "        if (false) {",
+         "decode"),
+    code("a payload may have any depth", "detail/msgpack_reader.hpp",
+         "if (m_level == most_msgpack_levels) {", "if (false) {",
+         "decode"),
+
+    # The collector.
+    code("the collector asks its own clock", "garbage_collector.hpp",
+         "return detail::uptime(info.text) >= m_options.grace;",
+         "return detail::Clock::now().time_since_epoch() >= m_options.grace;",
+         "garbage_collector"),
+    script("the living are reaped",
+           "if redis.call('EXISTS', heartbeat) == 1 then return {-1} end", "",
+           "garbage_collector"),
+    script("recoveries are not counted",
+           "redis.call('HINCRBY', recoveries, field, 1)", "1",
+           "garbage_collector"),
+    script("the newest message is blamed for its consumer's death",
+           "redis.sha1hex(held[#held])", "redis.sha1hex(held[1])",
+           "garbage_collector"),
+    code("a list is taken for an orphan at first sight", "garbage_collector.hpp",
+         "std::ranges::set_intersection(found, m_suspects,",
+         "std::ranges::set_intersection(found, found,",
+         "garbage_collector"),
+    code("another queue's list is taken for a consumer's", "garbage_collector.hpp",
+         "key.text.starts_with(prefix) && detail::is_id(key.text.substr(prefix.size()))",
+         "key.text.starts_with(prefix)",
+         "collector_rights"),
+
+    # What the user is told.
+    code("flush does not wait", "detail/session_settling.hpp",
+         "        return pending.empty();", "        return true;",
+         "prefetch_and_deferred"),
+    code("late deferred acks are not counted", "detail/unattended.hpp",
+         "m_late_acks += message->deferred ? 1U : 0U;", "",
+         "leases"),
+    code("an unsettled guard rejects nothing", "message_guard.hpp",
+         "std::exchange(m_session, nullptr)->abandon(m_delivery);", "m_session = nullptr;",
+         "message_guard"),
+    code("the buffer forgets what was refused", "detail/push_backlog.hpp",
+         "        ++m_refused;", "        confirm_oldest(0);",
+         "buffered_producer", "buffered_outages"),
+]
