@@ -222,7 +222,7 @@ MUTANTS = [
     code("BLMOVE outlasts the client's patience", "detail/blocking_fetch.hpp",
          "m_due = now + longest + m_channels.endpoint().command_timeout();",
          "m_due = now + m_channels.endpoint().command_timeout();",
-         "timing"),
+         "timing --test-case='a wait in Redis*'"),
     code("BLMOVE waits for ever", "detail/window_requests.hpp",
          '"RIGHT", "LEFT", seconds);', '"RIGHT", "LEFT", "0");',
          "window"),
