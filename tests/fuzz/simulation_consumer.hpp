@@ -238,6 +238,7 @@ inline void Simulation::recover() {
     if (m_window->state() != State::running) {
         return;
     }
+    ++m_recoveries;
     say("recovery begins");
     m_network.close(Line::control);
     m_network.close(Line::wait);

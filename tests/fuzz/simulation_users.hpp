@@ -155,7 +155,9 @@ inline void Simulation::look_at_outcomes() {
         const bool own_fault = wish.how == Settling::refuse || wish.how == Settling::fail ||
                                wish.how == Settling::wrong_target;
         const bool injected = why.starts_with("NOPERM") || why.starts_with("ERR nobody") ||
-                              why.starts_with("a reply of the wrong type");
+                              why.starts_with("a reply of the wrong type") ||
+                              (why.starts_with("ERR the connection broke") &&
+                               m_recoveries >= fewest_recoveries_to_blame);
         if (why.empty() ||
             (!own_fault && !injected && !m_source_was_broken && m_scenario.rewind == 0)) {
             throw Violation("refused without a reason: " + message.payload + " " + message.refusal);
