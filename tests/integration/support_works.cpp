@@ -454,6 +454,25 @@ TEST_CASE("a waiter whose end the proxy swallows stays blocked in Redis") {
     CHECK(eventually([&] { return !waiters(); }));
 }
 
+TEST_CASE("a proxy loses its clients, and Redis goes on waiting for them") {
+    const RedisServer server;
+    Proxy proxy{server.socket_path()};
+    RedisClient redis{server.uri()};
+    RawClient waiter{proxy.socket_path()};
+    waiter.send(to_resp({"BLMOVE", "q", "held", "RIGHT", "LEFT", "0"}));
+    REQUIRE(eventually([&] {
+        const std::string info = redis.command({"INFO", "clients"}).text;
+        return info.find("blocked_clients:1\r\n") != std::string::npos;
+    }));
+
+    proxy.lose_clients();
+    CHECK(waiter.receive(1).empty());
+    CHECK(waiter.end() == "fin");
+    CHECK(RedisClient{proxy.uri()}.command({"PING"}).text == "PONG");
+    redis.lpush("q", "a");
+    CHECK(redis.lrange("held") == Texts{"a"});
+}
+
 TEST_CASE("a client that writes and leaves at once has written") {
     const RedisServer server;
     Proxy proxy{server.socket_path()};

@@ -78,6 +78,9 @@ class Proxy {
     void swallow_fin();
     void pass_fin();
 
+    /// All clients see an end, the server does not: its connections stay open.
+    void lose_clients();
+
     /// Ends all connections, also those that the client has left or that are silent.
     void break_all(Cut cut = Cut::fin);
 
@@ -139,6 +142,7 @@ class Proxy {
     [[nodiscard]] int until_resumed() const;
     void source_ended(Connection& connection, Direction direction);
 
+    static void leave_half_open(Connection& connection);
     static void end(Connection& connection, Cut cut);
     static void close_orderly(Fd& fd);
     static bool hung_up(const Fd& fd);
@@ -155,6 +159,7 @@ class Proxy {
 
     mutable std::mutex m_mutex;
     std::deque<Connection> m_connections;
+    std::size_t m_first_open = 0; ///< nothing moves in those before it
     std::map<Way, Plan> m_plans;
     std::optional<std::pair<Direction, Plan>> m_next_plan;
     std::size_t m_cuts = 0;
@@ -219,6 +224,14 @@ inline void Proxy::pass_fin() {
     change([this] { m_swallow_fin = false; });
 }
 
+inline void Proxy::lose_clients() {
+    change([this] {
+        for (Connection& connection : m_connections) {
+            leave_half_open(connection);
+        }
+    });
+}
+
 inline void Proxy::break_all(Cut cut) {
     change([&] {
         for (Connection& connection : m_connections) {
@@ -273,7 +286,10 @@ inline void Proxy::serve(const std::stop_token& stop) {
         {
             const std::lock_guard lock(m_mutex);
             moved = accept_one();
-            for (std::size_t i = 0; i < m_connections.size(); ++i) {
+            while (m_first_open < m_connections.size() && !m_connections[m_first_open].client) {
+                ++m_first_open;
+            }
+            for (std::size_t i = m_first_open; i < m_connections.size(); ++i) {
                 moved |= move_some(i, Direction::to_server);
                 moved |= move_some(i, Direction::to_client);
             }
@@ -420,11 +436,15 @@ inline bool Proxy::pass(Connection& connection, Direction direction) {
 
 inline void Proxy::source_ended(Connection& connection, Direction direction) {
     if (direction == Direction::to_server && m_swallow_fin) {
-        close_orderly(connection.client);
-        connection.silent = true;
+        leave_half_open(connection);
     } else {
         end(connection, Cut::fin);
     }
+}
+
+inline void Proxy::leave_half_open(Connection& connection) {
+    close_orderly(connection.client);
+    connection.silent = true;
 }
 
 inline void Proxy::end(Connection& connection, Cut cut) {
