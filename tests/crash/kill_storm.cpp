@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A storm of SIGKILL, every 20 to 200 ms, over 4 producers, 8 consumers and 2 collectors; some are
+// paused for up to 5 leases, and so is Redis, some lose their connections. The seed decides who and
+// when, the machine what that meets.
+//
+// usage: kill_storm [--seed N] [--size KILLS] [--messages LEAST]
+
+#include "crash/storm.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace orizuru::test;
+
+/// How many commands of owners that had lost their list, waiting ones too, Redis refused for that.
+std::uint64_t met_a_fence(const RedisServer& server) {
+    const std::string errors = RedisClient(server.uri()).command({"INFO", "errorstats"}).text;
+    const std::string name = "errorstat_WRONGTYPE:count=";
+    const auto found = errors.find(name);
+    return found == std::string::npos
+               ? 0
+               : number_in(std::string_view(errors).substr(found + name.size()));
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+    return main_of_storm(count, arguments, [&] {
+        const FaultOptions options(count, arguments,
+                                   {{"seed", "1"}, {"size", "150"}, {"messages", "0"}});
+        FaultReport report(options);
+        RedisServer server;
+        Chance chance(options.number("seed"));
+        Storm storm(server, report, options.number("seed"), "storm", {.rate = 1200, .rest = 1500});
+        for (std::uint64_t kills = 0;
+             kills < options.number("size") || storm.pushes() < options.number("messages");
+             ++kills) {
+            storm.pass(std::chrono::milliseconds(chance.between(20, 200)));
+            storm.kill_one();
+            if (chance.happens(0.3)) {
+                storm.pause_one();
+            }
+            if (chance.happens(0.3)) {
+                storm.cut_one();
+            }
+            if (chance.happens(0.03)) {
+                storm.pause_redis();
+            }
+        }
+        for (const std::string& wrong : storm.finish()) {
+            report.violation(wrong);
+        }
+        report.came("late command met a fence", met_a_fence(server));
+        return report.finish({"collector killed", "collector paused", "consumer cut off by FIN",
+                              "consumer cut off by RST", "consumer cut off, half-open",
+                              "consumer killed", "consumer paused", "late command met a fence",
+                              "producer killed", "Redis paused",
+                              "settlement refused to a late owner", "waiter left half-open"});
+    });
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What a process of a storm is there for, as its parent says it on the command line. It dies with
+// its parent, whatever state either is in.
+
+#pragma once
+
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/garbage_collector.hpp>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// How long a consumer of a storm may go unheard.
+inline constexpr std::chrono::milliseconds storm_lease{500};
+/// Between two passes of a collector.
+inline constexpr std::chrono::milliseconds storm_pass{100};
+
+/// Redis is young in a storm, and no message is buried for the consumers that are killed.
+[[nodiscard]] inline GarbageCollectorOptions storm_collector() {
+    return {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)};
+}
+
+struct Work {
+    std::string role = {};    ///< "producer", "consumer", "collector"
+    std::size_t index = 0;    ///< among those of its role; decides how it uses the library
+    std::uint64_t serial = 0; ///< no two processes have the same
+    std::uint64_t seed = 0;
+    std::size_t rate = 0; ///< messages that a producer pushes per second, about
+    std::size_t rest = 0; ///< milliseconds in every 3000 in which it pushes none
+    std::string queue = {};
+    std::string uri = {};
+    std::string journal = {};
+
+    static constexpr std::string_view command = "work";
+
+    [[nodiscard]] std::vector<std::string> words() const {
+        return {std::filesystem::read_symlink("/proc/self/exe").string(),
+                std::string(command),
+                std::to_string(::getpid()),
+                role,
+                std::to_string(index),
+                std::to_string(serial),
+                std::to_string(seed),
+                std::to_string(rate),
+                std::to_string(rest),
+                queue,
+                uri,
+                journal};
+    }
+    /// In the child; `words` are main's.
+    [[nodiscard]] static Work from(char** words) {
+        Work work{words[3],
+                  std::stoull(words[4]),
+                  std::stoull(words[5]),
+                  std::stoull(words[6]),
+                  std::stoull(words[7]),
+                  std::stoull(words[8]),
+                  words[9],
+                  words[10],
+                  words[11]};
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() != std::stol(words[2])) {
+            throw std::runtime_error("the parent has died");
+        }
+        return work;
+    }
+
+    /// For messages of this process alone.
+    [[nodiscard]] std::uint64_t first_message() const { return serial * 10'000'000; }
+    /// Some have less patience than Redis has pauses.
+    [[nodiscard]] Endpoint endpoint() const {
+        return uri + "?client_name=" + name() + (index % 3 == 0 ? "&command_timeout=1000" : "");
+    }
+    /// By which Redis knows its connections.
+    [[nodiscard]] std::string name() const { return role + std::to_string(serial); }
+};
+
+/// Makes what connects in its constructor, as soon as Redis lets it.
+template <class T, class... Arguments>
+std::unique_ptr<T> connected(const Arguments&... arguments) {
+    while (true) {
+        try {
+            return std::make_unique<T>(arguments...);
+        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
+        } catch (const ReplyError& error) {
+            if (error.code() != "LOADING") {
+                throw;
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A process of a storm, seen by its parent: started, killed, paused, started again. It is the same
+// program with other arguments, so that it begins without any of its parent's threads and locks.
+
+#pragma once
+
+#include "crash/consumer_work.hpp"
+#include "crash/producer_work.hpp"
+#include "crash/work.hpp"
+#include "support/fault_run.hpp"
+#include "support/posix.hpp"
+
+#include <orizuru/garbage_collector.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace orizuru::test {
+
+/// In the child.
+inline void do_work(const Work& work) {
+    if (work.role == "producer") {
+        ProducerWork(work).run();
+    } else if (work.role == "consumer") {
+        ConsumerWork(work).run();
+    } else {
+        connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector())
+            ->run(std::stop_token(), storm_pass);
+    }
+}
+
+/// The main function of a program whose processes are itself.
+template <class Parent>
+int main_of_storm(int count, char** arguments, Parent parent) {
+    return run_fault_program([&] {
+        if (count > 1 && arguments[1] == Work::command) {
+            do_work(Work::from(arguments));
+            return EXIT_FAILURE; // it is to be killed
+        }
+        return parent();
+    });
+}
+
+/// One thread's.
+class Worker {
+  public:
+    /// What the process writes, which is nothing unless something is wrong, is appended to `log`.
+    Worker(Work work, std::string log) : m_work(std::move(work)), m_log(std::move(log)) {}
+    Worker(Worker&& other) noexcept
+        : m_work(std::move(other.m_work)),
+          m_log(std::move(other.m_log)),
+          m_pid(std::exchange(other.m_pid, -1)) {}
+    Worker& operator=(Worker&&) = delete;
+    ~Worker() { kill(); }
+
+    [[nodiscard]] const Work& work() const noexcept { return m_work; }
+    [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
+
+    void start(std::uint64_t serial, std::uint64_t seed, std::string uri) {
+        m_work.serial = serial;
+        m_work.seed = seed;
+        m_work.uri = std::move(uri);
+        const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+        m_pid = spawn(m_work.words(), no_input.get(), m_log);
+    }
+    void kill() noexcept {
+        if (m_pid > 0) {
+            ::kill(m_pid, SIGKILL);
+            wait_for(std::exchange(m_pid, -1));
+        }
+    }
+    void pause() const noexcept { ::kill(m_pid, SIGSTOP); }
+    void resume() const noexcept { ::kill(m_pid, SIGCONT); }
+
+    /// When it has ended by itself: its last words.
+    [[nodiscard]] std::optional<std::string> end() {
+        if (m_pid < 0 || wait_for(m_pid, WNOHANG) == 0) {
+            return std::nullopt;
+        }
+        m_pid = -1;
+        std::ostringstream text;
+        text << m_work.role << ' ' << m_work.index
+             << " has ended by itself: " << std::ifstream(m_log).rdbuf();
+        return text.str();
+    }
+
+  private:
+    Work m_work;
+    std::string m_log;
+    pid_t m_pid = -1;
+};
+
+} // namespace orizuru::test
