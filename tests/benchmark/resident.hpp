@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The memory of this process.
+// The memory of a process.
 
 #pragma once
 
 #include <unistd.h>
 
 #include <fstream>
+#include <string>
 
 namespace orizuru::benchmark {
 
 /// What of it is in RAM, in bytes (VmRSS).
-[[nodiscard]] inline double resident_bytes() {
-    std::ifstream statm("/proc/self/statm");
+[[nodiscard]] inline double resident_bytes(const std::string& process = "self") {
+    std::ifstream statm("/proc/" + process + "/statm");
     double pages = 0;
     double resident = 0;
     statm >> pages >> resident;

@@ -38,7 +38,7 @@ inline constexpr std::chrono::milliseconds storm_pass{100};
 }
 
 struct Work {
-    std::string role = {};    ///< "producer", "consumer", "collector"
+    std::string role = {};    ///< "producer", "consumer", "collector", "steady"
     std::size_t index = 0;    ///< among those of its role; decides how it uses the library
     std::uint64_t serial = 0; ///< no two processes have the same
     std::uint64_t seed = 0;

@@ -8,6 +8,7 @@
 
 #include "crash/consumer_work.hpp"
 #include "crash/producer_work.hpp"
+#include "crash/steady_work.hpp"
 #include "crash/work.hpp"
 #include "support/fault_run.hpp"
 #include "support/posix.hpp"
@@ -35,6 +36,8 @@ inline void do_work(const Work& work) {
         ProducerWork(work).run();
     } else if (work.role == "consumer") {
         ConsumerWork(work).run();
+    } else if (work.role == "steady") {
+        SteadyWork(work).run();
     } else {
         connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector())
             ->run(std::stop_token(), storm_pass);
