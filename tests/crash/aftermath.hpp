@@ -151,7 +151,7 @@ inline Aftermath::Verdict Aftermath::judge() {
     for (const Record& record : of_consumers) {
         tell(ledger, record);
     }
-    std::cout << counts[Step::pushing] + counts[Step::buffering] << " messages, "
+    std::cout << counts[Step::pushing] + counts[Step::buffering] << " pushes begun, "
               << counts[Step::pushed] << " confirmed, " << counts[Step::handed_out]
               << " deliveries, " << counts[Step::settled] << " settled" << std::endl;
     std::ranges::copy(ledger.check(m_redis), std::back_inserter(m_wrong));
