@@ -183,6 +183,7 @@ Storm::Member& Storm::pick(Suitable suitable) {
         if (!member.resume_at && suitable(member)) {
             return member;
         }
+        pass(std::chrono::milliseconds(1)); // all that are suitable may be paused
     }
 }
 
