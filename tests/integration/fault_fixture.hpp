@@ -65,8 +65,9 @@ struct OwnServer {
     Texts held() {
         Texts messages;
         for (const std::string& key : redis.keys("orizuru:{q}:processing:*")) {
-            if (redis.type(key) == "list") {
-                std::ranges::copy(redis.lrange(key, 0, -2), std::back_inserter(messages));
+            // Not asked for its type first: a fence may come in between.
+            for (const Answer& element : redis.try_command({"LRANGE", key, "0", "-2"}).elements) {
+                messages.push_back(element.text);
             }
         }
         return messages;
