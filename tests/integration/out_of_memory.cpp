@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(FullServer, "beats, recoveries and collectors go on when memor
     std::atomic<int> beats{0};
     const Diary diary;
     RawConsumer consumer{
-        server.uri(), "q", {.lease = 200ms, .on_event = diary.pen(), .on_beat = [&] { ++beats; }}};
+        server.uri(), "q", {.lease = 1s, .on_event = diary.pen(), .on_beat = [&] { ++beats; }}};
     GarbageCollector collector{server.uri(), "q", {.grace = 0ms}};
     push({"a"});
     auto guard = take(consumer);
