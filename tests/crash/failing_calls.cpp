@@ -103,8 +103,6 @@ class Loop {
         // To be told from the test's own connections.
         std::filesystem::create_symlink(m_server.socket_path(), m_link);
         FailingSockets::take_for_the_library(m_link);
-        const std::string address = "127.0.0.1";
-        m_uris[1].replace(m_uris[1].find(address), address.size(), "localhost");
         std::signal(SIGALRM, tell_current_play);
         rehearse();
     }

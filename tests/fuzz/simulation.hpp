@@ -133,8 +133,8 @@ class Simulation {
     std::string m_leaving;        ///< whose list the last release was for
     int m_hold = 0;               ///< steps to wait before anything is sent
 
-    // A request that was cut off again and again is given back: after a failure of its own and three
-    // cuts at the earliest.
+    // A request that was cut off again and again is given back: after a failure of its own and
+    // three cuts at the earliest.
     static constexpr int fewest_recoveries_to_blame = 4;
 
     int m_recoveries = 0;
