@@ -96,8 +96,8 @@ TEST_CASE_FIXTURE(Clerk, "a collector that may not fence a dead consumer doubles
 
 TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose name begins as its "
                          "own processing lists do") {
-    for (const auto& [queue, other] :
-         {std::pair("a", "processing:{a}"), std::pair("{t}a", "{t}a:processing:b")}) {
+    for (const std::string queue : {"a", "{t}a"}) {
+        const std::string other = queue == "a" ? "processing:{a}" : "{t}a:processing:b";
         CAPTURE(other);
         redis.flushall();
         Consumer<Raw> consumer(uri, other);
