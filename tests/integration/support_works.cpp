@@ -308,6 +308,7 @@ TEST_CASE("a command is cut after exactly as many bytes as asked for") {
             proxy.cut_after(Direction::to_server, bytes, cut);
             RawClient client{proxy.socket_path()};
             client.send(push);
+            CHECK(eventually([&] { return proxy.was_cut(connection, Direction::to_server); }));
             CHECK(client.receive(1, milliseconds{cut == Cut::silence ? 10 : 10'000}).empty());
             CHECK(client.end() == end);
             CHECK(proxy.bytes(connection, Direction::to_server) == bytes);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 """Compiles every C++ block of README.md, and the first, a whole program, by the command that
-README.md gives for copied headers.
+README.md gives for copied headers. The scripts and tests that README.md names must be there.
 
 usage: readme_compiles.py ROOT COMPILER...
 """
@@ -32,9 +32,14 @@ def main():
 
     commands = [line for block in blocks(readme, "sh") for line in block.splitlines()]
     [by_hand] = [line for line in commands if line.startswith("c++ ") and "-Iinclude" in line]
-    for script in ("examples/run", "tests/run"):
-        assert any(line.split()[0] == script for line in commands if line), script
+    scripts = {line.split()[0] for line in commands if re.match(r"(examples|tests)/", line)}
+    assert {"examples/run", "tests/run", "tests/crash/long"} <= scripts, scripts
+    for script in scripts:
         assert (root / script).stat().st_mode & 0o111, f"{script} is not executable"
+    # What has been tried, and by what.
+    long_forms = (root / "tests/crash/long").read_text(encoding="utf-8")
+    for program in re.findall(r"^\| .*: `(\w+)`", readme, re.MULTILINE):
+        assert f"/{program} " in long_forms, f"{program} is no program of tests/crash/long"
 
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
