@@ -201,7 +201,7 @@ test_wrapper=()
 # What clang's sanitizers need at setup, with lines to name and no more, for it is sooner compiled;
 # then address and undefined behaviour, with the wrap's hiredis, which libFuzzer sees into.
 sanitized=(-Db_lundef=false -Ddebug=false
-    -Dcpp_args=-fno-sanitize-recover=all,-gline-tables-only)
+    '-Dcpp_args=-fno-sanitize-recover=all -gline-tables-only')
 fuzzed=("${sanitized[@]}" -Db_sanitize=address,undefined
     -Dc_args=-fsanitize=fuzzer-no-link --force-fallback-for=hiredis)
 
