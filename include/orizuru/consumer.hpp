@@ -59,6 +59,8 @@ class Consumer {
 
     /// The next message; waits until there is one. Nothing = stopped.
     /// Redis: BLMOVE, or one script that sends the deferred acks too and takes up to `prefetch`.
+    ///     A BLMOVE whose time is up is ended by CLIENT UNBLOCK and CLIENT ID, which Redis counts
+    ///     as an error reply; without the right to them it ends within 5 s.
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
     ///     dead list. ReplyError when the source is no list, or rights were taken away.
     ///     std::bad_alloc. Nothing is lost by any of them, and `next` can be called again.

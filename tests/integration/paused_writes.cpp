@@ -11,9 +11,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
-#include <optional>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -55,6 +56,36 @@ TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it h
     }
     CHECK_FALSE(consumer.next(20ms));
     CHECK(is_empty());
+}
+
+TEST_CASE_FIXTURE(PausedWrites,
+                  "a call that only looks in gets what a postponed wait has brought") {
+    CHECK_FALSE(consumer.next(20ms));
+    go_on();
+    push({"a", "b", "c", "d"});
+    for (const std::string expected : {"a", "b", "c", "d"}) {
+        auto guard = consumer.next(0ms);
+        REQUIRE(guard);
+        CHECK(guard->payload() == expected);
+        CHECK(guard->ack());
+    }
+    CHECK(is_empty());
+}
+
+TEST_CASE_FIXTURE(PausedWrites,
+                  "a call that ends with its wait postponed ends at once when stopped") {
+    CHECK_FALSE(consumer.next(20ms));
+    std::atomic<std::chrono::steady_clock::time_point> stopped_at{};
+    const std::jthread stopping([&] {
+        std::this_thread::sleep_for(30ms); // its time is up then, and it asks to be unblocked
+        stopped_at = std::chrono::steady_clock::now();
+        consumer.stop();
+    });
+    CHECK_FALSE(consumer.next(20ms));
+    const auto ended_at = std::chrono::steady_clock::now();
+    REQUIRE(eventually([&] { return consumer.stopped(); }));
+    CHECK(ended_at - stopped_at.load() < 60ms);
+    go_on();
 }
 
 TEST_CASE_FIXTURE(PausedWrites, "what a postponed wait brings when nobody asks is not lost") {

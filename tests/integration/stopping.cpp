@@ -370,6 +370,24 @@ TEST_CASE_FIXTURE(Stopping, "that a wait could not be ended once says nothing ab
     CHECK(waiting("0"));
 }
 
+TEST_CASE_FIXTURE(Stopping, "what is refused behind a wait that was ended keeps nobody waiting") {
+    std::atomic<bool> refusing{false};
+    const FakeServer fake{[&](const Texts& argv) -> std::optional<std::string> {
+                              const bool asks = argv.size() > 1 && argv[1] == "ID";
+                              return asks && refusing.exchange(false) ? "-BUSY a script runs\r\n"
+                                                                      : FakeServer::pass;
+                          },
+                          server.socket_path()};
+    RawConsumer consumer{fake.uri(), "q"};
+    CHECK_FALSE(consumer.next(20ms));
+    refusing = true;
+    CHECK_FALSE(consumer.next(20ms));
+    CHECK_FALSE(refusing);
+    push({"a"});
+    CHECK(time_of([&] { CHECK(take(consumer).ack()); }) < 1s);
+    CHECK(is_empty());
+}
+
 TEST_CASE_FIXTURE(Stopping, "the message of a wait that could not be ended is given back at the "
                             "end") {
     for (const std::string user : {"patient", "nameless"}) {

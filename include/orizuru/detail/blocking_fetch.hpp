@@ -9,6 +9,7 @@
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/unblocking.hpp>
 #include <orizuru/detail/unlocked.hpp>
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -39,12 +40,16 @@ class BlockingFetch {
     /// Ends the outstanding one; true when there is none any more. It may have brought a message.
     /// False without the right to end it, without a control connection, or at the deadline: then
     /// it stays outstanding.
-    bool stop(Lock& lock, TimePoint deadline);
+    bool stop(Lock& lock, TimePoint deadline) {
+        return stop(lock, deadline, [] { return false; });
+    }
+    /// The same, and false when `interrupted()`, which is asked when `wake` is signalled.
+    template <class Interrupted>
+    bool stop(Lock& lock, TimePoint deadline, Interrupted interrupted);
     /// Closes the connection under whatever is outstanding, for the end of a consumer.
     void abort() {
         m_channels.wait.reset();
         m_channels.window.forget_blocking_fetch();
-        m_markers = 0;
     }
 
     /// Redis' memory is full: BLMOVE is refused, a script that fetches is not.
@@ -58,24 +63,20 @@ class BlockingFetch {
     // A refusal that recovery does not cure is the user's to know.
     static constexpr int most_failures = 4;
 
-    // CLIENT UNBLOCK also "ends" a BLMOVE that CLIENT PAUSE or FAILOVER has postponed, and Redis
-    // before 8.2 runs that one all the same. (Ended with TIMEOUT, it brings Redis down.) Whether
-    // one was over is told by what is sent behind it.
-    static constexpr std::string_view unblocked_text =
-        "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+    // How long to wait for what is on its way before Redis is asked again.
+    static constexpr std::chrono::milliseconds transit{5};
 
     void connect(Lock& lock, TimePoint deadline);
-    /// True for a reply that is not BLMOVE's but tells of its ending.
-    [[nodiscard]] bool is_about_unblocking(Reply& reply);
     void on_reply(Lock& lock, Reply&& reply);
+    void on_result(Lock& lock, Reply&& reply);
     std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
 
     Channels& m_channels;
     const Wake& m_wake;
     std::int64_t m_connection_id = 0; ///< Redis' number of the connection; 0 = not to be had
-    int m_markers = 0;                ///< unanswered, each behind a BLMOVE that was unblocked
-    TimePoint m_due{};                ///< when the outstanding one must have been answered
+    Unblocking m_unblocking;
+    TimePoint m_due{}; ///< when the outstanding one must have been answered
     TimePoint m_not_before{};
     Backoff m_backoff;
     std::chrono::milliseconds m_oom_pause{};
@@ -97,7 +98,7 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
         connect(lock, deadline);
         return;
     }
-    if (m_markers > 0) {
+    if (m_unblocking.pending()) {
         read(lock, deadline);
         return;
     }
@@ -143,7 +144,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
     }
     m_channels.wait = std::move(stream);
     m_connection_id = id;
-    m_markers = 0;
+    m_unblocking.reset();
 }
 
 inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
@@ -162,9 +163,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
         bool answered = false;
         while (Reply* const reply = m_channels.wait_doomed ? nullptr : stream->next_reply()) {
             answered = true;
-            if (!is_about_unblocking(*reply)) {
-                on_reply(lock, std::move(*reply));
-            }
+            on_reply(lock, std::move(*reply));
         }
         if (!answered && Clock::now() >= m_due) {
             m_channels.begin_recovery(m_channels.endpoint().address() +
@@ -179,22 +178,27 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
     }
 }
 
-// The last marker's answer stands for the BLMOVE's that was ended: nil.
-inline bool BlockingFetch::is_about_unblocking(Reply& reply) {
-    if (reply.is(Reply::Type::error) && reply.text == unblocked_text) {
+inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
+    switch (m_unblocking.read(reply, m_channels.window.blocked())) {
+    case Unblocking::Meaning::result:
+        on_result(lock, std::move(reply));
+        return;
+    case Unblocking::Meaning::ended:
+        on_result(lock, Reply());
+        return;
+    case Unblocking::Meaning::unblocked:
         m_channels.wait->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
-        ++m_markers;
-        return true;
+        return;
+    case Unblocking::Meaning::nothing:
+        return;
+    case Unblocking::Meaning::doubt:
+        m_channels.begin_recovery(m_channels.endpoint().address() +
+                                  ": an unexpected reply beside BLMOVE");
+        return;
     }
-    if (m_markers == 0 || !reply.is(Reply::Type::integer)) {
-        return false;
-    }
-    --m_markers;
-    reply = Reply{};
-    return m_markers > 0 || !m_channels.window.blocked();
 }
 
-inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
+inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
     using Action = Verdict::Action;
     const Verdict verdict = m_channels.window.on_blocking_fetch(std::move(reply));
     switch (verdict.action) {
@@ -246,24 +250,31 @@ inline std::string BlockingFetch::source_type(Lock& lock) {
                                                                              : "none";
 }
 
-inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline) {
+template <class Interrupted>
+bool BlockingFetch::stop(Lock& lock, TimePoint deadline, Interrupted interrupted) {
     const Window& window = m_channels.window;
     while (window.blocked()) {
         m_wake.clear();
+        if (interrupted()) {
+            return false;
+        }
         if (m_connection_id == 0 || Clock::now() >= deadline) {
             read(lock, Clock::now()); // what has arrived is not left lying
             return !window.blocked();
         }
-        if (m_markers > 0) {
-            read(lock, deadline);
-            continue;
+        if (m_unblocking.pending()) {
+            read(lock, std::min(deadline, Clock::now() + transit));
+            if (!window.blocked()) {
+                return true;
+            }
         }
         std::shared_ptr<Channels::Answer> answer;
-        const bool answered = m_channels.drive(lock, deadline, nullptr, [&] {
+        const bool answered = m_channels.drive(lock, deadline, &m_wake, [&] {
             if (!answer) {
                 answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
             }
-            return !window.blocked() || (answer && (answer->reply || answer->failed));
+            return !window.blocked() || interrupted() ||
+                   (answer && (answer->reply || answer->failed));
         });
         if (!answered) {
             return false;
@@ -276,7 +287,7 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline) {
         }
         if (window.blocked()) {
             // Redis may not have read the BLMOVE yet: then nothing was there to be ended.
-            read(lock, std::min(deadline, Clock::now() + std::chrono::milliseconds(5)));
+            read(lock, std::min(deadline, Clock::now() + transit));
         }
     }
     return true;

@@ -192,7 +192,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                 return interrupted() || !window.fetching() || !running();
             });
         } else if (window.blocked() && late) {
-            in_time = m_blocking_fetch.stop(lock, until);
+            in_time = m_blocking_fetch.stop(lock, until, interrupted);
             looked = true;
         } else if (window.blocked()) {
             m_blocking_fetch.read(lock, until);
