@@ -72,13 +72,13 @@ class Stage {
     std::vector<std::string> prepare(std::size_t count, const std::string& list);
     std::vector<std::string> prepare(std::size_t count) { return prepare(count, m_queue); }
 
-    /// Calls again after every error of the library.
+    /// Calls again after every lost connection; nothing that is done to it explains another error.
     template <class Action>
     std::invoke_result_t<Action&> insist(Action action) {
         while (true) {
             try {
                 return action();
-            } catch (const Error& error) {
+            } catch (const ConnectionError& error) {
                 still_patient(error.what());
             }
         }

@@ -66,21 +66,16 @@ inline RawGuard take(Stage& stage, RawConsumer& consumer) {
 template <class How>
 bool settle(Stage& stage, RawGuard& guard, Place to, How how) {
     const std::string message(guard.payload());
-    while (true) {
-        stage.asks([=](Ledger& book) { book.settling(message, to); });
-        try {
-            const bool done = how(guard);
-            stage.hears([=](Ledger& book) {
-                done ? book.settled(message, to) : book.not_settled(message, to);
-            });
-            return done;
-        } catch (const ReplyError& error) {
-            stage.hears([=](Ledger& book) { book.not_settled(message, to); });
-            stage.still_patient(error.what());
-        } catch (const Error& error) {
-            stage.still_patient(error.what());
-            return true;
-        }
+    stage.asks([=](Ledger& book) { book.settling(message, to); });
+    try {
+        const bool done = how(guard);
+        stage.hears([=](Ledger& book) {
+            done ? book.settled(message, to) : book.not_settled(message, to);
+        });
+        return done;
+    } catch (const ConnectionError& error) {
+        stage.still_patient(error.what());
+        return true;
     }
 }
 
