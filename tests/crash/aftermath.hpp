@@ -39,6 +39,7 @@ class Aftermath {
     struct Verdict {
         std::vector<std::string> wrong;
         std::size_t refused = 0; ///< settlements that were not done
+        std::size_t pushed = 0;  ///< what the storm's own producers were told to be in Redis
     };
 
     /// All journals lie in the folder.
@@ -133,6 +134,7 @@ inline std::size_t Aftermath::finish_all() {
 inline Aftermath::Verdict Aftermath::judge() {
     Ledger ledger(m_keys.source(), other_queue(m_keys.source()));
     std::map<Step, std::size_t> counts;
+    std::size_t pushed = 0;
     std::vector<Record> of_consumers;
     for (const auto& file : std::filesystem::directory_iterator(m_folder)) {
         if (file.path().extension() != ".journal") {
@@ -140,6 +142,7 @@ inline Aftermath::Verdict Aftermath::judge() {
         }
         for (const Record& record : Journal::read(file.path())) {
             ++counts[record.step];
+            pushed += record.step == Step::pushed && file.path().stem() != "late" ? 1U : 0U;
             if (record.step < Step::handed_out) {
                 tell(ledger, record);
             } else {
@@ -155,7 +158,7 @@ inline Aftermath::Verdict Aftermath::judge() {
               << counts[Step::pushed] << " confirmed, " << counts[Step::handed_out]
               << " deliveries, " << counts[Step::settled] << " settled" << std::endl;
     std::ranges::copy(ledger.check(m_redis), std::back_inserter(m_wrong));
-    return {std::move(m_wrong), counts[Step::not_settled]};
+    return {std::move(m_wrong), counts[Step::not_settled], pushed};
 }
 
 } // namespace orizuru::test

@@ -123,7 +123,13 @@ class Cuts {
     }
 
     int run_all(std::uint64_t threads) {
+        for (const Part& part : m_parts) {
+            m_report.came("in " + std::string(part.scenario.name), 0); // each must have come
+        }
         in_threads(threads, [this] { work(); });
+        if (m_reached < m_size) {
+            m_report.violation("only " + std::to_string(m_reached) + " cuts came");
+        }
         return m_report.finish({"fin", "rst", "silence", "delay"});
     }
 

@@ -307,6 +307,7 @@ inline std::vector<std::string> Storm::finish() {
     if (verdict.refused > 0) {
         m_report.came("settlement refused to a late owner", verdict.refused);
     }
+    m_report.came("push confirmed", verdict.pushed); // 0: there was no load
     std::ranges::copy(verdict.wrong, std::back_inserter(m_wrong));
     return std::move(m_wrong);
 }
