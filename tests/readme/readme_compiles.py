@@ -38,8 +38,8 @@ def main():
         assert (root / script).stat().st_mode & 0o111, f"{script} is not executable"
     # What has been tried, and by what.
     long_forms = (root / "tests/crash/long").read_text(encoding="utf-8")
-    for program in re.findall(r"^\| .*: `(\w+)`", readme, re.MULTILINE):
-        assert f"/{program} " in long_forms, f"{program} is no program of tests/crash/long"
+    for tried in re.findall(r"^\| .*: `(\w+)`", readme, re.MULTILINE):
+        assert f"/{tried} " in long_forms, f"{tried} is no program of tests/crash/long"
 
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
