@@ -184,6 +184,24 @@ TEST_CASE("what is not Redis' protocol is a ProtocolError, and stays one") {
     }
 }
 
+TEST_CASE("a line is read up to 1 MiB, whatever it arrives in, and not without end") {
+    const std::string text((1 << 20) - 2, 'x');
+    ReplyReader reader;
+    reader.feed("-" + text);
+    CHECK_FALSE(reader.next());
+    reader.feed("\r\n");
+    const Reply* const reply = reader.next();
+    REQUIRE(reply);
+    CHECK(reply->text == text);
+    for (const std::string_view begin : {"+"sv, "-"sv, ":"sv, "$"sv, "*1\r\n+"sv}) {
+        CAPTURE(begin);
+        ReplyReader endless;
+        endless.feed(begin);
+        endless.feed(std::string((1 << 20) + 1, '1'));
+        CHECK_THROWS_AS(static_cast<void>(endless.next()), ProtocolError);
+    }
+}
+
 TEST_CASE("types of RESP3, which is never asked for, are a ProtocolError") {
     for (const std::string_view bytes :
          {"%1\r\n:1\r\n:2\r\n"sv, "~1\r\n:1\r\n"sv, ">2\r\n$1\r\na\r\n:1\r\n"sv, "_\r\n"sv,

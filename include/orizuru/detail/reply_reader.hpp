@@ -50,6 +50,7 @@ class ReplyReader {
             fail();
         }
         if (object == nullptr) {
+            refuse_endless_line();
             return nullptr;
         }
         m_built->finish();
@@ -60,6 +61,9 @@ class ReplyReader {
     // Redis' proto-max-bulk-len is 512 MiB by default; what is not parsed yet may hold one such
     // string and a little more.
     static constexpr std::size_t largest_element = std::size_t{513} << 20;
+
+    // Far above any text of Redis' own: an error's is made of its arguments at the most.
+    static constexpr std::size_t longest_line = std::size_t{1} << 20;
 
     // Of what hiredis gathers, where a batch of small messages fits in.
     static constexpr std::size_t largest_kept_buffer = std::size_t{256} << 10;
@@ -117,6 +121,15 @@ class ReplyReader {
             throw std::bad_alloc();
         }
         throw ProtocolError("the reply is not Redis' protocol: " + std::string(m_reader->errstr));
+    }
+
+    // hiredis looks for the end of a line from its beginning each time that more of it arrives.
+    void refuse_endless_line() const {
+        const std::string_view rest(m_reader->buf + m_reader->pos, m_reader->len - m_reader->pos);
+        if (rest.size() > longest_line &&
+            rest.substr(0, longest_line).find("\r\n") == std::string_view::npos) {
+            throw ProtocolError("a line of a reply is longer than 1 MiB");
+        }
     }
 
     // RESP3 is never asked for, and hiredis 1.x nests without end up to 1.2.0.
