@@ -51,6 +51,20 @@ struct Fixture {
                                                     std::vector<std::string>()));
         window.send_move(out);
     }
+    static Reply error(const std::string& text) { return {Type::error, 0, text, {}}; }
+    /// A fetch that Redis answers with `error`, and the recovery behind it, which finds all there.
+    std::string refusal_of_fetch(const std::string& text) {
+        window.send_settle(out, 1);
+        CHECK(window.on_reply(error(text)).action == Action::recover);
+        window.begin_recovery();
+        const std::string header = window.identity().header(0);
+        window.send_adopt(out);
+        window.on_adopt(array({string(header), array({string("b"), string("a")})}));
+        const auto recovered = window.take_recovered();
+        REQUIRE(recovered);
+        CHECK(recovered->lost.empty());
+        return recovered->refusal;
+    }
 };
 
 } // namespace
@@ -131,4 +145,20 @@ TEST_CASE("a wait in Redis is for a finite time, in seconds") {
         CHECK(fixture.out.ends_with("$5\r\n" + std::string(seconds) + "\r\n"));
         CHECK(fixture.window.blocked());
     }
+}
+
+TEST_CASE("an error that fetching meets behind each recovery is told at the fourth in a row") {
+    Fixture fixture;
+    for (int row = 0; row < 2; ++row) {
+        CHECK(fixture.refusal_of_fetch("ERR a") == "");
+        CHECK(fixture.refusal_of_fetch("ERR b") == "");
+        CHECK(fixture.refusal_of_fetch("ERR c") == "");
+        CHECK(fixture.refusal_of_fetch("ERR d") == "ERR d");
+    }
+    fixture.refusal_of_fetch("ERR a");
+    fixture.refusal_of_fetch("ERR b");
+    fixture.refusal_of_fetch("ERR c");
+    fixture.window.send_settle(fixture.out, 1);
+    CHECK(fixture.window.on_reply(array({})).action == Action::proceed);
+    CHECK(fixture.refusal_of_fetch("ERR d") == "");
 }

@@ -94,6 +94,9 @@ inline void Channels::after_recovery(const Recovered& recovered) {
     m_recoveries.fetch_add(1, std::memory_order_relaxed);
     unattended.on_lost(recovered.lost);
     guards.drop(recovered.given_up);
+    if (!recovered.refusal.empty()) {
+        note_refusal(recovered.refusal);
+    }
     const std::string& id = window.identity().id;
     if (recovered.reaped || !recovered.lost.empty()) {
         events.note(EventKind::lease_lost, id,

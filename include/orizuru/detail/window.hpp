@@ -48,6 +48,7 @@ struct Recovered {
     std::vector<DeliveryPtr> lost;     ///< someone else's now
     std::vector<DeliveryPtr> surfaced; ///< fetched before, though the reply was lost
     std::size_t given_up = 0;          ///< of the lost ones, those whose guards had acked them
+    std::string refusal;               ///< what fetching fails with however often it recovers
 };
 
 class Window {
@@ -175,6 +176,9 @@ class Window {
     // How often a move may be the first to be cut off before it is given up.
     static constexpr int most_cuts = 6;
 
+    // A refusal that recovery does not cure is the user's to know.
+    static constexpr int most_failed_fetches = 4;
+
     [[nodiscard]] std::size_t live() const noexcept { return m_messages.size() - m_sent; }
     /// `message` is one of those that `request`, a sent one, settles.
     [[nodiscard]] static bool settles(const Request& request, const DeliveryPtr& message) noexcept {
@@ -233,6 +237,8 @@ class Window {
     bool m_blocked = false;        ///< a blocking fetch is unanswered
     bool m_more_to_fetch = false;
     std::uint64_t m_fetches = 0;
+    int m_failed_fetches = 0; ///< in a row, for a reason of their own
+    std::string m_fetch_failure;
     std::set<std::string, std::less<>> m_cached; ///< names of the scripts that Redis has seen
 
     std::optional<Adoption> m_adoption; ///< while recovering

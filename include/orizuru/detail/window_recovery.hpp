@@ -60,6 +60,10 @@ inline void Window::conclude(const Adoption::Result& result) {
             ++recovered.given_up;
         }
     }
+    if (m_failed_fetches >= most_failed_fetches) {
+        m_failed_fetches = 0;
+        recovered.refusal = std::move(m_fetch_failure);
+    }
     m_recovered = std::move(recovered);
     m_confirmed = m_last_sent = 0;
     m_more_to_fetch = false;
@@ -76,6 +80,10 @@ inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
             ran(request);
         } else {
             put_back(request, blame(request, std::exchange(first, false) && version));
+            if (request.fetch > 0 && !request.failure.empty()) {
+                ++m_failed_fetches;
+                m_fetch_failure = std::move(request.failure);
+            }
         }
         m_requests.pop_front();
     }
