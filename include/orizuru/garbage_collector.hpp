@@ -257,7 +257,7 @@ inline void GarbageCollector::run(std::stop_token token, std::chrono::millisecon
         } catch (const ProtocolError&) {
             pause = backoff.next();
         } catch (const ReplyError& error) {
-            const auto meaning = detail::classify(error.code());
+            const auto meaning = detail::classify(error);
             if (meaning != detail::ReplyClass::passing &&
                 meaning != detail::ReplyClass::elsewhere) {
                 throw;

@@ -146,6 +146,8 @@ class Cell {
         case Outcome::sends:
             expect(attempt_in_peace(RefuseFor::once).first_served == "EVAL",
                    "it did not send the body");
+            // No Redis answers so to the body, yet it must not be asked without a pause.
+            attempt_in_peace(RefuseFor::some_time);
             break;
         case Outcome::throws:
             attempt_in_vain(code);

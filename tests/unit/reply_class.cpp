@@ -2,13 +2,17 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/reply_class.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <string_view>
 
 namespace {
 
+using orizuru::Reply;
 using orizuru::detail::classify;
 using orizuru::detail::ReplyClass;
 
@@ -39,6 +43,16 @@ TEST_CASE("rights and configuration are for a person to mend") {
 
 TEST_CASE("a missing script is sent in full") {
     CHECK(classify("NOSCRIPT") == ReplyClass::no_script);
+}
+
+TEST_CASE("a script that somebody has killed had written nothing: it is tried again") {
+    const std::string text = "ERR Script killed by user with SCRIPT KILL... script: 5065ac0e, on "
+                             "@user_script:1.";
+    CHECK(classify(Reply{Reply::Type::error, 0, text, {}}) == ReplyClass::passing);
+    CHECK(classify(orizuru::detail::reply_error("EVAL 'q'", text)) == ReplyClass::passing);
+    const std::string other = "ERR Error running script";
+    CHECK(classify(Reply{Reply::Type::error, 0, other, {}}) == ReplyClass::other);
+    CHECK(classify(orizuru::detail::reply_error("EVAL 'q'", other)) == ReplyClass::other);
 }
 
 TEST_CASE("everything else, and what only resembles a code, has no class of its own") {

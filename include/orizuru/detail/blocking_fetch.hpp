@@ -122,7 +122,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
             id = stream->await_reply(until, &m_wake).integer;
         } catch (const ReplyError& error) {
             stream.reset();
-            if (classify(error.code()) == ReplyClass::rights) {
+            if (classify(error) == ReplyClass::rights) {
                 refusal = error.code() + " " + error.what();
             }
         } catch (const GivenUp&) {
@@ -280,7 +280,7 @@ bool BlockingFetch::stop(Lock& lock, TimePoint deadline, Interrupted interrupted
             return false;
         }
         if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
-            if (classify(answer->reply->code()) == ReplyClass::rights) {
+            if (classify(*answer->reply) == ReplyClass::rights) {
                 m_connection_id = 0;
             }
             return false;

@@ -159,8 +159,7 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
     try {
         use(std::make_unique<Stream>(m_endpoint, deadline));
     } catch (const ReplyError& error) {
-        if (classify(error.code()) == ReplyClass::rights ||
-            classify(error.code()) == ReplyClass::other) {
+        if (classify(error) == ReplyClass::rights || classify(error) == ReplyClass::other) {
             throw;
         }
         note_failure(error.what());
@@ -187,7 +186,7 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
         result.given_up = true;
     } catch (const ReplyError& error) {
         result.failure = error.what();
-        if (classify(error.code()) == ReplyClass::rights) {
+        if (classify(error) == ReplyClass::rights) {
             result.refusal = std::current_exception();
         }
     } catch (const std::exception& error) {

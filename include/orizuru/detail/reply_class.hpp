@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an error reply means for a client, by its first word.
+// What an error reply means for a client, by its first word where it is a code.
 
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/error.hpp>
@@ -45,14 +45,26 @@ enum class ReplyClass {
     return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
 }
 
+// By SCRIPT KILL, which Redis allows before a script's first write only. It has no code of its own.
+inline constexpr std::string_view script_killed = "ERR Script killed";
+
+[[nodiscard]] inline ReplyClass classify(const Reply& error) noexcept {
+    return error.text.starts_with(script_killed) ? ReplyClass::passing : classify(error.code());
+}
+
+[[nodiscard]] inline ReplyClass classify(const ReplyError& error) noexcept {
+    const bool killed = std::string_view(error.what()).find(script_killed) != std::string::npos;
+    return killed ? ReplyClass::passing : classify(error.code());
+}
+
 /// A new connection to the same address may lead to another server, which can serve.
 [[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
-    return reply.is(Reply::Type::error) && classify(reply.code()) == ReplyClass::elsewhere;
+    return reply.is(Reply::Type::error) && classify(reply) == ReplyClass::elsewhere;
 }
 
 /// What to do about an error reply to a command of which nothing is in doubt.
 [[nodiscard]] inline Verdict refused(const Reply& reply) {
-    switch (classify(reply.code())) {
+    switch (classify(reply)) {
     case ReplyClass::passing:
         return {Verdict::Action::back_off, reply.text};
     case ReplyClass::elsewhere:

@@ -88,7 +88,7 @@ inline Verdict Window::on_error(Request& request, const Reply& reply) {
         return refuse(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
                       std::string(reply.behind_code()));
     }
-    switch (classify(reply.code())) {
+    switch (classify(reply)) {
     case ReplyClass::passing:
         return refuse(Verdict::Action::back_off, {});
     case ReplyClass::elsewhere:
@@ -96,7 +96,8 @@ inline Verdict Window::on_error(Request& request, const Reply& reply) {
         return refuse(Verdict::Action::recover, {});
     case ReplyClass::no_script:
         m_cached.clear();
-        return refuse(Verdict::Action::proceed, {});
+        // The body is sent next: what answers so to that as well must not be asked without end.
+        return refuse(Verdict::Action::back_off, {});
     case ReplyClass::rights: {
         // Whoever waits for a settlement is told; for the rest somebody must be.
         const bool awaited = request.kind == Request::Kind::move ||
@@ -125,7 +126,7 @@ inline Verdict Window::on_blocking_fetch(Reply&& reply) {
     }
     // Refused before it ran, whatever the reason: only what a fence says, or nobody knows, asks for
     // recovery.
-    switch (classify(reply.code())) {
+    switch (classify(reply)) {
     case ReplyClass::passing:
         return {Verdict::Action::back_off, reply.text};
     case ReplyClass::elsewhere:
@@ -142,7 +143,10 @@ inline void Window::expect(std::size_t messages) { m_moves.reserve(m_messages.si
 
 inline void Window::ran(Request& request) noexcept {
     m_confirmed = request.version;
-    m_fetches += request.fetch > 0 ? 1 : 0;
+    if (request.fetch > 0) {
+        ++m_fetches;
+        m_failed_fetches = 0;
+    }
     done(request);
 }
 
