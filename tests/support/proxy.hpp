@@ -7,13 +7,11 @@
 #pragma once
 
 #include "posix.hpp"
+#include "relay.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,16 +32,8 @@ namespace orizuru::test {
 /// While a child forked after a connection was accepted lives, Cut::rst looks like Cut::silence.
 class Proxy {
   public:
-    enum class Direction { to_server, to_client };
-
-    /// How a connection ends.
-    enum class Cut {
-        fin,     ///< both sides see an orderly end
-        rst,     ///< the client reads what was passed, then gets ECONNRESET (see below)
-        silence, ///< both sides stay open and hear nothing any more, like a pulled cable
-        delay,   ///< it does not end: what comes next in this direction passes later, also when
-                 ///< its sender has gone by then
-    };
+    using Direction = Relay::Direction;
+    using Cut = Relay::Cut;
 
     /// `delay`: how long Cut::delay takes.
     explicit Proxy(std::string backend_socket_path,
@@ -96,7 +86,7 @@ class Proxy {
     [[nodiscard]] std::uint64_t bytes(std::size_t connection, Direction direction) const;
 
   private:
-    using Clock = std::chrono::steady_clock;
+    using Clock = Relay::Clock;
 
     struct Plan {
         std::uint64_t bytes;
@@ -105,47 +95,12 @@ class Proxy {
     /// A direction of a connection.
     using Way = std::pair<std::size_t, Direction>;
 
-    struct Stream {
-        std::string pending;
-        std::uint64_t taken = 0;
-        std::uint64_t passed = 0;
-        bool due = false; ///< cut when nothing is pending
-        bool cut = false;
-        std::optional<Clock::time_point> resume; ///< nothing is taken before
-        /// The last byte taken is left in the socket (then 1): closing over unread bytes is what
-        /// makes the kernel report ECONNRESET on a Unix socket. (A sender whose SO_SNDBUF is far
-        /// below the default would then wait in poll for room in vain; measured.)
-        std::size_t unread = 0;
-    };
-
-    struct Connection {
-        Fd& source(Direction direction) {
-            return direction == Direction::to_server ? client : server;
-        }
-        Fd& target(Direction direction) {
-            return direction == Direction::to_server ? server : client;
-        }
-        Stream& stream(Direction direction) { return streams[static_cast<std::size_t>(direction)]; }
-
-        Fd client;
-        Fd server;
-        std::array<Stream, 2> streams;
-        bool silent = false;
-    };
-
     void serve(const std::stop_token& stop);
     bool accept_one();
     bool move_some(std::size_t index, Direction direction);
     bool take(std::size_t index, Direction direction);
-    bool pass(Connection& connection, Direction direction);
     void carry_out(std::size_t index, Direction direction);
     [[nodiscard]] int until_resumed() const;
-    void source_ended(Connection& connection, Direction direction);
-
-    static void leave_half_open(Connection& connection);
-    static void end(Connection& connection, Cut cut);
-    static void close_orderly(Fd& fd);
-    static bool hung_up(const Fd& fd);
 
     template <class Change>
     void change(Change apply);
@@ -158,7 +113,7 @@ class Proxy {
     Bell m_bell;
 
     mutable std::mutex m_mutex;
-    std::deque<Connection> m_connections;
+    std::deque<Relay> m_connections;
     std::size_t m_first_open = 0; ///< nothing moves in those before it
     std::map<Way, Plan> m_plans;
     std::optional<std::pair<Direction, Plan>> m_next_plan;
@@ -226,16 +181,16 @@ inline void Proxy::pass_fin() {
 
 inline void Proxy::lose_clients() {
     change([this] {
-        for (Connection& connection : m_connections) {
-            leave_half_open(connection);
+        for (Relay& connection : m_connections) {
+            connection.leave_half_open();
         }
     });
 }
 
 inline void Proxy::break_all(Cut cut) {
     change([&] {
-        for (Connection& connection : m_connections) {
-            end(connection, cut);
+        for (Relay& connection : m_connections) {
+            connection.end(cut);
         }
     });
 }
@@ -249,9 +204,8 @@ inline bool Proxy::in_use() const {
     const std::lock_guard lock(m_mutex);
     pollfd next{m_listener.get(), POLLIN, 0};
     return ::poll(&next, 1, 0) == 1 ||
-           std::ranges::any_of(m_connections, [](const Connection& connection) {
-               return connection.client && !connection.silent;
-           });
+           std::ranges::any_of(m_connections,
+                               [](const Relay& connection) { return connection.open(); });
 }
 
 inline std::size_t Proxy::cuts() const {
@@ -261,13 +215,12 @@ inline std::size_t Proxy::cuts() const {
 
 inline bool Proxy::was_cut(std::size_t connection, Direction direction) const {
     const std::lock_guard lock(m_mutex);
-    return connection < m_connections.size() &&
-           m_connections[connection].streams[static_cast<std::size_t>(direction)].cut;
+    return connection < m_connections.size() && m_connections[connection].stream(direction).cut;
 }
 
 inline std::uint64_t Proxy::bytes(std::size_t connection, Direction direction) const {
     const std::lock_guard lock(m_mutex);
-    return m_connections.at(connection).streams[static_cast<std::size_t>(direction)].passed;
+    return m_connections.at(connection).stream(direction).passed;
 }
 
 template <class Change>
@@ -286,7 +239,7 @@ inline void Proxy::serve(const std::stop_token& stop) {
         {
             const std::lock_guard lock(m_mutex);
             moved = accept_one();
-            while (m_first_open < m_connections.size() && !m_connections[m_first_open].client) {
+            while (m_first_open < m_connections.size() && m_connections[m_first_open].closed()) {
                 ++m_first_open;
             }
             for (std::size_t i = m_first_open; i < m_connections.size(); ++i) {
@@ -309,40 +262,53 @@ inline bool Proxy::accept_one() {
     if (!client) {
         return false;
     }
-    Connection& connection = m_connections.emplace_back();
-    connection.client = std::move(client);
-    connection.server = connect_unix(m_backend);
-    if (!connection.server) {
-        end(connection, Cut::fin);
-        return true;
+    const Relay& connection =
+        m_connections.emplace_back(std::move(client), connect_unix(m_backend));
+    if (!connection.closed()) {
+        m_bell.add(connection.client());
+        m_bell.add(connection.server());
     }
-    m_bell.add(connection.client);
-    m_bell.add(connection.server);
     return true;
 }
 
 /// Returns whether there may be more to move.
 inline bool Proxy::move_some(std::size_t index, Direction direction) {
-    Connection& connection = m_connections[index];
-    Stream& stream = connection.stream(direction);
-    if (m_frozen || connection.silent || !connection.client || stream.resume > Clock::now()) {
+    Relay& connection = m_connections[index];
+    Relay::Stream& stream = connection.stream(direction);
+    if (m_frozen || !connection.open() || stream.resume > Clock::now()) {
         return false;
     }
     stream.resume.reset();
     const bool taken = stream.pending.empty() && take(index, direction);
-    if (connection.silent || !connection.client) {
+    if (!connection.open()) {
         return taken;
     }
-    const bool passed = pass(connection, direction);
+    const bool passed = connection.pass(direction);
     if (stream.due && stream.pending.empty()) {
         carry_out(index, direction);
     }
     return taken || passed;
 }
 
+/// Takes what has come, or the part of it that the plan lets through.
+inline bool Proxy::take(std::size_t index, Direction direction) {
+    Relay& connection = m_connections[index];
+    const auto plan = m_plans.find({index, direction});
+    const auto limit = plan == m_plans.end() ? std::nullopt : std::optional(plan->second.bytes);
+    const Relay::Taken taken = connection.take(direction, limit);
+    if (taken == Relay::Taken::end) {
+        if (direction == Direction::to_server && m_swallow_fin) {
+            connection.leave_half_open();
+        } else {
+            connection.end(Cut::fin);
+        }
+    }
+    return taken != Relay::Taken::nothing;
+}
+
 inline void Proxy::carry_out(std::size_t index, Direction direction) {
-    Connection& connection = m_connections[index];
-    Stream& stream = connection.stream(direction);
+    Relay& connection = m_connections[index];
+    Relay::Stream& stream = connection.stream(direction);
     const Cut cut = m_plans.at({index, direction}).cut;
     stream.due = false;
     stream.cut = true;
@@ -356,16 +322,16 @@ inline void Proxy::carry_out(std::size_t index, Direction direction) {
         m_plans.erase({index, direction});
         stream.resume = Clock::now() + m_delay;
     } else {
-        end(connection, cut);
+        connection.end(cut);
     }
 }
 
 /// Milliseconds until something is passed again that was delayed; -1 = nothing is.
 inline int Proxy::until_resumed() const {
     std::optional<Clock::time_point> first;
-    for (const Connection& connection : m_connections) {
-        for (const Stream& stream : connection.streams) {
-            if (stream.resume && connection.client && !connection.silent) {
+    for (const Relay& connection : m_connections) {
+        for (const Relay::Stream& stream : connection.streams()) {
+            if (stream.resume && connection.open()) {
                 first = std::min(first.value_or(*stream.resume), *stream.resume);
             }
         }
@@ -375,106 +341,6 @@ inline int Proxy::until_resumed() const {
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - Clock::now());
     return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
-}
-
-/// Takes what has come, or the part of it that the plan lets through.
-inline bool Proxy::take(std::size_t index, Direction direction) {
-    Connection& connection = m_connections[index];
-    Stream& stream = connection.stream(direction);
-    const Fd& source = connection.source(direction);
-
-    // Asked before reading: what was written before the end is passed before the end.
-    const bool ended = hung_up(source);
-    std::array<char, 65536> buffer;
-    const auto received =
-        ::recv(source.get(), buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
-    const std::size_t present = received > 0 ? static_cast<std::size_t>(received) : 0;
-    if (present <= stream.unread) {
-        if (ended) {
-            source_ended(connection, direction);
-        }
-        return ended;
-    }
-
-    std::size_t size = present - stream.unread;
-    const auto plan = m_plans.find({index, direction});
-    if (plan != m_plans.end()) {
-        const std::uint64_t room = plan->second.bytes - std::min(plan->second.bytes, stream.taken);
-        stream.due = room <= size;
-        size = std::min<std::uint64_t>(size, room);
-    }
-    stream.pending.assign(buffer.data() + stream.unread, size);
-    stream.taken += size;
-
-    const std::size_t done = stream.unread + size;
-    if (done > 1) {
-        ::recv(source.get(), buffer.data(), done - 1, MSG_DONTWAIT);
-    }
-    stream.unread = std::min<std::size_t>(done, 1);
-    return true;
-}
-
-inline bool Proxy::pass(Connection& connection, Direction direction) {
-    Stream& stream = connection.stream(direction);
-    if (stream.pending.empty()) {
-        return false;
-    }
-    const auto sent = ::send(connection.target(direction).get(), stream.pending.data(),
-                             stream.pending.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-        if (errno == EAGAIN) {
-            return false;
-        }
-        // The target is gone, which its own direction will find.
-        stream.pending.clear();
-        return true;
-    }
-    stream.passed += static_cast<std::uint64_t>(sent);
-    stream.pending.erase(0, static_cast<std::size_t>(sent));
-    return true;
-}
-
-inline void Proxy::source_ended(Connection& connection, Direction direction) {
-    if (direction == Direction::to_server && m_swallow_fin) {
-        leave_half_open(connection);
-    } else {
-        end(connection, Cut::fin);
-    }
-}
-
-inline void Proxy::leave_half_open(Connection& connection) {
-    close_orderly(connection.client);
-    connection.silent = true;
-}
-
-inline void Proxy::end(Connection& connection, Cut cut) {
-    if (cut == Cut::silence) {
-        connection.silent = true;
-        return;
-    }
-    if (cut == Cut::rst) {
-        connection.client.reset();
-    }
-    close_orderly(connection.client);
-    close_orderly(connection.server);
-}
-
-/// Shut down first, so that nothing more can come, and emptied, so that the peer sees an end and
-/// no reset; an end also where a forked child holds a copy of the descriptor.
-inline void Proxy::close_orderly(Fd& fd) {
-    if (!fd) {
-        return;
-    }
-    ::shutdown(fd.get(), SHUT_RDWR);
-    std::array<char, 65536> buffer;
-    while (::recv(fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT) > 0) {
-    }
-    fd.reset();
-}
-
-inline bool Proxy::hung_up(const Fd& fd) {
-    pollfd state{fd.get(), POLLRDHUP, 0};
-    return ::poll(&state, 1, 0) == 1;
 }
 
 } // namespace orizuru::test
