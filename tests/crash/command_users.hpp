@@ -196,7 +196,7 @@ class ConsumerUser : public ProducerUser {
         }
         m_guard = in_library([&] { return consumer().next(timeout); });
         if (m_guard) {
-            ledger().handed_out((*m_guard)->bytes);
+            handed_out((*m_guard)->bytes);
         }
     }
     [[nodiscard]] bool holds() const { return m_guard && !m_guard->settled(); }

@@ -151,6 +151,8 @@ class Load {
 
     /// When a push was confirmed.
     [[nodiscard]] const Times& confirmed() const { return m_confirmed; }
+    /// When a message came first.
+    [[nodiscard]] const Times& delivered() const { return m_delivered; }
     /// When an ack said true.
     [[nodiscard]] const Times& acked() const { return m_acked; }
 
@@ -182,6 +184,7 @@ class Load {
                 // Short waits, so that some end while Redis has postponed them.
                 if (auto guard = consumer.next(stop, 20ms)) {
                     const std::string message(guard->payload());
+                    note(m_delivered, message);
                     m_ledger.handed_out(message);
                     m_ledger.settling(message, Place::gone);
                     if (guard->ack()) {
@@ -211,19 +214,20 @@ class Load {
     Ledger& m_ledger;
     std::mutex m_mutex;
     Times m_confirmed;
+    Times m_delivered;
     Times m_acked;
     std::vector<std::jthread> m_consuming;
     std::vector<std::jthread> m_producing;
 };
 
-/// What was confirmed in between may be lost: from when the replica was last known to have all, to
-/// when nobody asks the old primary any more.
+/// What was confirmed or delivered in between may be lost: from when the replica was last known to
+/// have all, to when nobody asks the old primary any more.
 struct Gap {
     Clock::time_point begin;
     Clock::time_point end;
 };
 
-/// Whether what is wrong with a message is about something that was confirmed in a gap.
+/// Whether what is wrong with a message is about something that was heard in a gap.
 bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap>& gaps) {
     const auto in_gap = [&](const Load::Times& times, std::string_view message) {
         const auto time = times.find(message);
@@ -231,10 +235,12 @@ bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap
                    return gap.begin <= time->second && time->second <= gap.end;
                });
     };
-    const bool lost = wrong.starts_with("LOST");
+    const Load::Times& heard = wrong.starts_with("LOST")       ? load.confirmed()
+                               : wrong.starts_with("VANISHED") ? load.delivered()
+                                                               : load.acked();
     while (!wrong.empty()) {
         const std::size_t end = std::min(wrong.find_first_of(": "), wrong.size());
-        if (in_gap(lost ? load.confirmed() : load.acked(), wrong.substr(0, end))) {
+        if (in_gap(heard, wrong.substr(0, end))) {
             return true;
         }
         wrong.remove_prefix(std::min(end + 1, wrong.size()));
@@ -288,7 +294,8 @@ int run(const FaultOptions& options) {
     }
     report.came("confirmed pushes", load.confirmed().size());
     report.came("acks that said true", load.acked().size());
-    std::cout << "Redis' own: " << measured["LOST"] << " confirmed pushes lost, " << measured["I6:"]
+    std::cout << "Redis' own: " << measured["LOST"] << " confirmed pushes lost, "
+              << measured["VANISHED"] << " delivered and not confirmed, " << measured["I6:"]
               << " deliveries after an ack that said true, " << measured["DUP"]
               << " acked and still there\n";
     return report.finish({"failovers", "confirmed pushes", "acks that said true"});
