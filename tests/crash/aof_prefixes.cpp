@@ -93,7 +93,7 @@ class Prefixes {
     explicit Prefixes(const FaultOptions& options)
         : m_size(options.number("size")), m_report(options) {
         std::vector<std::uint64_t> sizes;
-        for (const Scenario& scenario : chosen(options.text("scenario"))) {
+        for (const Scenario& scenario : chosen(options.text("scenario"), options.text("prefix"))) {
             const Recording& recording = m_recordings.emplace_back(scenario);
             sizes.push_back(recording.size() + 1);
         }
