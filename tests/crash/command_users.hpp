@@ -8,6 +8,7 @@
 
 #include "library_call.hpp"
 #include "queue_users.hpp"
+#include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
 
@@ -269,11 +270,7 @@ class CommandUsers : public ConsumerUser {
     std::vector<std::string> finish() {
         end_consuming();
         end_producing();
-        // Whoever could not even leave is dead now.
-        for (const std::string& key : redis().keys("orizuru:{q}:heartbeat:*")) {
-            redis().del(key);
-        }
-        collector().collect();
+        collect_dead(redis(), uri(), "q"); // whoever could not even leave
         return ledger().check(redis());
     }
 

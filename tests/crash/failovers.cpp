@@ -10,12 +10,14 @@
 // usage: failovers [--seed N] [--size FAILOVERS] [--kind coordinated|abrupt]
 
 #include "fuzz/chance.hpp"
+#include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/ledger.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
+#include "support/replication.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -42,6 +44,7 @@ namespace {
 using namespace std::chrono_literals;
 using orizuru::Raw;
 using orizuru::test::Chance;
+using orizuru::test::collect_dead;
 using orizuru::test::eventually;
 using orizuru::test::FaultOptions;
 using orizuru::test::FaultReport;
@@ -64,8 +67,8 @@ class Pair {
 
     void fail_over() {
         const std::size_t old = std::exchange(m_primary, 1 - m_primary);
-        const auto [host, port] = address(m_primary);
-        m_clients[old]->command({"FAILOVER", "TO", host, port, "TIMEOUT", "10000"});
+        m_clients[old]->command({"FAILOVER", "TO", "127.0.0.1",
+                                 std::to_string(m_servers[m_primary]->port()), "TIMEOUT", "10000"});
         await([&] { return role(m_primary) == "master" && role(old) == "slave"; });
         m_way.lead_to(m_servers[m_primary]->socket_path());
     }
@@ -100,19 +103,13 @@ class Pair {
         }
     }
 
-    [[nodiscard]] std::pair<std::string, std::string> address(std::size_t server) const {
-        const std::string uri = m_servers[server]->uri();
-        return {"127.0.0.1", uri.substr(uri.rfind(':') + 1)};
-    }
     std::string role(std::size_t server) {
         return m_clients[server]->command({"ROLE"}).elements.at(0).text;
     }
     void follow(std::size_t primary, std::size_t replica) {
-        const auto [host, port] = address(primary);
-        m_clients[replica]->command({"REPLICAOF", host, port});
+        orizuru::test::follow(*m_clients[replica], *m_servers[primary]);
         await([&] {
-            return m_clients[replica]->command({"ROLE"}).elements.at(3).text == "connected" &&
-                   m_clients[primary]->command({"ROLE"}).elements.at(2).elements.size() == 1;
+            return m_clients[primary]->command({"ROLE"}).elements.at(2).elements.size() == 1;
         });
     }
 
@@ -275,14 +272,7 @@ int run(const FaultOptions& options) {
     }
     load.drain(pair);
 
-    // Whoever could not leave any more is dead now; a second pass finds what nobody registered.
-    orizuru::GarbageCollector collector(pair.uri(), "q",
-                                        {.max_recoveries = 1'000'000, .grace = 0ms});
-    for (const std::string& key : pair.primary().keys("orizuru:{q}:heartbeat:*")) {
-        pair.primary().del(key);
-    }
-    collector.collect();
-    collector.collect();
+    collect_dead(pair.primary(), pair.uri(), "q"); // whoever could not leave any more
 
     std::map<std::string, std::uint64_t> measured;
     for (const std::string& wrong : ledger.check(pair.primary())) {
