@@ -46,8 +46,10 @@ class Aftermath {
     Aftermath(std::string uri, Keys keys, std::string folder)
         : m_uri(std::move(uri)), m_keys(std::move(keys)), m_folder(std::move(folder)) {}
 
-    /// I5: within a lease and two passes everything is finished. The time is printed; a failure is
-    /// only what takes far longer, since there may be a backlog, and others use the machine too.
+    /// I5: what the dead held is back in the queue within a lease and two passes (the first may
+    /// have begun just before the lease was over). The time is printed; a failure is what takes
+    /// twice as long, since others use the machine too. How long it takes to finish the backlog
+    /// then depends on its length.
     void drain();
 
     /// Whose BLMOVE still waits in Redis would be the first to get what is pushed, also when it is
@@ -60,6 +62,7 @@ class Aftermath {
 
   private:
     static constexpr std::chrono::milliseconds due = storm_lease + 2 * storm_pass;
+    static constexpr std::chrono::milliseconds latest = 2 * due;
     static constexpr std::chrono::seconds patience{10};
 
     std::size_t finish_all();
@@ -73,16 +76,21 @@ class Aftermath {
 
 inline void Aftermath::drain() {
     const std::int64_t begin = monotonic_time();
-    std::size_t handled = 0;
-    {
-        GarbageCollector collector(m_uri, m_keys.source(), storm_collector());
-        const std::jthread collecting(
-            [&](const std::stop_token& stop) { collector.run(stop, storm_pass); });
-        handled = finish_all();
+    GarbageCollector collector(m_uri, m_keys.source(), storm_collector());
+    const std::jthread collecting(
+        [&](const std::stop_token& stop) { collector.run(stop, storm_pass); });
+    const bool all_back = eventually(
+        [&] {
+            return m_redis.command({"SCARD", m_keys.consumers()}).integer == 0 &&
+                   m_redis.llen(m_keys.unack()) == 0;
+        },
+        latest);
+    if (!all_back) {
+        m_wrong.emplace_back("I5: what the dead held was not back in time");
     }
-    std::cout << "the last " << handled << " messages were finished after "
-              << (monotonic_time() - begin) / 1'000'000 << " ms; a lease and two passes are "
-              << due.count() << " ms" << std::endl;
+    std::cout << "what the dead held was back after " << (monotonic_time() - begin) / 1'000'000
+              << " ms; a lease and two passes are " << due.count() << " ms" << std::endl;
+    std::cout << finish_all() << " messages were left" << std::endl;
 }
 
 inline void Aftermath::outlive_ghosts() {
@@ -124,9 +132,9 @@ inline std::size_t Aftermath::finish_all() {
             return m_redis.llen(m_keys.source()) == 0 && m_redis.llen(m_keys.unack()) == 0 &&
                    m_redis.command({"SCARD", m_keys.consumers()}).integer == 1;
         },
-        due + patience);
+        patience);
     if (!finished) {
-        m_wrong.emplace_back("I5: not everything was finished in time");
+        m_wrong.emplace_back("I5: not everything was finished");
     }
     return handled;
 }

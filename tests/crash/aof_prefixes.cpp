@@ -93,7 +93,7 @@ class Prefixes {
     explicit Prefixes(const FaultOptions& options)
         : m_size(options.number("size")), m_report(options) {
         std::vector<std::uint64_t> sizes;
-        for (const Scenario& scenario : chosen(options.text("scenario"))) {
+        for (const Scenario& scenario : chosen(options.text("scenario"), options.text("prefix"))) {
             const Recording& recording = m_recordings.emplace_back(scenario);
             sizes.push_back(recording.size() + 1);
         }
@@ -102,7 +102,13 @@ class Prefixes {
     }
 
     int run_all(std::uint64_t threads) {
+        for (const Recording& recording : m_recordings) {
+            m_report.came("of " + std::string(recording.scenario().name), 0); // each must have come
+        }
         in_threads(threads, [this] { work(); });
+        if (m_judged < (m_size == 0 ? m_tour->size() : m_size)) {
+            m_report.violation("only " + std::to_string(m_judged) + " prefixes came");
+        }
         return m_report.finish({"prefixes"});
     }
 
@@ -145,6 +151,7 @@ class Prefixes {
                 return;
             }
             redis.run(m_report, m_recordings[stop->part], stop->number);
+            ++m_judged;
         }
     }
 
@@ -153,6 +160,7 @@ class Prefixes {
     std::deque<Recording> m_recordings;
     std::optional<Tour> m_tour;
     std::atomic<std::uint64_t> m_begun = 0;
+    std::atomic<std::uint64_t> m_judged = 0;
 };
 
 } // namespace

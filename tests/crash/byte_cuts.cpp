@@ -7,6 +7,7 @@
 //
 // usage: byte_cuts [--seed N] [--size CUTS] [--cuts 1|2] [--scenario all|NAME] [--point all|POINT]
 //                  [--threads N]
+// A point is of one scenario, which has to be named with it.
 // So many points are taken that `size` cuts come (0 = all points), spread evenly over scenarios and
 // bytes. With two cuts, the second hits the connection that is opened next.
 // The long form: --size 100000 --threads 64, and with --cuts 2.
@@ -112,7 +113,7 @@ class Cuts {
   public:
     explicit Cuts(const FaultOptions& options) : m_size(options.number("size")), m_report(options) {
         std::vector<std::uint64_t> sizes;
-        for (const Scenario& scenario : chosen(options.text("scenario"))) {
+        for (const Scenario& scenario : chosen(options.text("scenario"), options.text("point"))) {
             const CutPoints points(Player(m_server, m_plays).rehearse(scenario),
                                    options.number("cuts"));
             m_parts.push_back({scenario, points});

@@ -7,7 +7,8 @@
 #pragma once
 
 #include "library_call.hpp"
-#include "queue_users.hpp"
+#include "producer_user.hpp"
+#include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
 
@@ -25,70 +26,6 @@
 #include <vector>
 
 namespace orizuru::test {
-
-class ProducerUser : public QueueUsers {
-  public:
-    using QueueUsers::QueueUsers;
-
-    void make_producer() {
-        in_library([&] { Producer<Raw>(uri(), "q"); });
-    }
-    void push_one() {
-        pushing({new_message()}, [&](const auto& messages) { producer().push(messages.front()); });
-    }
-    void push_some() {
-        pushing({new_message(), new_message(), new_message()},
-                [&](const auto& messages) { producer().push_all(messages); });
-    }
-    void look_at_length() {
-        in_library([&] { static_cast<void>(producer().size()); });
-    }
-    /// Finds the connection ended when the length cannot be had.
-    void push_anew() {
-        try {
-            look_at_length();
-        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
-            // The next call connects.
-        }
-        push_one();
-    }
-    void make_buffer() {
-        in_library([&] { Producer<Raw>(uri(), "q", buffering()); });
-    }
-    void buffer_and_flush() {
-        buffer_two();
-        in_library([&] { buffered().flush(); });
-    }
-    void buffer_and_wait() {
-        buffer_two();
-        require(eventually([&] { return buffered().unconfirmed() == 0; }, patience),
-                "the buffer was never sent");
-    }
-
-  protected:
-    void end_producing() {
-        m_producer.reset();
-        m_buffered.reset();
-    }
-
-  private:
-    static ProducerOptions buffering() {
-        return {.buffer = 100, .buffer_time = std::chrono::milliseconds(1)};
-    }
-    Producer<Raw>& producer() { return m_producer ? *m_producer : m_producer.emplace(uri(), "q"); }
-    Producer<Raw>& buffered() {
-        return m_buffered ? *m_buffered : m_buffered.emplace(uri(), "q", buffering());
-    }
-    void buffer_two() {
-        for (int i = 0; i < 2; ++i) {
-            pushing({new_message()},
-                    [&](const auto& messages) { buffered().push(messages.front()); });
-        }
-    }
-
-    std::optional<Producer<Raw>> m_producer;
-    std::optional<Producer<Raw>> m_buffered;
-};
 
 class ConsumerUser : public ProducerUser {
   public:
@@ -196,7 +133,7 @@ class ConsumerUser : public ProducerUser {
         }
         m_guard = in_library([&] { return consumer().next(timeout); });
         if (m_guard) {
-            ledger().handed_out((*m_guard)->bytes);
+            handed_out((*m_guard)->bytes);
         }
     }
     [[nodiscard]] bool holds() const { return m_guard && !m_guard->settled(); }
@@ -269,11 +206,7 @@ class CommandUsers : public ConsumerUser {
     std::vector<std::string> finish() {
         end_consuming();
         end_producing();
-        // Whoever could not even leave is dead now.
-        for (const std::string& key : redis().keys("orizuru:{q}:heartbeat:*")) {
-            redis().del(key);
-        }
-        collector().collect();
+        collect_dead(redis(), uri(), "q"); // whoever could not even leave
         return ledger().check(redis());
     }
 

@@ -5,7 +5,7 @@
 // needs no more: that one only, and all behind it too. Afterwards the same must work, and nothing
 // may be lost or doubled.
 //
-// usage: failing_operations [--seed N] [--size STEP] [--operation all|NAME] [--at all|N]
+// usage: failing_operations [--seed N] [--step STEP] [--operation all|NAME] [--at all|N]
 //   Every STEP-th allocation fails, from the seed on.
 
 #include "command_users.hpp"
@@ -91,7 +91,7 @@ class Loop {
             run(operation, kind, static_cast<long>(m_options.number("at")));
             return;
         }
-        const auto step = static_cast<long>(m_options.number("size"));
+        const auto step = static_cast<long>(m_options.number("step"));
         long n = static_cast<long>(m_options.number("seed")) % step;
         while (run(operation, kind, n)) {
             n += step;
@@ -162,7 +162,7 @@ int main(int count, char** arguments) {
     LibraryCall::outside = true;
     return run_fault_program([&] {
         const FaultOptions options(
-            count, arguments, {{"seed", "0"}, {"size", "1"}, {"operation", "all"}, {"at", "all"}});
+            count, arguments, {{"seed", "0"}, {"step", "1"}, {"operation", "all"}, {"at", "all"}});
         return Loop(options).run();
     });
 }

@@ -10,12 +10,14 @@
 // usage: failovers [--seed N] [--size FAILOVERS] [--kind coordinated|abrupt]
 
 #include "fuzz/chance.hpp"
+#include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/ledger.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
+#include "support/replication.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -42,6 +44,7 @@ namespace {
 using namespace std::chrono_literals;
 using orizuru::Raw;
 using orizuru::test::Chance;
+using orizuru::test::collect_dead;
 using orizuru::test::eventually;
 using orizuru::test::FaultOptions;
 using orizuru::test::FaultReport;
@@ -64,8 +67,8 @@ class Pair {
 
     void fail_over() {
         const std::size_t old = std::exchange(m_primary, 1 - m_primary);
-        const auto [host, port] = address(m_primary);
-        m_clients[old]->command({"FAILOVER", "TO", host, port, "TIMEOUT", "10000"});
+        m_clients[old]->command({"FAILOVER", "TO", "127.0.0.1",
+                                 std::to_string(m_servers[m_primary]->port()), "TIMEOUT", "10000"});
         await([&] { return role(m_primary) == "master" && role(old) == "slave"; });
         m_way.lead_to(m_servers[m_primary]->socket_path());
     }
@@ -100,19 +103,13 @@ class Pair {
         }
     }
 
-    [[nodiscard]] std::pair<std::string, std::string> address(std::size_t server) const {
-        const std::string uri = m_servers[server]->uri();
-        return {"127.0.0.1", uri.substr(uri.rfind(':') + 1)};
-    }
     std::string role(std::size_t server) {
         return m_clients[server]->command({"ROLE"}).elements.at(0).text;
     }
     void follow(std::size_t primary, std::size_t replica) {
-        const auto [host, port] = address(primary);
-        m_clients[replica]->command({"REPLICAOF", host, port});
+        orizuru::test::follow(*m_clients[replica], *m_servers[primary]);
         await([&] {
-            return m_clients[replica]->command({"ROLE"}).elements.at(3).text == "connected" &&
-                   m_clients[primary]->command({"ROLE"}).elements.at(2).elements.size() == 1;
+            return m_clients[primary]->command({"ROLE"}).elements.at(2).elements.size() == 1;
         });
     }
 
@@ -151,6 +148,8 @@ class Load {
 
     /// When a push was confirmed.
     [[nodiscard]] const Times& confirmed() const { return m_confirmed; }
+    /// When a message came first.
+    [[nodiscard]] const Times& delivered() const { return m_delivered; }
     /// When an ack said true.
     [[nodiscard]] const Times& acked() const { return m_acked; }
 
@@ -182,6 +181,7 @@ class Load {
                 // Short waits, so that some end while Redis has postponed them.
                 if (auto guard = consumer.next(stop, 20ms)) {
                     const std::string message(guard->payload());
+                    note(m_delivered, message);
                     m_ledger.handed_out(message);
                     m_ledger.settling(message, Place::gone);
                     if (guard->ack()) {
@@ -211,19 +211,20 @@ class Load {
     Ledger& m_ledger;
     std::mutex m_mutex;
     Times m_confirmed;
+    Times m_delivered;
     Times m_acked;
     std::vector<std::jthread> m_consuming;
     std::vector<std::jthread> m_producing;
 };
 
-/// What was confirmed in between may be lost: from when the replica was last known to have all, to
-/// when nobody asks the old primary any more.
+/// What was confirmed or delivered in between may be lost: from when the replica was last known to
+/// have all, to when nobody asks the old primary any more.
 struct Gap {
     Clock::time_point begin;
     Clock::time_point end;
 };
 
-/// Whether what is wrong with a message is about something that was confirmed in a gap.
+/// Whether what is wrong with a message is about something that was heard in a gap.
 bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap>& gaps) {
     const auto in_gap = [&](const Load::Times& times, std::string_view message) {
         const auto time = times.find(message);
@@ -231,10 +232,12 @@ bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap
                    return gap.begin <= time->second && time->second <= gap.end;
                });
     };
-    const bool lost = wrong.starts_with("LOST");
+    const Load::Times& heard = wrong.starts_with("LOST")       ? load.confirmed()
+                               : wrong.starts_with("VANISHED") ? load.delivered()
+                                                               : load.acked();
     while (!wrong.empty()) {
         const std::size_t end = std::min(wrong.find_first_of(": "), wrong.size());
-        if (in_gap(lost ? load.confirmed() : load.acked(), wrong.substr(0, end))) {
+        if (in_gap(heard, wrong.substr(0, end))) {
             return true;
         }
         wrong.remove_prefix(std::min(end + 1, wrong.size()));
@@ -269,14 +272,7 @@ int run(const FaultOptions& options) {
     }
     load.drain(pair);
 
-    // Whoever could not leave any more is dead now; a second pass finds what nobody registered.
-    orizuru::GarbageCollector collector(pair.uri(), "q",
-                                        {.max_recoveries = 1'000'000, .grace = 0ms});
-    for (const std::string& key : pair.primary().keys("orizuru:{q}:heartbeat:*")) {
-        pair.primary().del(key);
-    }
-    collector.collect();
-    collector.collect();
+    collect_dead(pair.primary(), pair.uri(), "q"); // whoever could not leave any more
 
     std::map<std::string, std::uint64_t> measured;
     for (const std::string& wrong : ledger.check(pair.primary())) {
@@ -288,7 +284,8 @@ int run(const FaultOptions& options) {
     }
     report.came("confirmed pushes", load.confirmed().size());
     report.came("acks that said true", load.acked().size());
-    std::cout << "Redis' own: " << measured["LOST"] << " confirmed pushes lost, " << measured["I6:"]
+    std::cout << "Redis' own: " << measured["LOST"] << " confirmed pushes lost, "
+              << measured["VANISHED"] << " delivered and not confirmed, " << measured["I6:"]
               << " deliveries after an ack that said true, " << measured["DUP"]
               << " acked and still there\n";
     return report.finish({"failovers", "confirmed pushes", "acks that said true"});

@@ -69,10 +69,14 @@ class Journal {
         }
     }
 
-    [[nodiscard]] static std::vector<Record> read(const std::string& path) {
+    /// In bytes.
+    [[nodiscard]] static std::uintmax_t size(const std::string& path) {
         std::error_code missing;
         const auto bytes = std::filesystem::file_size(path, missing);
-        std::vector<Record> records(missing ? 0 : bytes / sizeof(Record));
+        return missing ? 0 : bytes;
+    }
+    [[nodiscard]] static std::vector<Record> read(const std::string& path) {
+        std::vector<Record> records(size(path) / sizeof(Record));
         std::ifstream(path, std::ios::binary)
             .read(reinterpret_cast<char*>(records.data()),
                   static_cast<std::streamsize>(records.size() * sizeof(Record)));

@@ -11,12 +11,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iostream>
 #include <string>
 #include <string_view>
 
 namespace {
 
 using namespace orizuru::test;
+
+/// Between two words of how far it is.
+constexpr std::chrono::minutes a_while(1);
 
 /// How many commands of owners that had lost their list, waiting ones too, Redis refused for that.
 std::uint64_t met_a_fence(const RedisServer& server) {
@@ -38,9 +42,14 @@ int main(int count, char** arguments) {
         RedisServer server;
         Chance chance(options.number("seed"));
         Storm storm(server, report, options.number("seed"), "storm", {.rate = 1200, .rest = 1500});
+        auto next_word = Storm::Clock::now() + a_while;
         for (std::uint64_t kills = 0;
              kills < options.number("size") || storm.pushes() < options.number("messages");
              ++kills) {
+            if (Storm::Clock::now() >= next_word) {
+                std::cout << kills << " kills, " << storm.pushes() << " pushes" << std::endl;
+                next_word += a_while;
+            }
             storm.pass(std::chrono::milliseconds(chance.between(20, 200)));
             storm.kill_one();
             if (chance.happens(0.3)) {

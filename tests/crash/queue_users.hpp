@@ -69,9 +69,11 @@ class QueueUsers {
         m_ledger.pushing(message);
         m_real.lpush(list, {message});
         m_ledger.pushed(message);
-        if (m_burials) {
-            m_ledger.settling(message, Place::dead);
-        }
+        may_be_buried(message);
+    }
+    void handed_out(const std::string& message) {
+        m_ledger.handed_out(message);
+        may_be_buried(message); // when it comes again
     }
 
     /// Buffered messages are pushed when they are accepted.
@@ -119,6 +121,11 @@ class QueueUsers {
     }
 
   private:
+    void may_be_buried(const std::string& message) {
+        if (m_burials) {
+            m_ledger.settling(message, Place::dead);
+        }
+    }
     void write_down(const std::vector<Raw>& messages, std::size_t certain, bool in_doubt) {
         for (std::size_t i = 0; i < messages.size(); ++i) {
             if (i < certain) {

@@ -48,8 +48,10 @@ void measure_loss(std::vector<std::string>& wrong) {
         });
     };
     const auto lost = take_out({"LOST"});
+    const auto vanished = take_out({"VANISHED"});
     const auto again = take_out({"I6", "DUP", "MISPLACED"});
-    std::cout << "measured: " << lost << " confirmed messages lost, " << again
+    std::cout << "measured: " << lost << " confirmed messages lost, " << vanished
+              << " that were delivered and not confirmed, " << again
               << " times a settled one came again" << std::endl;
 }
 

@@ -20,6 +20,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <ratio>
 #include <string>
 #include <system_error>
@@ -78,8 +79,21 @@ class Steady {
 
     /// Fails for what has grown, unless the time was too short to say.
     void finish(Clock::duration time) {
-        if (const auto end = m_worker.end()) {
-            m_report.violation(*end);
+        std::optional<std::string> wrong = m_worker.end();
+        if (m_worker.lives()) {
+            m_worker.ask_to_end();
+            const bool ended = eventually(
+                [&] {
+                    wrong = m_worker.end();
+                    return !m_worker.lives();
+                },
+                patience);
+            if (!ended) {
+                wrong = "the steady process does not end";
+            }
+        }
+        if (wrong) {
+            m_report.violation(*wrong);
         }
         m_worker.kill();
         std::ifstream log(m_log);
@@ -111,6 +125,8 @@ class Steady {
 
   private:
     static constexpr std::chrono::minutes enough_to_judge{3};
+    static constexpr std::chrono::seconds patience =
+        SteadyWork::patience + std::chrono::seconds(30);
 
     [[nodiscard]] std::vector<double> milliseconds() const {
         std::vector<double> result;

@@ -6,12 +6,12 @@
 
 #pragma once
 
+#include "support/collect_dead.hpp"
 #include "support/ledger.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
 
 #include <orizuru/error.hpp>
-#include <orizuru/garbage_collector.hpp>
 
 #include <chrono>
 #include <functional>
@@ -153,17 +153,7 @@ inline std::vector<std::string> judge(Ledger& ledger, const std::string& server_
         }
     }
 
-    for (const std::string& heartbeat : redis.keys(prefix + "heartbeat:*")) {
-        redis.del(heartbeat);
-    }
-    GarbageCollectorOptions options;
-    options.max_recoveries = 1000;
-    options.grace = {};
-    GarbageCollector collector(server_uri, queue, options);
-    // The sweep takes two passes.
-    for (int idle = 0; idle < 2;) {
-        idle = collector.collect() == Collected{} ? idle + 1 : 0;
-    }
+    collect_dead(redis, server_uri, queue);
     if (redis.exists(prefix + "consumers")) {
         wrong.emplace_back("I5: the dead are still registered");
     }

@@ -9,10 +9,9 @@
 
 #pragma once
 
-#include "crash/aftermath.hpp"
+#include "crash/journal.hpp"
 #include "crash/worker.hpp"
 #include "fuzz/chance.hpp"
-#include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
@@ -20,19 +19,15 @@
 
 #include <orizuru/keys.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -78,6 +73,8 @@ class Storm {
 
   private:
     static constexpr std::chrono::seconds longest_wait_of_a_ghost{6};
+    /// Several times the longest pause between two attempts to connect.
+    static constexpr std::chrono::seconds longest_silence{30};
 
     struct Member {
         Worker worker;
@@ -97,7 +94,9 @@ class Storm {
     Member& pick(Suitable suitable);
     void look_around();
     void kill(Member& member);
-    std::size_t waiting(const Member& member);
+    std::size_t connections(const Member& member, const std::string& that);
+    std::size_t waiting(const Member& member) { return connections(member, " cmd=blmove "); }
+    void tell_hung();
     void leave_ghosts();
     Clock::time_point some_leases();
 
@@ -195,7 +194,9 @@ inline void Storm::kill_one() {
 }
 
 inline void Storm::kill(Member& member) {
-    member.worker.kill();
+    if (auto end = member.worker.kill()) {
+        m_wrong.push_back(std::move(*end));
+    }
     if (member.proxy) {
         // Redis itself may be paused: then nobody can be asked.
         if (!m_redis_resumes_at && waiting(member) > 0) {
@@ -205,35 +206,16 @@ inline void Storm::kill(Member& member) {
     }
 }
 
-/// How many of its connections, lost ones too, wait in Redis for a message.
-inline std::size_t Storm::waiting(const Member& member) {
+/// How many of its connections, lost ones too, Redis describes with such words.
+inline std::size_t Storm::connections(const Member& member, const std::string& that) {
     const std::string name = " name=" + member.worker.work().name() + ' ';
     std::istringstream clients(m_redis.command({"CLIENT", "LIST"}).text);
     std::size_t count = 0;
     for (std::string line; std::getline(clients, line);) {
         count +=
-            line.find(name) != std::string::npos && line.find(" cmd=blmove ") != std::string::npos
-                ? 1
-                : 0;
+            line.find(name) != std::string::npos && line.find(that) != std::string::npos ? 1 : 0;
     }
     return count;
-}
-
-/// When all is quiet, some consumers come to wait, lose their connections, wait again, and die: all
-/// that waits in Redis then is theirs.
-inline void Storm::leave_ghosts() {
-    for (Member& member : m_members) {
-        if (has_proxy(member.worker.work())) {
-            start(member);
-            bool came = eventually([&] { return waiting(member) == 1; });
-            member.proxy->lose_clients();
-            came = came && eventually([&] { return waiting(member) == 2; });
-            if (!came) {
-                m_wrong.emplace_back("a consumer did not come to wait");
-            }
-            kill(member);
-        }
-    }
 }
 
 /// A paused producer is only one that is late.
@@ -281,35 +263,14 @@ inline Storm::Clock::time_point Storm::some_leases() {
 }
 
 inline std::size_t Storm::pushes() const {
-    std::size_t bytes = 0;
+    std::uintmax_t bytes = 0;
     for (const Member& member : m_members) {
-        std::error_code missing;
-        const auto size = std::filesystem::file_size(member.worker.work().journal, missing);
-        bytes += missing || member.worker.work().role != "producer" ? 0 : size;
+        const Work& work = member.worker.work();
+        bytes += work.role == "producer" ? Journal::size(work.journal) : 0;
     }
     return bytes / sizeof(Record) / 2; // one before it, one after it
 }
 
-inline std::vector<std::string> Storm::finish() {
-    look_around();
-    if (std::exchange(m_redis_resumes_at, std::nullopt)) {
-        m_server.resume();
-    }
-    for (Member& member : m_members) {
-        kill(member);
-    }
-    Aftermath aftermath(m_server.uri(), m_keys, m_folder.path());
-    aftermath.drain();
-    leave_ghosts();
-    aftermath.outlive_ghosts();
-    m_ghosts.clear();
-    const Aftermath::Verdict verdict = aftermath.judge();
-    if (verdict.refused > 0) {
-        m_report.came("settlement refused to a late owner", verdict.refused);
-    }
-    m_report.came("push confirmed", verdict.pushed); // 0: there was no load
-    std::ranges::copy(verdict.wrong, std::back_inserter(m_wrong));
-    return std::move(m_wrong);
-}
-
 } // namespace orizuru::test
+
+#include "crash/storm_end.hpp"

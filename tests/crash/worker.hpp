@@ -30,18 +30,20 @@
 
 namespace orizuru::test {
 
-/// In the child.
-inline void do_work(const Work& work) {
+/// In the child. Returns its exit status.
+inline int do_work(const Work& work) {
     if (work.role == "producer") {
         ProducerWork(work).run();
     } else if (work.role == "consumer") {
         ConsumerWork(work).run();
     } else if (work.role == "steady") {
         SteadyWork(work).run();
+        return EXIT_SUCCESS;
     } else {
         connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector())
             ->run(std::stop_token(), storm_pass);
     }
+    return EXIT_FAILURE; // it is to be killed
 }
 
 /// The main function of a program whose processes are itself.
@@ -49,8 +51,7 @@ template <class Parent>
 int main_of_storm(int count, char** arguments, Parent parent) {
     return run_fault_program([&] {
         if (count > 1 && arguments[1] == Work::command) {
-            do_work(Work::from(arguments));
-            return EXIT_FAILURE; // it is to be killed
+            return do_work(Work::from(arguments));
         }
         return parent();
     });
@@ -70,6 +71,7 @@ class Worker {
 
     [[nodiscard]] const Work& work() const noexcept { return m_work; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
+    [[nodiscard]] bool lives() const noexcept { return m_pid > 0; }
 
     void start(std::uint64_t serial, std::uint64_t seed, std::string uri) {
         m_work.serial = serial;
@@ -78,28 +80,42 @@ class Worker {
         const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
         m_pid = spawn(m_work.words(), no_input.get(), m_log);
     }
-    void kill() noexcept {
-        if (m_pid > 0) {
-            ::kill(m_pid, SIGKILL);
-            wait_for(std::exchange(m_pid, -1));
+    /// When it had ended by itself before that, and wrongly: its last words.
+    std::optional<std::string> kill() {
+        if (!lives()) {
+            return std::nullopt;
         }
+        ::kill(m_pid, SIGKILL);
+        return wait(0);
     }
+    void ask_to_end() const noexcept { ::kill(m_pid, SIGTERM); }
     void pause() const noexcept { ::kill(m_pid, SIGSTOP); }
     void resume() const noexcept { ::kill(m_pid, SIGCONT); }
 
-    /// When it has ended by itself: its last words.
+    /// When it has ended by itself, and wrongly: its last words.
     [[nodiscard]] std::optional<std::string> end() {
-        if (m_pid < 0 || wait_for(m_pid, WNOHANG) == 0) {
-            return std::nullopt;
-        }
-        m_pid = -1;
-        std::ostringstream text;
-        text << m_work.role << ' ' << m_work.index
-             << " has ended by itself: " << std::ifstream(m_log).rdbuf();
-        return text.str();
+        return lives() ? wait(WNOHANG) : std::nullopt;
     }
 
   private:
+    std::optional<std::string> wait(int options) {
+        int status = 0;
+        if (wait_for(m_pid, options, &status) == 0) {
+            return std::nullopt;
+        }
+        m_pid = -1;
+        const bool killed = WIFSIGNALED(status);
+        const int number = killed ? WTERMSIG(status) : WEXITSTATUS(status);
+        if (number == (killed ? SIGKILL : EXIT_SUCCESS)) {
+            return std::nullopt;
+        }
+        std::ostringstream text;
+        text << m_work.role << ' ' << m_work.index << " has ended by itself, "
+             << (killed ? "by signal " : "with status ") << number << ": "
+             << std::ifstream(m_log).rdbuf();
+        return text.str();
+    }
+
     Work m_work;
     std::string m_log;
     pid_t m_pid = -1;

@@ -50,6 +50,7 @@ class Simulation {
         detail::DeliveryPtr message;
         Settling how;
         int mark;
+        int recoveries_before; ///< it was asked for
     };
     struct Snapshot {
         std::function<void()> restore;

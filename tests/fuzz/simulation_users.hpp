@@ -127,8 +127,9 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
     }
     say("wanted ", message->payload, ", settling ", static_cast<int>(how), ", mark ", mark);
     m_oracle.asked(message->payload, how);
+    message->failures = 0; // as the session does
     m_window->want(message, std::move(wanted));
-    m_wishes.push_back({message, how, mark});
+    m_wishes.push_back({message, how, mark, m_recoveries});
 }
 
 inline void Simulation::look_at_outcomes() {
@@ -157,7 +158,7 @@ inline void Simulation::look_at_outcomes() {
         const bool injected = why.starts_with("NOPERM") || why.starts_with("ERR nobody") ||
                               why.starts_with("a reply of the wrong type") ||
                               (why.starts_with("ERR the connection broke") &&
-                               m_recoveries >= fewest_recoveries_to_blame);
+                               m_recoveries - wish.recoveries_before >= fewest_recoveries_to_blame);
         if (why.empty() ||
             (!own_fault && !injected && !m_source_was_broken && m_scenario.rewind == 0)) {
             throw Violation("refused without a reason: " + message.payload + " " + message.refusal);

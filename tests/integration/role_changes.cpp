@@ -5,6 +5,7 @@
 // connections of those who do not wait at that moment live on: nothing tells them.
 
 #include "integration/fault_fixture.hpp"
+#include "support/replication.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -19,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
-using orizuru::test::long_enough;
+using orizuru::test::follow;
 using orizuru::test::OwnServer;
 using orizuru::test::RawConsumer;
 using orizuru::test::RedisClient;
@@ -34,10 +35,7 @@ struct RoleChanges {
     std::string uri = "unix://" + server.socket_path();
 
     static void copy(RedisClient& to, const RedisServer& from) {
-        const std::string address = from.uri();
-        to.command({"REPLICAOF", "127.0.0.1", address.substr(address.rfind(':') + 1)});
-        REQUIRE(eventually([&] { return to.command({"ROLE"}).elements.at(3).text == "connected"; },
-                           long_enough));
+        follow(to, from);
         to.command({"REPLICAOF", "NO", "ONE"});
     }
     void remember() { copy(other_redis, server); }

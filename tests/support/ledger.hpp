@@ -5,6 +5,9 @@
 // is what a queue has to keep, whatever happened in between. The invariants are those of a reliable
 // queue: every message is in exactly one place (I1, I2), nobody's list is left behind (I4), and
 // what was settled never comes again (I6).
+//
+// A message that is missing is LOST when its push was confirmed, and VANISHED when it was only seen
+// to be there, because it was delivered.
 
 #pragma once
 
@@ -54,13 +57,14 @@ class Ledger {
     void not_pushed(const std::string& message) {
         change(message, [](Message& told) { --told.pushes; });
     }
-    /// The producer itself pushes again what is in doubt, any number of times.
+    /// The producer itself pushes again what is in doubt, so that there may be some copies.
     void may_repeat(const std::string& message) {
         change(message, [](Message& told) { told.repeats = true; });
     }
 
     // What consumers are told and do.
 
+    /// It was fetched after what was noted before: what was being settled then was not.
     void handed_out(const std::string& message) {
         const std::lock_guard lock(m_mutex);
         const auto known = m_messages.find(message);
@@ -72,6 +76,9 @@ class Ledger {
             m_wrong.push_back("I6: " + message + " was delivered after its settlement said true");
         }
         known->second.deliveries += 1;
+        if (!known->second.repeats) {
+            known->second.void_doubts();
+        }
     }
     /// From here on it may go there.
     void settling(const std::string& message, Place to) {
@@ -80,7 +87,8 @@ class Ledger {
     /// The settlement said true.
     void settled(const std::string& message, Place to) {
         change(message, [&](Message& told) {
-            --told.asked[index(to)];
+            told.answered(to);
+            told.acks += to == Place::gone ? 1 : 0;
             if (to == Place::waiting) {
                 return;
             }
@@ -92,7 +100,7 @@ class Ledger {
     }
     /// The settlement certainly did not run: it said false, or refused.
     void not_settled(const std::string& message, Place to) {
-        change(message, [=](Message& told) { --told.asked[index(to)]; });
+        change(message, [=](Message& told) { told.answered(to); });
     }
 
     [[nodiscard]] std::size_t deliveries() const {
@@ -112,13 +120,35 @@ class Ledger {
     static constexpr std::size_t places = 4;
     using PerPlace = std::array<int, places>;
 
+    /// Of a message that its producer repeats: more than its connections break meanwhile.
+    static constexpr int most_copies = 10;
+
     struct Message {
         int pushes = 0;
         int confirmed = 0;
         bool repeats = false;
-        PerPlace asked{}; ///< settlements whose outcome nobody knows
+        PerPlace asked{};  ///< settlements whose outcome nobody knows
+        PerPlace voided{}; ///< and which were not done, since the message came again
         std::optional<Place> settled;
+        int acks = 0; ///< that said true
         std::size_t deliveries = 0;
+
+        void void_doubts() {
+            for (std::size_t place = 0; place < places; ++place) {
+                voided[place] += std::exchange(asked[place], 0);
+            }
+        }
+        /// Late answers may come to what was voided, so those are taken for it.
+        void answered(Place to) { --(voided[index(to)] > 0 ? voided : asked)[index(to)]; }
+        /// How many must at least be somewhere, by what was said to be there.
+        [[nodiscard]] int least(int told) const {
+            const bool may_be_gone =
+                settled ? settled == Place::gone : asked[index(Place::gone)] > 0;
+            return may_be_gone ? 0 : told;
+        }
+        [[nodiscard]] int most() const {
+            return repeats ? most_copies - acks : settled == Place::gone ? 0 : pushes;
+        }
     };
 
     static std::size_t index(Place place) { return static_cast<std::size_t>(place); }
@@ -159,27 +189,21 @@ inline void Ledger::judge(const std::string& payload, const Message& message,
         found[index(Place::waiting)] + found[index(Place::other)] + found[index(Place::dead)];
     const auto wrong = [&](const std::string& what) {
         m_wrong.push_back(what + payload + ": pushed " + std::to_string(message.confirmed) +
-                          " of " + std::to_string(message.pushes) + " times, in doubt " +
+                          " of " + std::to_string(message.pushes) + " times, delivered " +
+                          std::to_string(message.deliveries) + " times, in doubt " +
                           words(message.asked) + ", settled " +
                           (message.settled ? std::to_string(index(*message.settled)) : "no") +
                           ", found " + words(found));
     };
-    if (message.repeats) {
-        const bool may_be_gone = message.confirmed == 0 || message.asked[index(Place::gone)] > 0 ||
-                                 message.settled == Place::gone;
-        if (copies == 0 && !may_be_gone) {
-            wrong("LOST ");
-        }
-        return;
-    }
-    const int least = message.settled == Place::gone || message.asked[index(Place::gone)] > 0
-                          ? 0
-                          : message.confirmed;
-    const int most = message.settled == Place::gone ? 0 : message.pushes;
-    if (copies < least) {
+    if (copies < message.least(message.confirmed)) {
         wrong("LOST ");
-    } else if (copies > most) {
+    } else if (copies < message.least(message.deliveries > 0 ? 1 : 0)) {
+        wrong("VANISHED ");
+    } else if (copies > message.most()) {
         wrong("DUP ");
+    }
+    if (message.repeats) {
+        return; // one copy may be here, another there
     }
     for (const Place place : {Place::waiting, Place::other, Place::dead}) {
         const bool may_be_here = message.settled

@@ -178,10 +178,10 @@ inline pid_t spawn(std::vector<std::string> command, int input, const std::strin
 }
 
 /// waitpid that signals do not interrupt.
-inline pid_t wait_for(pid_t pid, int options = 0) {
+inline pid_t wait_for(pid_t pid, int options = 0, int* status = nullptr) {
     pid_t changed = -1;
     do {
-        changed = ::waitpid(pid, nullptr, options);
+        changed = ::waitpid(pid, status, options);
     } while (changed < 0 && errno == EINTR);
     return changed;
 }

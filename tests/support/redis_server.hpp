@@ -43,6 +43,8 @@ class RedisServer {
     [[nodiscard]] std::string uri() const {
         return m_port == 0 ? "unix://" + m_socket : "redis://127.0.0.1:" + std::to_string(m_port);
     }
+    /// 0 without Listen::tcp.
+    [[nodiscard]] std::uint16_t port() const noexcept { return m_port; }
     [[nodiscard]] const std::string& socket_path() const noexcept { return m_socket; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
 

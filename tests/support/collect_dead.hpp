@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What a test does when all of a queue's consumers have gone, in whatever way.
+
+#pragma once
+
+#include "redis_client.hpp"
+
+#include <orizuru/garbage_collector.hpp>
+
+#include <string>
+
+namespace orizuru::test {
+
+/// Takes all consumers of a queue for dead, and has a collector bring back what they held. `uri`
+/// leads to the same Redis.
+inline void collect_dead(RedisClient& redis, const std::string& uri, const std::string& queue) {
+    for (const std::string& heartbeat : redis.keys("orizuru:{" + queue + "}:heartbeat:*")) {
+        redis.del(heartbeat);
+    }
+    GarbageCollectorOptions options;
+    options.max_recoveries = 1'000'000; // nothing is buried
+    options.grace = {};
+    GarbageCollector collector(uri, queue, options);
+    // The sweep, which finds what nobody registered, takes two passes.
+    for (int idle = 0; idle < 2;) {
+        idle = collector.collect() == Collected{} ? idle + 1 : 0;
+    }
+}
+
+} // namespace orizuru::test
