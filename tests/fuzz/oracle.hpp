@@ -33,6 +33,11 @@ class Violation : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// A message is nowhere, and nobody has settled it.
+class Loss : public Violation {
+    using Violation::Violation;
+};
+
 /// How a user settles a message.
 enum class Settling {
     ack,
@@ -182,7 +187,7 @@ inline void Oracle::check(Server& redis) const {
         const int in_lists = found.payloads[payload];
         if (!m_exact) {
             if (in_lists + count.ack_asked < 1) {
-                throw Violation("LOST " + payload);
+                throw Loss("LOST " + payload);
             }
             continue;
         }
