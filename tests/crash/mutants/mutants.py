@@ -17,7 +17,6 @@ class Mutant:
     name: str
     edits: tuple  # (header in include/orizuru, text that occurs once, text in its place)...
     tests: tuple  # what should catch it, the cheapest first: a program of below, with arguments
-    may_hang: bool = False  # then a test that does not end has caught it
 
 
 def doctest(source):
