@@ -51,6 +51,17 @@ struct Fixture {
                                                     std::vector<std::string>()));
         window.send_move(out);
     }
+    /// Both connections end, and nothing that was unanswered has run.
+    void cut() {
+        const std::string header = window.identity().header(std::exchange(version, 0));
+        window.begin_recovery();
+        window.send_adopt(out);
+        window.on_adopt(array({string(header), array({string("b"), string("a")})}));
+        REQUIRE(window.take_recovered());
+        REQUIRE(window.messages().size() == 2);
+    }
+
+    std::uint64_t version = 1; ///< of the last request that ran
 };
 
 } // namespace
@@ -121,6 +132,38 @@ TEST_CASE("after a refusal the chain goes on from the last request that ran") {
     CHECK(fixture.out.find(next) != std::string::npos);
     CHECK(window.on_reply(array({})).action == Action::proceed);
     CHECK(window.messages().empty());
+}
+
+TEST_CASE("of the moves that are cut off again and again, the one in front is given up") {
+    Fixture fixture;
+    Window& window = fixture.window;
+    fixture.move(fixture.held[0]);
+    fixture.move(fixture.held[1]);
+    for (int times = 1; times < 6; ++times) {
+        fixture.cut();
+        REQUIRE(fixture.held[0]->state == S::wanted);
+        window.send_move(fixture.out);
+        window.send_move(fixture.out);
+    }
+    fixture.cut();
+    CHECK(fixture.held[0]->state == S::held);
+    CHECK(fixture.held[0]->refusal == "ERR the connection broke each time that this was sent");
+    CHECK(fixture.held[1]->state == S::wanted);
+}
+
+TEST_CASE("an ack that is cut off again and again is not given up, nor is a move behind it") {
+    Fixture fixture;
+    Window& window = fixture.window;
+    window.want(fixture.held[0], nullptr);
+    window.send_settle(fixture.out, 0);
+    fixture.move(fixture.held[1]);
+    for (int times = 0; times < 20; ++times) {
+        fixture.cut();
+        REQUIRE(fixture.held[0]->state == S::wanted);
+        REQUIRE(fixture.held[1]->state == S::wanted);
+        window.send_settle(fixture.out, 0);
+        window.send_move(fixture.out);
+    }
 }
 
 TEST_CASE("a wait in Redis is for a finite time, in seconds") {
