@@ -40,16 +40,6 @@ struct Exchange {
     Reply reply;
 };
 
-bool all_strings(const Reply& reply) {
-    return reply.is(Type::array) && std::ranges::all_of(reply.elements, [](const Reply& element) {
-               return element.is(Type::string);
-           });
-}
-
-bool is_number(const Reply& reply, std::int64_t least, std::int64_t most = INT64_MAX) {
-    return reply.is(Type::integer) && least <= reply.integer && reply.integer <= most;
-}
-
 bool is_script(const std::vector<std::string>& argv, std::string_view source) {
     return argv[0] == "EVAL" && argv[1] == source;
 }
