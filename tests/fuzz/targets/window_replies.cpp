@@ -13,6 +13,7 @@
 
 #include <orizuru/detail/delivery.hpp>
 #include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/detail/window.hpp>
@@ -199,6 +200,9 @@ class Driver {
         check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
         if (verdict.action == Action::recover) {
             check(!ran, "what ran is in no doubt");
+            if (refers_elsewhere(answer)) {
+                m_chain.answered(false); // nor is what was refused
+            }
             recover();
             return;
         }
