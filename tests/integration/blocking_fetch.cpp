@@ -78,6 +78,7 @@ TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does
     reading.get();
     const Channels::Lock lock(channels);
     CHECK(window.messages().size() == 1);
+    CHECK(window.state() == Window::State::running); // nor is it a doubt
 }
 
 TEST_CASE("a wait in Redis begins when the marker behind the one before is answered, no sooner") {
