@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The wait in Redis beside a recovery, in an order that threads would meet once in a long while.
+// The wait in Redis, in orders that threads and servers would meet once in a long while.
 
 #include "integration/fault_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/fake_server.hpp"
 
 #include <orizuru/detail/blocking_fetch.hpp>
 #include <orizuru/detail/channels.hpp>
@@ -29,7 +30,9 @@ using namespace std::chrono_literals;
 using orizuru::Keys;
 using orizuru::Reply;
 using orizuru::test::eventually;
+using orizuru::test::FakeServer;
 using orizuru::test::OwnServer;
+using orizuru::test::Texts;
 using Type = Reply::Type;
 
 Window registered_window() {
@@ -75,4 +78,39 @@ TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does
     reading.get();
     const Channels::Lock lock(channels);
     CHECK(window.messages().size() == 1);
+    CHECK(window.state() == Window::State::running); // nor is it a doubt
+}
+
+TEST_CASE("a wait in Redis begins when the marker behind the one before is answered, no sooner") {
+    int waits = 0;
+    const FakeServer fake{[&](const Texts& argv) -> std::string {
+        if (argv.at(0) == "BLMOVE") {
+            // The first was postponed when it was unblocked, and runs all the same.
+            return ++waits == 1 ? "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n$1\r\na\r\n"
+                                : "$1\r\nb\r\n";
+        }
+        return argv.at(0) == "CLIENT" ? ":7\r\n" : "+PONG\r\n";
+    }};
+    const TimePoint deadline = deadline_in(10s);
+    Channels channels(fake.uri(), registered_window(), EventQueue("q", {}), deadline);
+    Window& window = channels.window;
+    const Wake wake;
+    BlockingFetch fetch(channels, wake);
+    Channels::Lock lock(channels);
+    fetch.start(lock, deadline); // connects
+    fetch.start(lock, deadline); // composes
+    const auto ended = [&] {
+        fetch.read(lock, deadline);
+        return !window.blocked();
+    };
+    REQUIRE(eventually(ended));
+    REQUIRE(window.messages().size() == 1);
+
+    fetch.start(lock, deadline); // reads
+    REQUIRE_FALSE(window.blocked());
+    fetch.start(lock, deadline); // composes
+    CHECK(window.blocked());
+    CHECK(eventually(ended));
+    CHECK(window.messages().size() == 2);
+    CHECK(window.state() == Window::State::running);
 }

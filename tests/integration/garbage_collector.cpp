@@ -11,8 +11,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <mutex>
 #include <stdexcept>
 #include <stop_token>
@@ -238,6 +240,23 @@ TEST_CASE_FIXTURE(Collecting, "while Redis is up for less than grace nobody is t
     CHECK(collector.collect().reclaimed == 1);
 }
 
+TEST_CASE_FIXTURE(Collecting, "the grace is counted by Redis' uptime, not by the collector's") {
+    std::atomic<int> uptime{3599};
+    const FakeServer fake(
+        [&](const Texts& words) {
+            const std::string info = "\r\nuptime_in_seconds:" + std::to_string(uptime) + "\r\n";
+            return words.at(0) == "INFO"
+                       ? "$" + std::to_string(info.size()) + "\r\n" + info + "\r\n"
+                       : FakeServer::pass;
+        },
+        server().socket_path());
+    GarbageCollector young(fake.uri(), "q", {.grace = std::chrono::hours(1)});
+    add_dead_consumer("id", {"a"});
+    CHECK(young.collect() == Collected{});
+    uptime = 3600;
+    CHECK(young.collect() == Collected{.reclaimed = 1, .consumers = 1});
+}
+
 TEST_CASE_FIXTURE(Collecting, "a list without a registered owner is returned at the second pass") {
     const std::string orphan = "worker:host:1:0123456789abcdef";
     add_dead_consumer(orphan, {"a", "b"});
@@ -393,6 +412,32 @@ TEST_CASE_FIXTURE(Collecting, "run goes on after its connection was killed") {
         CHECK(eventually([&] { return redis.llen("q") == i + 1; }));
     }
     source.request_stop();
+}
+
+TEST_CASE_FIXTURE(Collecting, "run waits until a Redis that cannot serve at present can") {
+    for (const std::string refusal : {"READONLY a replica", "MASTERDOWN no master", "LOADING"}) {
+        CAPTURE(refusal);
+        redis.flushall();
+        std::atomic<int> refusals{2};
+        const FakeServer fake(
+            [&](const Texts& words) {
+                return words.at(0) != "PING" && refusals-- > 0 ? "-" + refusal + "\r\n"
+                                                               : FakeServer::pass;
+            },
+            server().socket_path());
+        GarbageCollector patient(fake.uri(), "q", {.grace = none});
+        redis.lpush(unack, "a");
+        std::stop_source source;
+        auto running = std::async(std::launch::async,
+                                  [&] { patient.run(source.get_token(), milliseconds(5)); });
+        CHECK(eventually([&] {
+            return redis.llen("q") == 1 ||
+                   running.wait_for(milliseconds(0)) == std::future_status::ready;
+        }));
+        source.request_stop();
+        CHECK_NOTHROW(running.get());
+        CHECK(redis.llen("q") == 1);
+    }
 }
 
 TEST_CASE_FIXTURE(Collecting,

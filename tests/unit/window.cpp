@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,20 +52,25 @@ struct Fixture {
                                                     std::vector<std::string>()));
         window.send_move(out);
     }
-    static Reply error(const std::string& text) { return {Type::error, 0, text, {}}; }
-    /// A fetch that Redis answers with `error`, and the recovery behind it, which finds all there.
-    std::string refusal_of_fetch(const std::string& text) {
-        window.send_settle(out, 1);
-        CHECK(window.on_reply(error(text)).action == Action::recover);
+    /// Both connections end, and nothing that was unanswered has run.
+    Recovered cut() {
+        const std::string header = window.identity().header(std::exchange(version, 0));
         window.begin_recovery();
-        const std::string header = window.identity().header(0);
         window.send_adopt(out);
         window.on_adopt(array({string(header), array({string("b"), string("a")})}));
-        const auto recovered = window.take_recovered();
+        std::optional<Recovered> recovered = window.take_recovered();
         REQUIRE(recovered);
-        CHECK(recovered->lost.empty());
-        return recovered->refusal;
+        REQUIRE(window.messages().size() == 2);
+        return std::move(*recovered);
     }
+    /// What the recovery says behind a fetch that Redis answers with `text`.
+    std::string refusal_of_fetch(const std::string& text) {
+        window.send_settle(out, 1);
+        CHECK(window.on_reply({Type::error, 0, text, {}}).action == Action::recover);
+        return cut().refusal;
+    }
+
+    std::uint64_t version = 1; ///< of the last request that ran
 };
 
 } // namespace
@@ -137,6 +143,38 @@ TEST_CASE("after a refusal the chain goes on from the last request that ran") {
     CHECK(window.messages().empty());
 }
 
+TEST_CASE("of the moves that are cut off again and again, the one in front is given up") {
+    Fixture fixture;
+    Window& window = fixture.window;
+    fixture.move(fixture.held[0]);
+    fixture.move(fixture.held[1]);
+    for (int times = 1; times < 6; ++times) {
+        fixture.cut();
+        REQUIRE(fixture.held[0]->state == S::wanted);
+        window.send_move(fixture.out);
+        window.send_move(fixture.out);
+    }
+    fixture.cut();
+    CHECK(fixture.held[0]->state == S::held);
+    CHECK(fixture.held[0]->refusal == "ERR the connection broke each time that this was sent");
+    CHECK(fixture.held[1]->state == S::wanted);
+}
+
+TEST_CASE("an ack that is cut off again and again is not given up, nor is a move behind it") {
+    Fixture fixture;
+    Window& window = fixture.window;
+    window.want(fixture.held[0], nullptr);
+    window.send_settle(fixture.out, 0);
+    fixture.move(fixture.held[1]);
+    for (int times = 0; times < 20; ++times) {
+        fixture.cut();
+        REQUIRE(fixture.held[0]->state == S::wanted);
+        REQUIRE(fixture.held[1]->state == S::wanted);
+        window.send_settle(fixture.out, 0);
+        window.send_move(fixture.out);
+    }
+}
+
 TEST_CASE("a wait in Redis is for a finite time, in seconds") {
     for (const auto& [time, seconds] : {std::pair(5000ms, "5.000"), std::pair(50ms, "0.050")}) {
         Fixture fixture;
@@ -160,5 +198,6 @@ TEST_CASE("an error that fetching meets behind each recovery is told at the four
     fixture.refusal_of_fetch("ERR c");
     fixture.window.send_settle(fixture.out, 1);
     CHECK(fixture.window.on_reply(array({})).action == Action::proceed);
+    fixture.version = 1;
     CHECK(fixture.refusal_of_fetch("ERR d") == "");
 }

@@ -17,7 +17,6 @@ class Mutant:
     name: str
     edits: tuple  # (header in include/orizuru, text that occurs once, text in its place)...
     tests: tuple  # what should catch it, the cheapest first: a program of below, with arguments
-    may_hang: bool = False  # then a test that does not end has caught it
 
 
 def doctest(source):
@@ -41,6 +40,7 @@ PROGRAMS = {
     "decode": corpus("decode"),
     "schedules": Program(("fuzz/schedules.cpp",)),
     "collector_rights": doctest("integration/collector_rights.cpp"),
+    "bad_input": doctest("integration/bad_input.cpp"),
     "blocking_fetch": doctest("integration/blocking_fetch.cpp"),
     "paused_writes": doctest("integration/paused_writes.cpp"),
     "consumer": doctest("integration/consumer.cpp"),
@@ -48,6 +48,8 @@ PROGRAMS = {
     "garbage_collector": doctest("integration/garbage_collector.cpp"),
     "message_guard": doctest("integration/message_guard.cpp"),
     "prefetch_and_deferred": doctest("integration/prefetch_and_deferred.cpp"),
+    "refusals": doctest("integration/refusals.cpp"),
+    "stopping": doctest("integration/stopping.cpp"),
     "out_of_memory": doctest("integration/out_of_memory.cpp"),
     "leases": doctest("integration/leases.cpp"),
     "timing": doctest("integration/timing.cpp"),
@@ -156,19 +158,19 @@ MUTANTS = [
            "schedules --config good --seeds 20"),
 
     # Moves.
-    Mutant("the removal comes before TYPE and the copy",
-           (("script.hpp",
-             "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},\n"
-             "    redis.call('LINDEX', p, ARGV[4]))",
-             "local payload = redis.call('LINDEX', p, ARGV[4])\n"
-             "redis.call('LSET', p, ARGV[4], ARGV[2])\n"
-             "redis.call('LREM', p, -1, ARGV[2])\n"
-             "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)}, payload)"),
-            ("script.hpp",
-             "end\nredis.call('LSET', p, ARGV[4], ARGV[2])\nredis.call('LREM', p, -1, ARGV[2])\n"
-             "redis.call('LSET', p, -1, ARGV[2])",
-             "end\nredis.call('LSET', p, -1, ARGV[2])")),
-           ("extension_scripts",)),
+    # What is overwritten by the marker is gone; the removal of the marker follows in its place.
+    code("the removal comes before the copy", "script.hpp",
+         "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},\n"
+         "    redis.call('LINDEX', p, ARGV[4]))",
+         "local payload = redis.call('LINDEX', p, ARGV[4])\n"
+         "redis.call('LSET', p, ARGV[4], ARGV[2])\n"
+         "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)}, payload)",
+         "extension_scripts"),
+    code("what TYPE says counts after the removal only", "script.hpp",
+         "if type(refused) == 'table' and refused.err then\n",
+         "redis.call('LSET', p, ARGV[4], ARGV[2])\n"
+         "if type(refused) == 'table' and refused.err then\n",
+         "bad_input --test-case='a target of the wrong type*'"),
     code("a push that is refused removes the message", "script.hpp",
          "if type(refused) == 'table' and refused.err then\n    return",
          "if false then\n    return",
@@ -223,6 +225,16 @@ MUTANTS = [
     code("a wait is over when it was unblocked", "detail/unblocking.hpp",
          "        return Meaning::unblocked;", "        return Meaning::ended;",
          "unblocking", "paused_writes"),
+    code("the first of two markers ends a wait", "detail/unblocking.hpp",
+         "return blocked && m_markers == 0 ?", "return blocked ?",
+         "unblocking"),
+    code("a marker is not awaited before the next wait", "detail/blocking_fetch.hpp",
+         "    if (m_unblocking.pending()) {\n        read(lock, deadline);\n        return;",
+         "    if (false) {\n        return;",
+         "blocking_fetch"),
+    code("a new connection awaits the markers of the last", "detail/blocking_fetch.hpp",
+         "    m_unblocking.reset();\n", "",
+         "stopping"),
     code("the header of the last fence counts, not of the first", "detail/adoption.hpp",
          "Result{m_header.value_or(std::string(header)),", "Result{std::string(header),",
          "adoption"),
@@ -247,11 +259,42 @@ MUTANTS = [
          "                                    : ConnectionError::Outcome::not_run",
          "ConnectionError::Outcome::not_run",
          "outages --test-case=*in*doubt"),
+    code("a collector stays with a server that has become a replica", "connection.hpp",
+         "if (detail::refers_elsewhere(reply)) {", "if (false) {",
+         "refusals --test-case='a producer and a collector leave*'"),
+    code("a producer stays with a server that has become a replica", "detail/push_pipeline.hpp",
+         "m_count == 0 && refers_elsewhere(reply)", "false",
+         "refusals --test-case='a producer and a collector leave*'"),
+    code("a move is cut off for ever", "detail/window_recovery.hpp",
+         "if (message->failures >= most_cuts) {", "if (false) {",
+         "window"),
+    code("a move behind one that was cut off is blamed", "detail/window_recovery.hpp",
+         "std::exchange(first, false) && version", "bool(version)",
+         "window"),
+    code("an ack that was cut off is blamed", "detail/window_recovery.hpp",
+         "first_not_run && request.kind == Request::Kind::move", "first_not_run",
+         "window"),
+    code("what fails of itself is not tried again", "detail/window_recovery.hpp",
+         "message->failures += most_cuts / 2;", "message->failures += most_cuts;",
+         "extension_scripts"),
     script("SETTLE is refused when memory is full",
            'settle_script = R"lua(#!lua flags=allow-oom', 'settle_script = R"lua(#!lua',
            "out_of_memory --test-case=*drain*"),
 
     # What is read.
+    code("any reply is a count", "detail/reply_shape.hpp",
+         "reply.is(Reply::Type::integer) && reply.integer >= least", "reply.integer >= least",
+         "window", "wrong_replies"),
+    code("a count may be negative", "detail/reply_shape.hpp",
+         "reply.is(Reply::Type::integer) && reply.integer >= least",
+         "reply.is(Reply::Type::integer)",
+         "window", "wrong_replies"),
+    code("messages may come in any reply", "detail/reply_shape.hpp",
+         "reply.is(Reply::Type::array) &&\n           std::ranges", "std::ranges",
+         "window"),
+    code("messages may be anything", "detail/reply_shape.hpp",
+         "element.is(Reply::Type::string);", "true;",
+         "window"),
     code("a reply shows elements of a larger one before it", "detail/reply_reader.hpp",
          "        m_built->finish();\n", "",
          "reply_reader"),
@@ -263,9 +306,25 @@ MUTANTS = [
          "decode"),
 
     # The collector.
-    code("the collector asks its own clock", "garbage_collector.hpp",
+    code("a lease runs by the collector's clock", "garbage_collector.hpp",
+         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "    static std::map<std::string, detail::TimePoint> ends; // as they were first seen\n"
+         "    using ms = std::chrono::milliseconds;\n"
+         "    const std::string beat = m_keys.heartbeat(id);\n"
+         "    const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
+         "    const detail::TimePoint now = detail::Clock::now();\n"
+         "    if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
+         "        m_connection.command(beat, \"DEL\", beat);\n"
+         "    }\n"
+         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "leases"),
+    code("the grace runs by the collector's clock", "garbage_collector.hpp",
          "return detail::uptime(info.text) >= m_options.grace;",
-         "return detail::Clock::now().time_since_epoch() >= m_options.grace;",
+         "static const detail::TimePoint begun = detail::Clock::now();\n"
+         "    return detail::Clock::now() - begun >= m_options.grace;",
+         "garbage_collector"),
+    code("a collector that meets a replica ends", "garbage_collector.hpp",
+         "meaning != detail::ReplyClass::elsewhere", "true",
          "garbage_collector"),
     script("the living are reaped",
            "if redis.call('EXISTS', heartbeat) == 1 then return {-1} end", "",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Replies that Redis could send, sensible or not, and their bytes.
+// Replies that Redis could send, sensible or not, their shapes and their bytes.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -63,6 +64,18 @@ template <std::invocable<Input&> Text>
         break;
     }
     return reply;
+}
+
+[[nodiscard]] inline bool all_strings(const Reply& reply) {
+    return reply.is(Reply::Type::array) &&
+           std::ranges::all_of(reply.elements, [](const Reply& element) {
+               return element.is(Reply::Type::string);
+           });
+}
+
+[[nodiscard]] inline bool is_number(const Reply& reply, std::int64_t least,
+                                    std::int64_t most = INT64_MAX) {
+    return reply.is(Reply::Type::integer) && least <= reply.integer && reply.integer <= most;
 }
 
 /// As Redis sends it.

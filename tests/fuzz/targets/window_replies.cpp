@@ -9,9 +9,11 @@
 
 #include "input.hpp"
 #include "replies.hpp"
+#include "window_model.hpp"
 
 #include <orizuru/detail/delivery.hpp>
 #include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/verdict.hpp>
 #include <orizuru/detail/window.hpp>
@@ -22,7 +24,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,42 +41,6 @@ using orizuru::Reply;
 using Action = Verdict::Action;
 using S = Delivery::State;
 using Type = Reply::Type;
-
-/// What the replies should mean, told again in the plainest way.
-struct Request {
-    enum class Kind { settle, move, release };
-    Kind kind;
-    std::size_t fetch;
-    std::uint64_t version;
-    std::vector<DeliveryPtr> messages;
-
-    /// The reply is exactly what the script returns when it has run.
-    [[nodiscard]] bool confirmed_by(const Reply& reply) const {
-        switch (kind) {
-        case Kind::settle:
-            return reply.is(Type::array) && reply.elements.size() <= fetch &&
-                   std::ranges::all_of(reply.elements,
-                                       [](const Reply& one) { return one.is(Type::string); });
-        case Kind::move:
-            return reply.is(Type::integer) && reply.integer == 1;
-        case Kind::release:
-            return reply.is(Type::integer) && reply.integer >= 0;
-        }
-        return false;
-    }
-    /// Settled, but the source is no list.
-    [[nodiscard]] bool half_confirmed_by(const Reply& reply) const {
-        return kind == Kind::settle && reply.is(Type::error) && reply.code() == "SRC";
-    }
-};
-
-/// What is known of an adoption: the first header met is that of the list in doubt.
-struct Doubt {
-    std::optional<std::string> header;
-    std::vector<std::string> tried;
-    std::vector<DeliveryPtr> before;
-    Identity identity;
-};
 
 class Driver {
   public:
@@ -127,7 +92,7 @@ class Driver {
         const bool registered = answer.is(Type::integer) && answer.integer == 1;
         check(registered == (m_window.state() == Window::State::running), "registered by 1 only");
         check(registered == (verdict.action == Action::proceed), "or something is to be done");
-        m_confirmed = m_last_sent = 0;
+        m_chain = {};
     }
 
     void step() {
@@ -196,14 +161,14 @@ class Driver {
 
     template <class Send>
     void send(Request::Kind kind, std::size_t fetch, Send send) {
-        check(!m_draining, "nothing is sent while a refused chain drains");
+        check(!m_chain.draining(), "nothing is sent while a refused chain drains");
         const std::vector<DeliveryPtr> before = in_state(S::sent);
         send();
-        Request request{kind, fetch, ++m_last_sent, in_state(S::sent)};
-        std::erase_if(request.messages, [&](const DeliveryPtr& message) {
+        std::vector<DeliveryPtr> messages = in_state(S::sent);
+        std::erase_if(messages, [&](const DeliveryPtr& message) {
             return std::ranges::count(before, message) > 0;
         });
-        m_requests.push_back(std::move(request));
+        m_chain.send(kind, fetch, std::move(messages));
     }
 
     [[nodiscard]] std::vector<DeliveryPtr> in_state(S state) const {
@@ -217,11 +182,11 @@ class Driver {
     }
 
     void receive() {
-        if (m_requests.empty()) {
+        if (m_chain.requests().empty()) {
             recover(); // as when the connection is lost
             return;
         }
-        const Request request = m_requests.front();
+        const Request request = m_chain.requests().front();
         const Reply answer = reply();
         const std::size_t before = m_window.messages().size();
         Reply given = answer;
@@ -235,21 +200,15 @@ class Driver {
         check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
         if (verdict.action == Action::recover) {
             check(!ran, "what ran is in no doubt");
+            if (refers_elsewhere(answer)) {
+                m_chain.answered(false); // nor is what was refused
+            }
             recover();
             return;
         }
         check(ran || answer.is(Type::error), "a wrong reply leads to recovery");
-        answered(request, ran);
-    }
-
-    void answered(const Request& request, bool ran) {
-        m_requests.pop_front();
-        m_confirmed = ran ? request.version : m_confirmed;
-        m_draining = (m_draining || !ran) && !m_requests.empty();
-        if (!ran && m_requests.empty()) {
-            m_last_sent = m_confirmed;
-        }
-        check(!m_draining || !m_window.can_send(), "the rest of a refused chain answers first");
+        m_chain.answered(ran);
+        check(!m_chain.draining() || !m_window.can_send(), "a refused chain answers first");
     }
 
     void receive_blocking_fetch() {
@@ -280,20 +239,20 @@ class Driver {
 
     void recover() {
         m_window.begin_recovery();
-        m_draining = false;
-        m_doubt = {{}, {}, all(), m_window.identity()};
+        m_chain.cut();
+        m_doubt = {{m_window.messages().begin(), m_window.messages().end()}, m_window.identity()};
     }
 
     void adopt() {
         m_window.send_adopt(m_out);
         m_doubt.tried.push_back("id" + std::to_string(m_made));
         const Reply answer = m_input.below(2) == 0 ? adoption() : reply();
-        const std::optional<std::string> header = header_in(answer);
+        const std::optional<std::string> header = m_doubt.header_in(answer);
         m_window.on_adopt(answer);
         const auto recovered = m_window.take_recovered();
         check(recovered.has_value() == header.has_value(), "a list or a fence ends a recovery");
         if (recovered) {
-            conclude(m_doubt.header.value_or(*header), *recovered);
+            conclude(m_doubt.first_header.value_or(*header), *recovered);
         }
     }
 
@@ -315,45 +274,15 @@ class Driver {
         return {Type::array, 0, {}, {{Type::string, 0, header(m_input), {}}, list}};
     }
 
-    /// That of the list, or of the fence that ends the recovery; of a fence that leads on it is
-    /// noted when it is the first.
-    std::optional<std::string> header_in(const Reply& answer) {
-        if (answer.is(Type::array)) {
-            const auto& parts = answer.elements;
-            const bool list =
-                parts.size() == 2 && parts[0].is(Type::string) && parts[1].is(Type::array) &&
-                std::ranges::all_of(parts[1].elements,
-                                    [](const Reply& one) { return one.is(Type::string); });
-            return list ? std::optional(parts[0].text) : std::nullopt;
-        }
-        if (!answer.is(Type::error) || answer.code() != "FENCED") {
-            return std::nullopt;
-        }
-        std::string_view text = answer.behind_code();
-        const auto cut_word = [&text] {
-            const auto end = std::min(text.find(' '), text.size());
-            const std::string word(text.substr(0, end));
-            text.remove_prefix(std::min(end + 1, text.size()));
-            return word;
-        };
-        if (cut_word() == "adopted" && std::ranges::count(m_doubt.tried, cut_word()) > 0) {
-            m_doubt.header = m_doubt.header.value_or(std::string(text));
-            return std::nullopt;
-        }
-        return std::string(text);
-    }
-
     void conclude(std::string_view header, const Recovered& recovered) {
-        const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
-        const auto version = m_doubt.identity.version(header);
-        const bool known = version && m_confirmed <= *version && *version <= newest;
-        for (const Request& request : m_requests) {
-            const bool ran = known && request.version <= *version;
+        const auto version = m_chain.version_in(header, m_doubt.identity);
+        for (const Request& request : m_chain.requests()) {
+            const bool ran = version && request.version <= *version;
             for (const DeliveryPtr& message : request.messages) {
                 check((message->state == S::settled) == ran, "settled by the header only");
             }
         }
-        for (const DeliveryPtr& message : m_doubt.before) {
+        for (const DeliveryPtr& message : m_doubt.messages) {
             const bool kept = std::ranges::count(m_window.messages(), message) == 1;
             const bool lost = std::ranges::count(recovered.lost, message) == 1;
             check((message->state == S::settled) + kept + lost == 1, "settled, kept or lost");
@@ -362,12 +291,7 @@ class Driver {
         for (const DeliveryPtr& message : recovered.surfaced) {
             check(std::ranges::count(m_window.messages(), message) == 1, "what surfaced is there");
         }
-        m_requests.clear();
-        m_confirmed = m_last_sent = 0;
-    }
-
-    [[nodiscard]] std::vector<DeliveryPtr> all() const {
-        return {m_window.messages().begin(), m_window.messages().end()};
+        m_chain = {};
     }
 
     void check_window() const {
@@ -376,7 +300,8 @@ class Driver {
                   "what is done with is not held");
         }
         if (m_window.state() == Window::State::running) {
-            check(m_window.unanswered() == !m_requests.empty(), "each request is answered once");
+            check(m_window.unanswered() == !m_chain.requests().empty(),
+                  "each request is answered once");
         }
     }
 
@@ -385,10 +310,7 @@ class Driver {
     Window m_window{Keys("queue"), 30s, [this] { return make_identity(); }};
     std::string m_out;
     std::vector<DeliveryPtr> m_handed_out;
-    std::deque<Request> m_requests;
-    std::uint64_t m_confirmed = 0;
-    std::uint64_t m_last_sent = 0;
-    bool m_draining = false;
+    Chain m_chain;
     Doubt m_doubt;
 };
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The thread that keeps a consumer's lease, whose beats are answered by anything: 1 alone renews
+// the lease, another number alone leads to a recovery, and after anything else it beats again.
+//
+// input: the replies.
+
+#include "input.hpp"
+#include "replies.hpp"
+#include "support/fake_server.hpp"
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/channels.hpp>
+#include <orizuru/detail/event_queue.hpp>
+#include <orizuru/detail/heartbeat.hpp>
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/scripts.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/window.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace orizuru::detail;
+using namespace orizuru::test;
+using namespace std::chrono_literals;
+using orizuru::ConsumerOptions;
+using orizuru::Reply;
+
+/// Answers beats from the input and keeps what was said.
+class Replies {
+  public:
+    void begin(Input& input) {
+        const std::lock_guard lock(m_mutex);
+        m_input = &input;
+        m_said.clear();
+    }
+    /// When there is nothing more to say, or nobody to say it to.
+    std::vector<Reply> await_end() {
+        std::unique_lock lock(m_mutex);
+        m_ended.wait(lock, [this] { return m_input == nullptr; });
+        return m_said;
+    }
+
+    std::optional<std::string> answer(const std::vector<std::string>& argv) {
+        const std::lock_guard lock(m_mutex);
+        if (argv[0] == "PING") {
+            return "+PONG\r\n";
+        }
+        const bool beat = argv[0] == "EVAL" && argv[1] == beat_script;
+        if (m_input == nullptr || m_input->empty() || m_said.size() == most || !beat) {
+            m_input = nullptr;
+            m_ended.notify_one();
+            return std::nullopt;
+        }
+        m_said.push_back(
+            any_reply(*m_input, [](Input& input) { return std::string(input.below(3), 'a'); }));
+        return written(m_said.back());
+    }
+
+  private:
+    static constexpr std::size_t most = 8; // each takes a third of a lease
+
+    std::mutex m_mutex;
+    std::condition_variable m_ended;
+    Input* m_input = nullptr;
+    std::vector<Reply> m_said;
+};
+
+Window registered_window() {
+    Window window(orizuru::Keys("queue"), 30s, [] { return make_identity("consumer"); });
+    std::string unsent;
+    window.send_start(unsent);
+    window.on_start({Reply::Type::integer, 1, {}, {}});
+    return window;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static Replies replies;
+    static FakeServer server([](const auto& argv) { return replies.answer(argv); });
+    Input input(data, size);
+    replies.begin(input);
+    std::atomic<std::ptrdiff_t> renewals{0};
+    const ConsumerOptions options{.lease = 9ms, .on_beat = [&] { ++renewals; }};
+    Channels channels(server.uri(), registered_window(), EventQueue("queue", {}), deadline_in(10s));
+    Heartbeat heartbeat(channels, options);
+    heartbeat.start(nullptr);
+    const std::vector<Reply> said = replies.await_end();
+    heartbeat.stop();
+
+    // One that came too late, on a busy machine, counts for nothing.
+    const auto renews = [](const Reply& reply) { return is_number(reply, 1, 1); };
+    check(renewals <= std::ranges::count_if(said, renews), "1 alone renews a lease");
+    const bool told = !said.empty() && said.back().is(Reply::Type::integer) && !renews(said.back());
+    check(channels.window.state() == Window::State::running || told,
+          "another number alone leads to a recovery");
+    return 0;
+}
