@@ -4,6 +4,7 @@
 // Taking messages: the four forms of next, iteration, stopping, names and keys.
 
 #include "integration/queue_fixture.hpp"
+#include "support/hex.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -18,7 +19,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <regex>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -36,6 +36,7 @@ using orizuru::Raw;
 using orizuru::test::contains;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
+using orizuru::test::is_hex;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
@@ -61,7 +62,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a new consumer is registered, alive, and has a 
     const std::string known =
         "mill-7:" + std::string(host.data()) + ":" + std::to_string(::getpid()) + ":";
     CHECK(id.starts_with(known));
-    CHECK(std::regex_match(id.substr(known.size()), std::regex("[0-9a-f]{16}")));
+    CHECK(is_hex(id.substr(known.size()), 16));
     CHECK(redis.keys() == Texts{"orizuru:{q}:consumers", "orizuru:{q}:heartbeat:" + id,
                                 "orizuru:{q}:processing:" + id});
     CHECK(ids() == Texts{id});

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "support/eventually.hpp"
+#include "support/hex.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
@@ -22,7 +23,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -204,9 +204,14 @@ struct QueueFixture {
         REQUIRE(is_header(text));
         return std::stoi(text.substr(text.rfind(':') + 1));
     }
-    static bool is_header(const std::string& text) {
-        static const std::regex shape("orz:[0-9a-f]{16}:(0|[1-9][0-9]*)");
-        return std::regex_match(text, shape);
+    /// "orz:", 16 hexadecimal digits, ":", a number.
+    static bool is_header(std::string_view text) {
+        if (text.size() < 22 || !text.starts_with("orz:") || text[20] != ':') {
+            return false;
+        }
+        const std::string_view number = text.substr(21);
+        return is_hex(text.substr(4, 16), 16) && (number == "0" || number.front() != '0') &&
+               number.find_first_not_of("0123456789") == std::string_view::npos;
     }
 
     void push(const Texts& payloads) { redis.lpush("q", payloads); }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,12 @@ inline std::string hex(std::string_view bytes) {
         text += "0123456789abcdef"[value & 15];
     }
     return text;
+}
+
+/// True for so many hexadecimal digits, as hex() writes them, and nothing else.
+inline bool is_hex(std::string_view text, std::size_t digits) {
+    return text.size() == digits &&
+           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 } // namespace orizuru::test

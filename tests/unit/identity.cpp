@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
+#include "support/hex.hpp"
+
 #include <orizuru/detail/identity.hpp>
 
 #include <doctest/doctest.h>
@@ -19,11 +21,7 @@ namespace {
 
 using namespace orizuru::detail;
 using namespace std::string_literals;
-
-bool is_hex(std::string_view text) {
-    return text.size() == 16 &&
-           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
+using orizuru::test::is_hex;
 
 } // namespace
 
@@ -33,8 +31,8 @@ TEST_CASE("an id is label, host, process and 16 hexadecimal digits, parted by co
     CHECK(std::ranges::count(id, ':') == 3);
     CHECK(id.starts_with("worker-1:"));
     CHECK(id.ends_with(":" + std::to_string(::getpid()) + id.substr(id.size() - 17)));
-    CHECK(is_hex(std::string_view(id).substr(id.size() - 16)));
-    CHECK(is_hex(identity.nonce));
+    CHECK(is_hex(std::string_view(id).substr(id.size() - 16), 16));
+    CHECK(is_hex(identity.nonce, 16));
     CHECK(std::ranges::all_of(id, [](char c) { return c > ' ' && c <= '~'; }));
 }
 
