@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the integration tests share: one redis-server per binary, emptied before each case, and the
+// What the integration tests share: one redis-server per process, emptied before each case, and the
 // queue `q` on it, looked at with plain commands and key names written out.
 
 #pragma once
