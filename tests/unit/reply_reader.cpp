@@ -184,8 +184,8 @@ TEST_CASE("what is not Redis' protocol is a ProtocolError, and stays one") {
     }
 }
 
-TEST_CASE("a line is read up to 1 MiB, whatever it arrives in, and not without end") {
-    const std::string text((1 << 20) - 2, 'x');
+TEST_CASE("a line is read up to 16 MiB, whatever it arrives in, and not without end") {
+    const std::string text((16 << 20) - 2, 'x');
     ReplyReader reader;
     reader.feed("-" + text);
     CHECK_FALSE(reader.next());
@@ -197,7 +197,7 @@ TEST_CASE("a line is read up to 1 MiB, whatever it arrives in, and not without e
         CAPTURE(begin);
         ReplyReader endless;
         endless.feed(begin);
-        endless.feed(std::string((1 << 20) + 1, '1'));
+        endless.feed(std::string((16 << 20) + 1, '1'));
         CHECK_THROWS_AS(static_cast<void>(endless.next()), ProtocolError);
     }
 }

@@ -62,8 +62,8 @@ class ReplyReader {
     // string and a little more.
     static constexpr std::size_t largest_element = std::size_t{513} << 20;
 
-    // Far above any text of Redis' own: an error's is made of its arguments at the most.
-    static constexpr std::size_t longest_line = std::size_t{1} << 20;
+    // Far above any error that a script makes up; read in pieces of 64 KiB it takes a moment.
+    static constexpr std::size_t longest_line = std::size_t{16} << 20;
 
     // Of what hiredis gathers, where a batch of small messages fits in.
     static constexpr std::size_t largest_kept_buffer = std::size_t{256} << 10;
@@ -128,7 +128,7 @@ class ReplyReader {
         const std::string_view rest(m_reader->buf + m_reader->pos, m_reader->len - m_reader->pos);
         if (rest.size() > longest_line &&
             rest.substr(0, longest_line).find("\r\n") == std::string_view::npos) {
-            throw ProtocolError("a line of a reply is longer than 1 MiB");
+            throw ProtocolError("a line of a reply is longer than 16 MiB");
         }
     }
 
