@@ -228,7 +228,9 @@ run_tests() {
     passed=0 failed=1
     rm -f "$build/meson-logs/testlog.json"
     meson compile -C "$build" </dev/null || return 1
-    "${test_wrapper[@]}" meson test -C "$build" --no-rebuild --print-errorlogs "$@" </dev/null || true
+    # Half of them wait for most of their time.
+    "${test_wrapper[@]}" meson test -C "$build" --no-rebuild --print-errorlogs \
+        --num-processes $(($(nproc) * 3 / 2)) "$@" </dev/null || true
     count_results "$name"
     if [ $((passed + failed)) -eq 0 ]; then
         say 'There was no test to run.'

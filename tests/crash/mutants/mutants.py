@@ -9,6 +9,7 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Program:
     sources: tuple  # in tests/
+    built: tuple  # by tests/run, under build/tests/tests: the program, with what makes it this one
     arguments: tuple = ()
 
 
@@ -19,44 +20,51 @@ class Mutant:
     tests: tuple  # what should catch it, the cheapest first: a program of below, with arguments
 
 
-def doctest(source):
-    return Program((source, "support/main.cpp"), ("--abort-after=1",))
+def unit(name):
+    return Program((f"unit/{name}.cpp", "support/main.cpp"), (f"unit/unit_{name}",),
+                   ("--abort-after=1",))
+
+
+def integration(name):
+    return Program((f"integration/{name}.cpp", "support/main.cpp"),
+                   ("integration/integration", f"--source-file=*/{name}.cpp"),
+                   ("--abort-after=1",))
 
 
 def corpus(target):
     """Of a fuzzer's target, by its own main."""
     return Program((f"fuzz/targets/{target}.cpp", "fuzz/targets/corpus.cpp"),
-                   (f"tests/fuzz/corpus/{target}",))
+                   (f"fuzz/targets/fuzz_{target}",), (f"tests/fuzz/corpus/{target}",))
 
 
 # Those that a tree does not have are left out.
 PROGRAMS = {
-    "identity": doctest("unit/identity.cpp"),
-    "window": doctest("unit/window.cpp"),
-    "adoption": doctest("unit/adoption.cpp"),
-    "unblocking": doctest("unit/unblocking.cpp"),
+    "identity": unit("identity"),
+    "window": unit("window"),
+    "adoption": unit("adoption"),
+    "unblocking": unit("unblocking"),
     "window_replies": corpus("window_replies"),
     "reply_reader": corpus("reply_reader"),
     "decode": corpus("decode"),
-    "schedules": Program(("fuzz/schedules.cpp",)),
-    "collector_rights": doctest("integration/collector_rights.cpp"),
-    "bad_input": doctest("integration/bad_input.cpp"),
-    "blocking_fetch": doctest("integration/blocking_fetch.cpp"),
-    "paused_writes": doctest("integration/paused_writes.cpp"),
-    "consumer": doctest("integration/consumer.cpp"),
-    "extension_scripts": doctest("integration/extension_scripts.cpp"),
-    "garbage_collector": doctest("integration/garbage_collector.cpp"),
-    "message_guard": doctest("integration/message_guard.cpp"),
-    "prefetch_and_deferred": doctest("integration/prefetch_and_deferred.cpp"),
-    "refusals": doctest("integration/refusals.cpp"),
-    "stopping": doctest("integration/stopping.cpp"),
-    "out_of_memory": doctest("integration/out_of_memory.cpp"),
-    "leases": doctest("integration/leases.cpp"),
-    "timing": doctest("integration/timing.cpp"),
-    "outages": doctest("integration/outages.cpp"),
-    "buffered_producer": doctest("integration/buffered_producer.cpp"),
-    "buffered_outages": doctest("integration/buffered_outages.cpp"),
-    "wrong_replies": doctest("integration/wrong_replies.cpp"),
+    "schedules": Program(("fuzz/schedules.cpp",), ("fuzz/schedules",)),
+    "collector_rights": integration("collector_rights"),
+    "bad_input": integration("bad_input"),
+    "blocking_fetch": integration("blocking_fetch"),
+    "paused_writes": integration("paused_writes"),
+    "consumer": integration("consumer"),
+    "extension_scripts": integration("extension_scripts"),
+    "garbage_collector": integration("garbage_collector"),
+    "message_guard": integration("message_guard"),
+    "prefetch_and_deferred": integration("prefetch_and_deferred"),
+    "refusals": integration("refusals"),
+    "stopping": integration("stopping"),
+    "out_of_memory": integration("out_of_memory"),
+    "leases": integration("leases"),
+    "timing": integration("timing"),
+    "outages": integration("outages"),
+    "buffered_producer": integration("buffered_producer"),
+    "buffered_outages": integration("buffered_outages"),
+    "wrong_replies": integration("wrong_replies"),
 }
 
 
