@@ -33,11 +33,6 @@ class Violation : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A message is nowhere, and nobody has settled it.
-class Loss : public Violation {
-    using Violation::Violation;
-};
-
 /// How a user settles a message.
 enum class Settling {
     ack,
@@ -187,7 +182,7 @@ inline void Oracle::check(Server& redis) const {
         const int in_lists = found.payloads[payload];
         if (!m_exact) {
             if (in_lists + count.ack_asked < 1) {
-                throw Loss("LOST " + payload);
+                throw Violation("LOST " + payload);
             }
             continue;
         }

@@ -42,9 +42,6 @@ class Simulation {
     /// Throws Violation.
     void run(int steps);
 
-    /// Redis went back in time, and no connection told of it.
-    [[nodiscard]] bool hid_rewind() const noexcept { return m_hid_rewind; }
-
   private:
     using State = detail::Window::State;
     using Held = detail::Delivery::State;
@@ -132,7 +129,6 @@ class Simulation {
     bool m_stopping = false;
     bool m_forsaken = false;      ///< no guard is left: what is refused has no owner
     bool m_hidden_rewind = false; ///< Redis was rewound and no connection broke
-    bool m_hid_rewind = false;    ///< the same, ever
     bool m_forgot = false;        ///< a blocking fetch may run of which the window does not know
     bool m_releasing = false;     ///< a release may be unanswered
     std::string m_leaving;        ///< whose list the last release was for

@@ -127,7 +127,7 @@ inline void Simulation::rewind() {
     // master again, or behind a proxy.
     if (m_chance.happens(0.5)) {
         m_network.let_go();
-        m_hidden_rewind = m_hid_rewind = true;
+        m_hidden_rewind = true;
     } else {
         m_network.drop_requests(Line::control);
         m_network.drop_requests(Line::wait);
