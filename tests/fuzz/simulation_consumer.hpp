@@ -98,7 +98,7 @@ inline void Simulation::adopt(bool quiet) {
             m_faults.came("leave in doubt");
         }
         m_forgot = false; // whatever it was runs into the fence
-        m_hidden_rewind = false;
+        m_hidden_rewind = m_wait_broken = false;
         look_at_outcomes();
     }
 }
@@ -143,6 +143,10 @@ inline void Simulation::send() {
         // Not after a hidden rewind: what a blocking fetch adds and nobody has read yet can make up
         // for what the rewind took away. The least length cannot see that, and a settlement then
         // removes a message that it does not mean: a gap that is known and left open.
+        if (m_wait_broken) {
+            recover();
+            return;
+        }
         m_window->send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
         flush(Line::wait, RequestKind::fetch);
     }

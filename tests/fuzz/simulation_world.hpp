@@ -85,6 +85,7 @@ inline void Simulation::collect(bool everyone, bool quiet) {
         }
         if (moved >= 0) {
             m_faults.came(own ? "reaped while the consumer lived" : "reaped");
+            m_reaped_alive = m_reaped_alive || own;
         }
         if (reply.elements.size() > 1 && reply.elements[1].integer == 1) {
             m_faults.came("buried by a collector");
@@ -131,7 +132,8 @@ inline void Simulation::rewind() {
     } else {
         m_network.drop_requests(Line::control);
         m_network.drop_requests(Line::wait);
-        if ((m_window->unanswered() || m_window->blocked())) {
+        m_wait_broken = true;
+        if (m_window->unanswered() || m_window->blocked()) {
             recover();
         }
     }

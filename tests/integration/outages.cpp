@@ -130,6 +130,27 @@ TEST_CASE_FIXTURE(OwnServer, "guards learn that a Redis that came back empty los
     CHECK(is_empty());
 }
 
+TEST_CASE_FIXTURE(OwnServer, "a fetch that Redis forgets while nothing is asked of it costs no "
+                             "message: the consumer looks at its list behind each broken "
+                             "connection") {
+    Proxy proxy(server.socket_path());
+    RawConsumer consumer{proxy.uri(), "q"};
+    push({"a"});
+    auto forgotten = take(consumer);
+    // As a Redis does that was killed before its file had the fetch.
+    redis.command({"LMOVE", "orizuru:{q}:processing:" + consumer.name(), "q", "LEFT", "RIGHT"});
+    proxy.break_all();
+    auto again = take(consumer);
+    CHECK(again->bytes == "a");
+    CHECK_FALSE(forgotten.ack());
+    push({"b"});
+    auto next = take(consumer);
+    CHECK(again.ack());
+    CHECK(held() == Texts{"b"});
+    CHECK(next.ack());
+    CHECK(is_empty());
+}
+
 TEST_CASE_FIXTURE(DurableServer, "settling during an outage waits and then succeeds") {
     RawConsumer consumer{server.uri(), "q", {.prefetch = 3}};
     push({"a", "b", "c"});
