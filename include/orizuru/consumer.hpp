@@ -62,7 +62,8 @@ class Consumer {
     ///     A BLMOVE whose time is up is ended by CLIENT UNBLOCK and CLIENT ID, which Redis counts
     ///     as an error reply; without the right to them it ends within 5 s.
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
-    ///     dead list. ReplyError when the source is no list, or rights were taken away.
+    ///     dead list. ReplyError when the source is no list, rights were taken away, or Redis
+    ///     refuses each fetch for a reason that neither waiting nor a new connection mends.
     ///     std::bad_alloc. Nothing is lost by any of them, and `next` can be called again.
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
         return next(std::stop_token(), detail::Timeout::never());

@@ -156,7 +156,7 @@ inline void Simulation::look_at_outcomes() {
         const bool own_fault = wish.how == Settling::refuse || wish.how == Settling::fail ||
                                wish.how == Settling::wrong_target;
         const bool injected = why.starts_with("NOPERM") || why.starts_with("ERR nobody") ||
-                              why.starts_with("a reply of the wrong type") ||
+                              why.starts_with("ERR a reply of the wrong type") ||
                               (why.starts_with("ERR the connection broke") &&
                                m_recoveries - wish.recoveries_before >= fewest_recoveries_to_blame);
         if (why.empty() ||

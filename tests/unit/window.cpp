@@ -63,11 +63,14 @@ struct Fixture {
         REQUIRE(window.messages().size() == 2);
         return std::move(*recovered);
     }
-    /// What the recovery says behind a fetch that Redis answers with `text`.
-    std::string refusal_of_fetch(const std::string& text) {
+    /// What the recovery says behind a fetch that Redis answers so.
+    std::string refusal_of_fetch(Reply reply) {
         window.send_settle(out, 1);
-        CHECK(window.on_reply({Type::error, 0, text, {}}).action == Action::recover);
+        CHECK(window.on_reply(std::move(reply)).action == Action::recover);
         return cut().refusal;
+    }
+    std::string refusal_of_fetch(const std::string& text) {
+        return refusal_of_fetch(Reply{Type::error, 0, text, {}});
     }
 
     std::uint64_t version = 1; ///< of the last request that ran
@@ -175,6 +178,23 @@ TEST_CASE("an ack that is cut off again and again is not given up, nor is a move
     }
 }
 
+TEST_CASE(
+    "a script that Redis has forgotten is sent in full at once; a body answered so, too, after "
+    "a pause") {
+    Fixture fixture;
+    const Reply forgotten{Type::error, 0, "NOSCRIPT No matching script. Please use EVAL.", {}};
+    fixture.out.clear();
+    fixture.window.send_settle(fixture.out, 1);
+    REQUIRE(fixture.out.find("EVALSHA") != std::string::npos);
+    CHECK(fixture.window.on_reply(Reply(forgotten)).action == Action::proceed);
+    for (int i = 0; i < 2; ++i) {
+        fixture.out.clear();
+        fixture.window.send_settle(fixture.out, 1);
+        REQUIRE(fixture.out.find("EVAL\r\n") != std::string::npos);
+        CHECK(fixture.window.on_reply(Reply(forgotten)).action == Action::back_off);
+    }
+}
+
 TEST_CASE("a wait in Redis is for a finite time, in seconds") {
     for (const auto& [time, seconds] : {std::pair(5000ms, "5.000"), std::pair(50ms, "0.050")}) {
         Fixture fixture;
@@ -192,6 +212,10 @@ TEST_CASE("an error that fetching meets behind each recovery is told at the four
         CHECK(fixture.refusal_of_fetch("ERR b") == "");
         CHECK(fixture.refusal_of_fetch("ERR c") == "");
         CHECK(fixture.refusal_of_fetch("ERR d") == "ERR d");
+        CHECK(fixture.refusal_of_fetch("ERR a") == "");
+        CHECK(fixture.refusal_of_fetch("ERR b") == "");
+        CHECK(fixture.refusal_of_fetch("ERR c") == "");
+        CHECK(fixture.refusal_of_fetch(integer(1)) == "ERR a reply of the wrong type");
     }
     fixture.refusal_of_fetch("ERR a");
     fixture.refusal_of_fetch("ERR b");

@@ -53,7 +53,8 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
 }
 
 [[nodiscard]] inline ReplyClass classify(const ReplyError& error) noexcept {
-    const bool killed = std::string_view(error.what()).find(script_killed) != std::string::npos;
+    const bool killed = error.code() == "ERR" &&
+                        std::string_view(error.what()).find(script_killed) != std::string::npos;
     return killed ? ReplyClass::passing : classify(error.code());
 }
 

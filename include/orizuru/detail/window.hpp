@@ -168,6 +168,7 @@ class Window {
         int fetch = 0; ///< the most messages that it brings
         std::uint64_t version = 0;
         std::size_t messages = 0; ///< how many it settles yet; each has the version, too
+        bool with_body = false;   ///< of its script, not only the script's name
         std::string failure;      ///< an error of its own that says neither "ran" nor "did not"
     };
 
@@ -187,8 +188,8 @@ class Window {
 
     void become(Identity identity);
     void append_header(std::string& out, std::uint64_t version);
-    void begin_request(std::string& out, std::string_view sha1, std::string_view source,
-                       std::size_t keys, std::size_t args);
+    void begin_request(std::string& out, Request& request, std::string_view sha1,
+                       std::string_view source, std::size_t keys, std::size_t args);
     void chain_arguments(std::string& out);
     void mark_sent(Delivery& message, Request& request) const;
     void commit(Request request) noexcept;

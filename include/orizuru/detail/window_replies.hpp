@@ -30,7 +30,7 @@ inline Verdict Window::on_reply(Reply&& reply) {
         return on_error(request, reply);
     }
     if (!is_result(request, reply)) {
-        return doubt(request, "a reply of the wrong type");
+        return doubt(request, "ERR a reply of the wrong type");
     }
     ran(request);
     if (request.fetch > 0) {
@@ -96,8 +96,8 @@ inline Verdict Window::on_error(Request& request, const Reply& reply) {
         return refuse(Verdict::Action::recover, {});
     case ReplyClass::no_script:
         m_cached.clear();
-        // The body is sent next: what answers so to that as well must not be asked without end.
-        return refuse(Verdict::Action::back_off, {});
+        // What answers so to the body as well must not be asked without a pause.
+        return refuse(request.with_body ? Verdict::Action::back_off : Verdict::Action::proceed, {});
     case ReplyClass::rights: {
         // Whoever waits for a settlement is told; for the rest somebody must be.
         const bool awaited = request.kind == Request::Kind::move ||

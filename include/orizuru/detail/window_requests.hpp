@@ -10,9 +10,10 @@
 namespace orizuru::detail {
 
 // A script's body is sent once; should Redis have lost it meanwhile, it says NOSCRIPT.
-inline void Window::begin_request(std::string& out, std::string_view sha1, std::string_view source,
-                                  std::size_t keys, std::size_t args) {
+inline void Window::begin_request(std::string& out, Request& request, std::string_view sha1,
+                                  std::string_view source, std::size_t keys, std::size_t args) {
     const bool cached = m_cached.contains(sha1);
+    request.with_body = !cached;
     begin_command(out, 3 + keys + args);
     append_argument(out, cached ? std::string_view("EVALSHA") : std::string_view("EVAL"));
     append_argument(out, cached ? sha1 : source);
@@ -93,7 +94,8 @@ inline void Window::send_settle(std::string& out, int fetch) {
             }
             ++index;
         }
-        begin_request(out, cached_settle.sha1(), cached_settle.source, 2, 5 + m_holes.size());
+        begin_request(out, request, cached_settle.sha1(), cached_settle.source, 2,
+                      5 + m_holes.size());
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
         chain_arguments(out);
@@ -118,7 +120,7 @@ inline void Window::send_move(std::string& out) {
             index += other->state == S::sent ? 0 : 1;
         }
         const Move& move = *message->move;
-        begin_request(out, move.script.sha1(), move.script.source(), 1 + move.keys.size(),
+        begin_request(out, request, move.script.sha1(), move.script.source(), 1 + move.keys.size(),
                       4 + move.args.size());
         append_argument(out, m_processing);
         for (const std::string& key : move.keys) {
@@ -147,7 +149,7 @@ inline void Window::send_release(std::string& out) {
         }
     }
     compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
-        begin_request(out, cached_release.sha1(), cached_release.source, 4, 6);
+        begin_request(out, request, cached_release.sha1(), cached_release.source, 4, 6);
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
         append_argument(out, m_keys.heartbeat(m_self.id));
