@@ -17,6 +17,7 @@
 #include "support/redis_server.hpp"
 #include "tour.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -106,7 +107,8 @@ class Prefixes {
             m_report.came("of " + std::string(recording.scenario().name), 0); // each must have come
         }
         in_threads(threads, [this] { work(); });
-        if (m_judged < (m_size == 0 ? m_tour->size() : m_size)) {
+        if (m_judged <
+            (m_size == 0 ? m_tour->size() : std::min<std::uint64_t>(m_size, m_tour->size()))) {
             m_report.violation("only " + std::to_string(m_judged) + " prefixes came");
         }
         return m_report.finish({"prefixes"});

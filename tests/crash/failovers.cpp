@@ -57,6 +57,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto patience = 30s;
 
+/// What was confirmed or delivered in between may be lost: from when the replica was last known to
+/// have all, to when nobody asks the old primary any more.
+struct Gap {
+    Clock::time_point begin;
+    Clock::time_point end;
+};
+
 /// Two servers, of which one is the primary, and the way to it.
 class Pair {
   public:
@@ -72,10 +79,9 @@ class Pair {
         await([&] { return role(m_primary) == "master" && role(old) == "slave"; });
         m_way.lead_to(m_servers[m_primary]->socket_path());
     }
-    /// The old primary answers for this much longer than it should. Returns a time before which all
-    /// that was confirmed is on the new one.
-    Clock::time_point promote(std::chrono::milliseconds longer) {
-        const Clock::time_point known = Clock::now();
+    /// The old primary answers for this much longer than it should.
+    Gap promote(std::chrono::milliseconds longer) {
+        Gap gap{Clock::now(), {}};
         primary().command({"SET", "probe", "x"});
         if (primary().command({"WAIT", "1", "10000"}).integer != 1) {
             throw std::runtime_error("the replica does not follow");
@@ -85,8 +91,9 @@ class Pair {
         std::this_thread::sleep_for(longer);
         m_way.lead_to(m_servers[m_primary]->socket_path());
         m_way.break_all();
+        gap.end = Clock::now();
         follow(m_primary, old);
-        return known;
+        return gap;
     }
 
   private:
@@ -217,13 +224,6 @@ class Load {
     std::vector<std::jthread> m_producing;
 };
 
-/// What was confirmed or delivered in between may be lost: from when the replica was last known to
-/// have all, to when nobody asks the old primary any more.
-struct Gap {
-    Clock::time_point begin;
-    Clock::time_point end;
-};
-
 /// Whether what is wrong with a message is about something that was heard in a gap.
 bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap>& gaps) {
     const auto in_gap = [&](const Load::Times& times, std::string_view message) {
@@ -258,15 +258,10 @@ int run(const FaultOptions& options) {
     std::vector<Gap> gaps;
     for (std::uint64_t i = 0; i < options.number("size"); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(chance.between(50, 300)));
-        Gap gap;
         if (coordinated) {
             pair.fail_over();
         } else {
-            gap.begin = pair.promote(std::chrono::milliseconds(chance.between(0, 20)));
-        }
-        gap.end = Clock::now();
-        if (!coordinated) {
-            gaps.push_back(gap);
+            gaps.push_back(pair.promote(std::chrono::milliseconds(chance.between(0, 20))));
         }
         report.came("failovers");
     }

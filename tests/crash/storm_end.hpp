@@ -11,6 +11,7 @@
 #include "support/eventually.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -30,9 +31,12 @@ inline void Storm::tell_hung() {
     for (const Member& member : m_members) {
         silent.push_back({&member, Journal::size(member.worker.work().journal)});
     }
-    const auto gets_on = [this](const Silent& one) {
+    // Redis counts whole seconds: until then an idle one may have spoken before.
+    const auto idle_counts = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+    const auto gets_on = [&](const Silent& one) {
         const Work& work = one.member->worker.work();
-        return work.role == "collector" ? connections(*one.member, " idle=0 ") > 0
+        return work.role == "collector" ? std::chrono::steady_clock::now() >= idle_counts &&
+                                              connections(*one.member, " idle=0 ") > 0
                                         : Journal::size(work.journal) > one.written;
     };
     static_cast<void>(eventually(

@@ -87,9 +87,18 @@ MUTANTS = [
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
             ("garbage_collector.hpp",
+             "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+             "    std::string header;\n"
+             "    try {\n"
+             '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
+             "    } catch (const ReplyError&) {\n"
+             "    }\n"
+             "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\""),
+            ("garbage_collector.hpp",
              "    collected.consumers += 1;\n",
              "    collected.consumers += 1;\n"
-             '    m_connection.command("", "SET", m_keys.processing(id), "reaped", "PX", 999);\n')),
+             '    m_connection.command("", "SET", m_keys.processing(id), "reaped " + header, "PX",\n'
+             "                         detail::fence_time.count());\n")),
            ("garbage_collector",)),
     script("ADOPT leaves no fence",
            "redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])",
@@ -117,6 +126,13 @@ MUTANTS = [
          "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
          "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
          "garbage_collector"),
+    code("a broken wait connection is replaced as if nothing were in doubt",
+         "detail/blocking_fetch.hpp",
+         "    if (m_channels.wait_doomed) {\n        m_channels.wait.reset();",
+         "    if (m_channels.wait_doomed ||\n"
+         "        (m_channels.wait && m_channels.wait->disturbed())) {\n"
+         "        m_channels.wait.reset();",
+         "outages '--test-case=*forgets*'"),
     code("a name is used again", "detail/identity.hpp",
          'std::to_string(::getpid()) + ":" + random_hex(),',
          'std::to_string(::getpid()) + ":0123456789abcdef",',
