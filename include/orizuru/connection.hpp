@@ -7,13 +7,20 @@
 
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
+#include <poll.h>
+
 #include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,14 +60,27 @@ class Connection {
     Reply roundtrip(std::string_view about, std::string_view name, Write write) {
         ensure_connected();
         Reply reply = await(about, name, write);
-        if (reply.is(Reply::Type::error)) {
-            if (detail::refers_elsewhere(reply)) {
-                m_stream.reset();
-            }
-            throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
-        }
+        check(reply, about, name);
         return reply;
     }
+
+    /// Sends a command and does not wait: its reply is what `finish` returns. Nothing else can be
+    /// sent before, but by a std::logic_error.
+    template <class... Arguments>
+    void begin(std::string_view name, const Arguments&... arguments) {
+        ensure_connected();
+        auto stream = std::move(m_stream);
+        stream->append([&](std::string& out) { detail::append_command(out, name, arguments...); });
+        stream->flush();
+        m_stream = std::move(stream);
+        m_begun = name;
+    }
+    [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
+
+    /// The reply to what was begun; none when the time is over or a stop was requested: then it can
+    /// be asked for again. Throws as `command` does.
+    std::optional<Reply> finish(std::chrono::steady_clock::time_point until,
+                                const std::stop_token& token);
 
     /// Drops the connection and throws ProtocolError unless `reply` has the type.
     void require(const Reply& reply, Reply::Type type, std::string_view name) {
@@ -80,6 +100,10 @@ class Connection {
     friend class detail::PushPipeline;
 
     void ensure_connected(detail::TimePoint limit = detail::TimePoint::max()) {
+        if (begun()) {
+            throw std::logic_error("a connection to " + m_endpoint.address() + " is used while " +
+                                   m_begun + " is not answered");
+        }
         if (m_stream) {
             m_stream->refuse_fork();
             if (m_stream->disturbed()) {
@@ -88,6 +112,15 @@ class Connection {
         }
         if (!m_stream) {
             connect(limit);
+        }
+    }
+
+    void check(const Reply& reply, std::string_view about, std::string_view name) {
+        if (reply.is(Reply::Type::error)) {
+            if (detail::refers_elsewhere(reply)) {
+                m_stream.reset();
+            }
+            throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
         }
     }
 
@@ -128,6 +161,33 @@ class Connection {
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
+    std::string m_begun; ///< the command that owes a reply, on this stream
 };
+
+inline std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,
+                                               const std::stop_token& token) {
+    const detail::Wake wake;
+    const std::stop_callback stop(token, [&wake] { wake.signal(); });
+    // As in `await`.
+    auto stream = std::move(m_stream);
+    while (stream) {
+        const bool all = stream->flush();
+        if (Reply* const reply = stream->next_reply()) {
+            Reply result = std::move(*reply);
+            m_stream = std::move(stream);
+            const std::string name = std::exchange(m_begun, {});
+            check(result, "", name);
+            return result;
+        }
+        const short ready =
+            detail::wait_ready(stream->fd(), all ? POLLIN : POLLIN | POLLOUT, &wake, until);
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream->fill();
+        } else if (ready == 0) {
+            m_stream = std::move(stream);
+        }
+    }
+    return std::nullopt;
+}
 
 } // namespace orizuru

@@ -11,6 +11,10 @@
 //   orizuru:{Q}:unack               list    rejected; the collector returns them to the source
 //   orizuru:{Q}:dead                list    undecodable, buried, poison
 //   orizuru:{Q}:recoveries          hash    how often a message was its dead consumer's oldest
+//   orizuru:{Q}:scheduled           zset    not yet due: 8 bytes of a number, then the message
+//   orizuru:{Q}:scheduled:sequence  string  the last such number
+//   orizuru:{Q}:scheduled:wake      list    an element: something is due before all else was
+//   orizuru:{Q}:schedulers          zset    ids of schedulers and when each was last heard
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
@@ -60,6 +64,10 @@ class Keys {
     [[nodiscard]] std::string unack() const { return m_prefix + "unack"; }
     [[nodiscard]] std::string dead() const { return m_prefix + "dead"; }
     [[nodiscard]] std::string recoveries() const { return m_prefix + "recoveries"; }
+    [[nodiscard]] std::string scheduled() const { return m_prefix + "scheduled"; }
+    [[nodiscard]] std::string scheduled_sequence() const { return m_prefix + "scheduled:sequence"; }
+    [[nodiscard]] std::string scheduled_wake() const { return m_prefix + "scheduled:wake"; }
+    [[nodiscard]] std::string schedulers() const { return m_prefix + "schedulers"; }
 
   private:
     std::string m_source;

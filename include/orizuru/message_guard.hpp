@@ -11,6 +11,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -125,6 +126,11 @@ class [[nodiscard]] MessageGuard {
                 std::vector<std::string> args = {}) {
         return move_to(script, std::move(keys), std::move(args), "settling");
     }
+
+    /// The keys of the queue that it came from; an unsettled guard's only.
+    [[nodiscard]] const Keys& keys() const { return session().keys(); }
+    /// What a replacement may have, in bytes; an unsettled guard's only.
+    [[nodiscard]] std::int64_t max_payload() const { return session().options().max_payload; }
 
     /// True when there is nothing left to settle here; true for a guard that was moved from.
     [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }

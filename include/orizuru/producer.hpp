@@ -14,6 +14,7 @@
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/producer_options.hpp>
+#include <orizuru/reply.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -24,6 +25,7 @@
 #include <ranges>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru {
@@ -134,6 +136,18 @@ class Producer {
     /// How many of the messages that push() has accepted Redis has not confirmed; 0 without a
     /// buffer.
     [[nodiscard]] std::size_t unconfirmed() const { return m_buffer ? m_buffer->unconfirmed() : 0; }
+
+    /// A command of your own on the producer's connection, such as a script that pushes in a way of
+    /// its own. With a buffer, what is in it goes first, as by flush(), which may throw.
+    /// Blocks at most command_timeout. Throws as push without a buffer does.
+    template <class... Arguments>
+    Reply command(std::string_view name, const Arguments&... arguments) {
+        flush();
+        return (m_buffer ? m_buffer->pipeline() : *m_pipeline).command(name, arguments...);
+    }
+
+    [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
+    [[nodiscard]] const ProducerOptions& options() const noexcept { return m_options; }
 
     /// The length of the queue, without what is in the buffer.
     /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.

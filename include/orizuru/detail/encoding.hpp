@@ -24,16 +24,22 @@ inline void check_max_payload(std::int64_t max_payload) {
     }
 }
 
-/// Appends the payload of `message`. Throws EncodeError and leaves `out` as it was.
+/// Appends the payload of `message`; throws what its Codec does.
+template <MessageEncodable T>
+void append_encoded(const T& message, std::string& out) {
+    if constexpr (appends<T>) {
+        Codec<T>::encode(message, out);
+    } else {
+        out += Codec<T>::encode(message);
+    }
+}
+
+/// The same. Throws EncodeError and leaves `out` as it was.
 template <MessageEncodable T>
 void encode(const T& message, std::string& out, std::int64_t max_payload) {
     const std::size_t before = out.size();
     try {
-        if constexpr (appends<T>) {
-            Codec<T>::encode(message, out);
-        } else {
-            out += Codec<T>::encode(message);
-        }
+        append_encoded(message, out);
     } catch (const std::bad_alloc&) {
         out.resize(before);
         throw;

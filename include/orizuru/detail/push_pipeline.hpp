@@ -46,6 +46,13 @@ class PushPipeline {
     /// as Connection does.
     std::uint64_t length();
 
+    /// Any command, while nothing is in flight. Throws as `length` does.
+    template <class... Arguments>
+    Reply command(std::string_view name, const Arguments&... arguments) {
+        refuse_taken();
+        return m_connection.command(m_key, name, arguments...);
+    }
+
     /// For one user at a time, until `give_back`. Throws std::logic_error when it is taken: a range
     /// or a Codec uses the producer that is reading it.
     void take() {
@@ -142,8 +149,7 @@ class PushPipeline {
 };
 
 inline std::uint64_t PushPipeline::length() {
-    refuse_taken();
-    const Reply reply = m_connection.command(m_key, "LLEN", m_key);
+    const Reply reply = command("LLEN", m_key);
     if (!is_count(reply)) {
         m_connection.refuse("LLEN");
     }

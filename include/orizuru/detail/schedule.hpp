@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How a message comes to wait in a queue's scheduled set, by a producer's script or in the step
+// that settles it, and how what is due goes to the source.
+//
+// An element is 8 bytes of a number, then the message: so equal messages stay two, and those of one
+// due time keep their order. The number alone would not do: an emptied Redis begins anew.
+
+#include <orizuru/keys.hpp>
+#include <orizuru/script.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::detail {
+
+// KEYS[1] scheduled, [2] the list that it is for, [3] sequence, [4] wake.
+// ARGV[1] 'at' | 'after', [2] milliseconds since 1970 | from now, [3] the message, when it is not
+// `payload`. Writes nothing before all has been checked.
+inline constexpr std::string_view schedule_source = R"lua(
+local scheduled, list, sequence, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local due = tonumber(ARGV[2])
+if ARGV[1] == 'after' then due = now + due end
+for key, wanted in pairs({[scheduled] = 'zset', [list] = 'list', [wake] = 'list'}) do
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= wanted and kind ~= 'none' then
+        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. kind)
+    end
+end
+local message = ARGV[3] or payload
+if due <= now then
+    redis.call('LPUSH', list, message)
+    return
+end
+local first = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
+repeat
+    local number = redis.call('INCR', sequence)
+until redis.call('ZADD', scheduled, 'NX', due, struct.pack('>I8', number) .. message) == 1
+if not first or due < tonumber(first) then
+    redis.call('DEL', wake)
+    redis.call('LPUSH', wake, '')
+end
+)lua";
+
+inline const Script& schedule_body() {
+    static const Script script(schedule_source);
+    return script;
+}
+
+/// The same for a producer: refused when Redis is full.
+inline const std::string& schedule_script() {
+    static const std::string script = "#!lua\nlocal payload" + std::string(schedule_source);
+    return script;
+}
+
+// KEYS[1] scheduled, [2] source, [3] schedulers; ARGV[1] the most that one step moves, [2] own id,
+// [3] how long the others may go unheard. Returns how many it has moved, in how many milliseconds
+// the next is due (-1: there is none), and how many schedulers there are.
+inline constexpr std::string_view move_due_script = R"lua(#!lua flags=allow-oom
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local kind = redis.call('TYPE', KEYS[2]).ok
+if kind ~= 'list' and kind ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is a ' .. kind)
+end
+local due = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])
+if #due > 0 then
+    local messages = {}
+    for i, element in ipairs(due) do messages[i] = string.sub(element, 9) end
+    redis.call('LPUSH', KEYS[2], unpack(messages))
+    redis.call('ZREMRANGEBYRANK', KEYS[1], 0, #due - 1)
+end
+redis.call('ZADD', KEYS[3], now, ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[3])
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+return {#due, first and math.max(0, tonumber(first) - now) or -1, redis.call('ZCARD', KEYS[3])}
+)lua";
+
+// Redis' scores hold whole numbers up to 2^53; so far nobody needs them.
+inline constexpr std::int64_t end_of_year_9999 = 253'402'300'799'999;
+
+/// The arguments of the script: a moment, or a time from now, by Redis' clock.
+[[nodiscard]] inline std::vector<std::string>
+due_at(std::chrono::sys_time<std::chrono::milliseconds> time) {
+    if (time.time_since_epoch().count() > end_of_year_9999) {
+        throw std::invalid_argument("a message cannot be scheduled beyond the year 9999");
+    }
+    return {"at", std::to_string(time.time_since_epoch().count())};
+}
+[[nodiscard]] inline std::vector<std::string> due_after(std::chrono::milliseconds delay) {
+    // From any clock that is not centuries ahead.
+    if (delay.count() > end_of_year_9999 / 2) {
+        throw std::invalid_argument("a message cannot be scheduled beyond the year 9999");
+    }
+    return {"after", std::to_string(delay.count())};
+}
+
+[[nodiscard]] inline std::vector<std::string> schedule_keys(const Keys& keys) {
+    return {keys.scheduled(), keys.source(), keys.scheduled_sequence(), keys.scheduled_wake()};
+}
+
+} // namespace orizuru::detail

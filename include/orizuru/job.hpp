@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A message in an envelope that says what a worker has to know of it: who it is, how often it was
+// tried and since when, until when it is of use, and why it failed last. It is an ordinary message:
+// Producer<Job<T>> and Consumer<Job<T>> carry it, the payload in whatever Codec<T> makes of it.
+//
+// The envelope is a msgpack array; a later version may have more fields behind these:
+//
+//   0  version             uint, 1
+//   1  id                  str, 1 to 512 bytes
+//   2  attempt             uint, 1 or more
+//   3  first_enqueued_at   int, milliseconds since 1970
+//   4  enqueued_at         int, the same
+//   5  expires_at          int, the same, or nil
+//   6  last_error          str, at most 10,000 bytes
+//   7  payload             bin
+//
+// Needs msgpack-c, whatever Codec<T> is.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/msgpack.hpp>
+
+#include <msgpack.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// A moment in a job's life, by the clock of the host that wrote it.
+using JobTime = std::chrono::sys_time<std::chrono::milliseconds>;
+
+template <class T>
+struct Job {
+    /// Whoever makes the job may choose it; `make_job` takes 128 random bits.
+    std::string id;
+    /// Which try this is, from 1.
+    int attempt = 1;
+    JobTime first_enqueued_at{};
+    /// When this try was enqueued.
+    JobTime enqueued_at{};
+    /// From when on nobody needs it any more.
+    std::optional<JobTime> expires_at = {};
+    /// Why the try before failed; what is beyond 10,000 bytes is cut off as it is written.
+    std::string last_error = {};
+    T payload;
+
+    /// Of the envelope. One that is newer than this library is written back as it came, with all
+    /// its fields.
+    std::uint64_t version = 1;
+    /// What a newer version has behind the payload, a msgpack value each.
+    std::vector<std::string> later = {};
+
+    [[nodiscard]] bool expired(JobTime now) const noexcept {
+        return expires_at && *expires_at <= now;
+    }
+};
+
+[[nodiscard]] inline JobTime job_time() {
+    return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// A first try, enqueued now, with a new id of 32 hexadecimal digits.
+template <class T>
+[[nodiscard]] Job<T> make_job(T payload,
+                              std::optional<std::chrono::milliseconds> expires_after = {}) {
+    const JobTime now = job_time();
+    return {.id = detail::random_hex() + detail::random_hex(),
+            .first_enqueued_at = now,
+            .enqueued_at = now,
+            .expires_at = expires_after ? std::optional(now + *expires_after) : std::nullopt,
+            .payload = std::move(payload)};
+}
+
+namespace detail {
+
+inline constexpr std::size_t longest_job_id = 512;
+inline constexpr std::size_t longest_last_error = 10'000;
+
+/// The first `most` bytes of a text, less what would be a part of a UTF-8 character.
+[[nodiscard]] inline std::string_view cut_text(std::string_view text, std::size_t most) noexcept {
+    if (text.size() <= most) {
+        return text;
+    }
+    const auto continues = [&](std::size_t at) {
+        return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+    };
+    std::size_t size = most;
+    while (size > 0 && most - size < 3 && continues(size)) {
+        --size;
+    }
+    return text.substr(0, continues(size) ? most : size);
+}
+
+/// What decoding a job keeps from one to the next.
+struct JobScratch {
+    msgpack::zone zone;
+    Scratch payload;
+};
+
+[[noreturn]] inline void refuse_envelope(const char* what) {
+    throw std::invalid_argument(std::string("the job's envelope has ") + what);
+}
+
+/// The fields of an envelope, one after the other.
+class EnvelopeReader {
+  public:
+    explicit EnvelopeReader(const msgpack::object& envelope) : m_fields(fields_of(envelope)) {}
+
+    std::uint64_t unsigned_number(std::uint64_t least, std::uint64_t most, const char* otherwise) {
+        const msgpack::object& field = next();
+        if (field.type != msgpack::type::POSITIVE_INTEGER || field.via.u64 < least ||
+            field.via.u64 > most) {
+            refuse_envelope(otherwise);
+        }
+        return field.via.u64;
+    }
+    JobTime time() { return time_of(next()); }
+    std::optional<JobTime> optional_time() {
+        const msgpack::object& field = next();
+        return field.type == msgpack::type::NIL ? std::nullopt : std::optional(time_of(field));
+    }
+    std::string_view text(std::size_t least, std::size_t most, const char* otherwise) {
+        const msgpack::object& field = next();
+        if (field.type != msgpack::type::STR || field.via.str.size < least ||
+            field.via.str.size > most) {
+            refuse_envelope(otherwise);
+        }
+        return {field.via.str.ptr, field.via.str.size};
+    }
+    std::string_view bytes(const char* otherwise) {
+        const msgpack::object& field = next();
+        if (field.type != msgpack::type::BIN) {
+            refuse_envelope(otherwise);
+        }
+        return {field.via.bin.ptr, field.via.bin.size};
+    }
+    /// Those that are left, as they were written.
+    std::vector<std::string> rest() {
+        std::vector<std::string> fields;
+        while (m_next < m_fields.size) {
+            MsgpackAppender appender{fields.emplace_back()};
+            msgpack::pack(appender, next());
+        }
+        return fields;
+    }
+
+  private:
+    static msgpack::object_array fields_of(const msgpack::object& envelope) {
+        if (envelope.type != msgpack::type::ARRAY) {
+            refuse_envelope("no fields");
+        }
+        return envelope.via.array;
+    }
+    const msgpack::object& next() {
+        if (m_next == m_fields.size) {
+            refuse_envelope("too few fields");
+        }
+        return m_fields.ptr[m_next++];
+    }
+    static JobTime time_of(const msgpack::object& field) {
+        if (field.type != msgpack::type::POSITIVE_INTEGER &&
+            field.type != msgpack::type::NEGATIVE_INTEGER) {
+            refuse_envelope("a time that is no number");
+        }
+        return JobTime(std::chrono::milliseconds(field.as<std::int64_t>()));
+    }
+
+    msgpack::object_array m_fields;
+    std::uint32_t m_next = 0;
+};
+
+} // namespace detail
+
+template <class T>
+struct Codec<Job<T>> {
+    static void encode(const Job<T>& job, std::string& out) requires MessageEncodable<T> {
+        if (job.id.empty() || job.id.size() > detail::longest_job_id) {
+            throw std::invalid_argument("a job's id must have 1 to 512 bytes");
+        }
+        if (job.attempt < 1) {
+            throw std::invalid_argument("a job's attempt must be 1 or more");
+        }
+        std::string payload;
+        detail::append_encoded(job.payload, payload);
+        const std::string_view error = detail::cut_text(job.last_error, detail::longest_last_error);
+
+        detail::MsgpackAppender appender{out};
+        msgpack::packer packer(appender);
+        packer.pack_array(static_cast<std::uint32_t>(8 + job.later.size()));
+        packer.pack(job.version);
+        pack_text(packer, job.id);
+        packer.pack(job.attempt);
+        packer.pack(milliseconds_of(job.first_enqueued_at));
+        packer.pack(milliseconds_of(job.enqueued_at));
+        if (job.expires_at) {
+            packer.pack(milliseconds_of(*job.expires_at));
+        } else {
+            packer.pack_nil();
+        }
+        pack_text(packer, error);
+        packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
+        packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
+        for (const std::string& field : job.later) {
+            out += field;
+        }
+    }
+
+    /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
+    static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
+        auto& memory = scratch.as<detail::JobScratch>();
+        detail::MsgpackReader reader(bytes, memory.zone);
+        detail::EnvelopeReader envelope(reader.read());
+        const std::uint64_t version = envelope.unsigned_number(
+            1, std::numeric_limits<std::uint64_t>::max(), "an unknown version");
+        std::string id(envelope.text(1, detail::longest_job_id, "no id"));
+        const auto attempt = static_cast<int>(
+            envelope.unsigned_number(1, std::numeric_limits<int>::max(), "no attempt"));
+        const JobTime first_enqueued_at = envelope.time();
+        const JobTime enqueued_at = envelope.time();
+        const std::optional<JobTime> expires_at = envelope.optional_time();
+        std::string last_error(
+            envelope.text(0, detail::longest_last_error, "no last_error or a longer one"));
+        const std::string_view payload = envelope.bytes("no payload");
+        return {.id = std::move(id),
+                .attempt = attempt,
+                .first_enqueued_at = first_enqueued_at,
+                .enqueued_at = enqueued_at,
+                .expires_at = expires_at,
+                .last_error = std::move(last_error),
+                .payload = detail::decode<T>(payload, memory.payload),
+                .version = version,
+                .later = envelope.rest()};
+    }
+
+  private:
+    static std::int64_t milliseconds_of(JobTime time) { return time.time_since_epoch().count(); }
+
+    template <class Packer>
+    static void pack_text(Packer& packer, std::string_view text) {
+        packer.pack_str(static_cast<std::uint32_t>(text.size()));
+        packer.pack_str_body(text.data(), static_cast<std::uint32_t>(text.size()));
+    }
+};
+
+} // namespace orizuru

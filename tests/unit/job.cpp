@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#include <orizuru/codec.hpp>
+#include <orizuru/job.hpp>
+
+#include <doctest/doctest.h>
+#include <msgpack.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using orizuru::Codec;
+using orizuru::Job;
+using orizuru::JobTime;
+using orizuru::make_job;
+using orizuru::Raw;
+using orizuru::Scratch;
+
+struct NotDefault {
+    explicit NotDefault(int number) : value(number) {}
+    int value;
+};
+
+} // namespace
+
+template <>
+struct orizuru::Codec<NotDefault> {
+    static std::string encode(const NotDefault& object) { return std::to_string(object.value); }
+    static NotDefault decode(std::string_view bytes) {
+        return NotDefault(std::stoi(std::string(bytes)));
+    }
+};
+
+static_assert(orizuru::MessageEncodable<Job<Raw>> && orizuru::MessageDecodable<Job<Raw>>);
+static_assert(orizuru::MessageEncodable<Job<std::string>>);
+static_assert(orizuru::MessageDecodable<Job<NotDefault>>);
+static_assert(!orizuru::MessageEncodable<Job<std::istringstream>>);
+
+namespace {
+
+template <class T>
+std::string encoded(const Job<T>& job) {
+    std::string bytes;
+    Codec<Job<T>>::encode(job, bytes);
+    return bytes;
+}
+
+template <class T>
+Job<T> decoded(std::string_view bytes) {
+    Scratch scratch;
+    return Codec<Job<T>>::decode(bytes, scratch);
+}
+
+Job<Raw> some_job() {
+    return {.id = "id",
+            .attempt = 3,
+            .first_enqueued_at = JobTime(1ms),
+            .enqueued_at = JobTime(-2ms),
+            .expires_at = JobTime(300ms),
+            .last_error = "no luck",
+            .payload = {"\0x"s}};
+}
+
+// As the comment of job.hpp has it.
+const std::string some_bytes = "\x98\x01\xa2id\x03\x01\xfe\xcd\x01\x2c\xa7no luck\xc4\x02\0x"s;
+
+std::string why_refused(std::string_view bytes) {
+    try {
+        static_cast<void>(decoded<Raw>(bytes));
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "not refused";
+}
+
+} // namespace
+
+TEST_CASE("an envelope has the documented bytes, and comes back as it was") {
+    CHECK(encoded(some_job()) == some_bytes);
+    const auto job = decoded<Raw>(some_bytes);
+    CHECK(job.id == "id");
+    CHECK(job.attempt == 3);
+    CHECK(job.first_enqueued_at == JobTime(1ms));
+    CHECK(job.enqueued_at == JobTime(-2ms));
+    CHECK(job.expires_at == JobTime(300ms));
+    CHECK(job.last_error == "no luck");
+    CHECK(job.payload.bytes == "\0x"s);
+    CHECK(job.version == 1);
+    CHECK(job.later.empty());
+}
+
+TEST_CASE("a new job has an id of its own, of 32 hexadecimal digits, and is tried the first time") {
+    std::set<std::string> ids;
+    const JobTime before = orizuru::job_time();
+    for (int i = 0; i < 100; ++i) {
+        const auto job = make_job(Raw{"x"});
+        CHECK(job.id.size() == 32);
+        CHECK(job.id.find_first_not_of("0123456789abcdef") == std::string::npos);
+        ids.insert(job.id);
+        CHECK(job.attempt == 1);
+        CHECK(job.first_enqueued_at >= before);
+        CHECK(job.enqueued_at == job.first_enqueued_at);
+        CHECK_FALSE(job.expires_at);
+    }
+    CHECK(ids.size() == 100);
+}
+
+TEST_CASE("a job expires at its time, and without one never") {
+    const auto job = make_job(Raw{"x"}, 5ms);
+    CHECK_FALSE(job.expired(job.enqueued_at + 4ms));
+    CHECK(job.expired(job.enqueued_at + 5ms));
+    CHECK_FALSE(make_job(Raw{"x"}).expired(JobTime::max()));
+}
+
+TEST_CASE("the fields and the version of a newer envelope come back as they were") {
+    std::string newer = some_bytes + "\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
+    newer.at(0) = '\x9b';
+    newer.at(1) = '\x02';
+    auto job = decoded<Raw>(newer);
+    CHECK(job.version == 2);
+    CHECK(job.later.size() == 3);
+    CHECK(encoded(job) == newer);
+    job.attempt = 4;
+    std::string again = newer;
+    again.at(5) = '\x04';
+    CHECK(encoded(job) == again);
+}
+
+TEST_CASE("an envelope that is none is refused with what it lacks") {
+    CHECK(why_refused("\x01") == "the job's envelope has no fields");
+    CHECK(why_refused("") != "not refused");
+    const auto with = [](std::size_t at, char byte) {
+        std::string bytes = some_bytes;
+        bytes.at(at) = byte;
+        return bytes;
+    };
+    CHECK(why_refused(with(1, '\0')) == "the job's envelope has an unknown version");
+    CHECK(why_refused(with(1, '\xff')) == "the job's envelope has an unknown version");
+    CHECK(why_refused("\x98\x01\xa0\x03\x01\xfe\xc0\xa0\xc4\0"s) == "the job's envelope has no id");
+    CHECK(why_refused(with(5, '\0')) == "the job's envelope has no attempt");
+    CHECK(why_refused(with(6, '\xc0')) == "the job's envelope has a time that is no number");
+    CHECK(why_refused("\x97\x01\xa1i\x03\x01\xfe\xc0\xa0"s) ==
+          "the job's envelope has too few fields");
+    CHECK(why_refused("\x98\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0"s) ==
+          "the job's envelope has no payload");
+    for (std::size_t size = 0; size < some_bytes.size(); ++size) {
+        CAPTURE(size);
+        CHECK(why_refused(std::string_view(some_bytes).substr(0, size)) != "not refused");
+    }
+}
+
+TEST_CASE("an id or an attempt that no reader would take is not written") {
+    for (const std::string& id : {""s, std::string(513, 'i')}) {
+        auto job = some_job();
+        job.id = id;
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    }
+    auto job = some_job();
+    job.attempt = 0;
+    CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+}
+
+TEST_CASE("a long error is cut at 10,000 bytes, and within no character") {
+    const auto written = [](const std::string& error) {
+        auto job = some_job();
+        job.last_error = error;
+        return decoded<Raw>(encoded(job)).last_error;
+    };
+    CHECK(written(std::string(10'000, 'e')) == std::string(10'000, 'e'));
+    CHECK(written(std::string(10'001, 'e')) == std::string(10'000, 'e'));
+    for (const std::string character : {"é", "鶴", "\xf0\x9f\xa6\xa2"}) {
+        for (std::size_t before = 9'996; before <= 10'000; ++before) {
+            const std::string error = std::string(before, 'e') + character + character;
+            const std::string text = written(error);
+            CAPTURE(before);
+            CHECK(text.size() <= 10'000);
+            CHECK(text.size() > 10'000 - character.size());
+            CHECK((text.size() - before) % character.size() == 0);
+            CHECK(error.starts_with(text));
+        }
+    }
+    // No UTF-8 at all.
+    CHECK(written(std::string(20'000, '\x80')).size() == 10'000);
+}
+
+TEST_CASE("a payload without a default constructor and one with a Codec of msgpack come through") {
+    CHECK(decoded<NotDefault>(encoded(make_job(NotDefault(42)))).payload.value == 42);
+    const std::vector<std::string> names{"a", "b"};
+    CHECK(decoded<std::vector<std::string>>(encoded(make_job(names))).payload == names);
+}
