@@ -15,6 +15,7 @@
 //   orizuru:{Q}:scheduled:sequence  string  the last such number
 //   orizuru:{Q}:scheduled:wake      list    an element: something is due before all else was
 //   orizuru:{Q}:schedulers          zset    ids of schedulers and when each was last heard
+//   orizuru:{Q}:recurring           hash    name of what recurs -> its last occurrence
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
@@ -68,6 +69,7 @@ class Keys {
     [[nodiscard]] std::string scheduled_sequence() const { return m_prefix + "scheduled:sequence"; }
     [[nodiscard]] std::string scheduled_wake() const { return m_prefix + "scheduled:wake"; }
     [[nodiscard]] std::string schedulers() const { return m_prefix + "schedulers"; }
+    [[nodiscard]] std::string recurring() const { return m_prefix + "recurring"; }
 
   private:
     std::string m_source;
