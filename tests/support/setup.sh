@@ -44,6 +44,14 @@ has_header() {
         printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" |
         "$cxx" -x c++ -E - >/dev/null 2>&1
 }
+# Of the standard library, or else of date.
+has_time_zones() {
+    local cxx
+    has_header date/tz.h ||
+        { cxx=$(compiler) &&
+            printf '#include <version>\n#if __cpp_lib_chrono < 201907L\n#error\n#endif\n' |
+            "$cxx" -std=c++20 -x c++ -E - >/dev/null 2>&1; }
+}
 
 # need PACKAGE WORDS CHECK...: when the check fails, PACKAGE (Debian's name) is missing; WORDS say
 # what that is where there is no Debian.
