@@ -8,7 +8,8 @@
 //
 // What came due while nobody ran is made up for as far as `catch_up` says. A recurrence whose name
 // Redis does not know begins with its first occurrence from now on; so does one that is renamed.
-// One that keeps its name and changes its expression goes on from its last occurrence.
+// One that keeps its name and changes its expression goes on from its last occurrence; while
+// processes differ in it, the occurrences of both come.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
