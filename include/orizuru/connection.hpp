@@ -78,7 +78,7 @@ class Connection {
     [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
 
     /// The reply to what was begun; none when the time is over or a stop was requested: then it can
-    /// be asked for again. Throws as `command` does.
+    /// be asked for again. Throws as `command` does, std::logic_error when nothing was begun.
     std::optional<Reply> finish(std::chrono::steady_clock::time_point until,
                                 const std::stop_token& token);
 
@@ -166,11 +166,14 @@ class Connection {
 
 inline std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,
                                                const std::stop_token& token) {
+    if (!begun()) {
+        throw std::logic_error("a reply is awaited to no command");
+    }
     const detail::Wake wake;
     const std::stop_callback stop(token, [&wake] { wake.signal(); });
     // As in `await`.
     auto stream = std::move(m_stream);
-    while (stream) {
+    while (true) {
         const bool all = stream->flush();
         if (Reply* const reply = stream->next_reply()) {
             Reply result = std::move(*reply);
@@ -185,9 +188,9 @@ inline std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_p
             stream->fill();
         } else if (ready == 0) {
             m_stream = std::move(stream);
+            return std::nullopt;
         }
     }
-    return std::nullopt;
 }
 
 } // namespace orizuru
