@@ -37,8 +37,15 @@ unsigned slot(std::string_view key) {
 }
 
 std::vector<std::string> derived(const Keys& keys) {
-    return {keys.consumers(), keys.heartbeat("w:h:1:f"), keys.processing("w:h:1:f"), keys.unack(),
-            keys.dead(),      keys.recoveries()};
+    return {keys.consumers(),
+            keys.heartbeat("w:h:1:f"),
+            keys.processing("w:h:1:f"),
+            keys.unack(),
+            keys.dead(),
+            keys.recoveries(),
+            keys.unique("id"),
+            keys.progress("id"),
+            keys.result("id")};
 }
 
 std::string refusal(std::string_view queue) {
@@ -69,6 +76,9 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.unack() == "orizuru:{mail}:unack");
     CHECK(keys.dead() == "orizuru:{mail}:dead");
     CHECK(keys.recoveries() == "orizuru:{mail}:recoveries");
+    CHECK(keys.unique("a{b}") == "orizuru:{mail}:unique:a{b}");
+    CHECK(keys.progress("a") == "orizuru:{mail}:progress:a");
+    CHECK(keys.result("a") == "orizuru:{mail}:result:a");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {
