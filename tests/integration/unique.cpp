@@ -276,12 +276,23 @@ TEST_CASE_FIXTURE(Fixture, "a key of the wrong type is named, and nothing is wri
     CHECK(ack_unique(guard, "id"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a user who may not write the lock pushes nothing") {
-    redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~q",
-                   "~orizuru:{q}:scheduled*", "%R~orizuru:{q}:unique:*", "+@all"});
-    Producer<RawJob> own("unix://clerk:open-sesame@" + server().socket_path(), "q");
+TEST_CASE_FIXTURE(Fixture, "a user who may not take or release the lock pushes and acks nothing") {
+    const std::string clerk = "unix://clerk:open-sesame@" + server().socket_path();
+    redis.command(
+        {"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~*", "&*", "+@all", "-set"});
+    Producer<RawJob> own(clerk, "q");
     CHECK(contains(message_of<ReplyError>([&] { push_unique(own, "id", job()); }), "NOPERM"));
     CHECK(redis.keys().empty());
+    redis.command({"ACL", "SETUSER", "clerk", "+set"});
+    Consumer<RawJob> consumer(clerk, "q");
+    CHECK(pushed(job()));
+    auto guard = take(consumer);
+    redis.command({"ACL", "SETUSER", "clerk", "-del"});
+    CHECK(contains(message_of<ReplyError>([&] { ack_unique(guard, "id"); }), "NOPERM"));
+    CHECK_FALSE(guard.settled());
+    CHECK(held().size() == 1);
+    redis.command({"ACL", "SETUSER", "clerk", "+del"});
+    CHECK(ack_unique(guard, "id"));
     redis.command({"ACL", "DELUSER", "clerk"});
 }
 
