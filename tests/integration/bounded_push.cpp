@@ -80,6 +80,7 @@ TEST_CASE_FIXTURE(Fixture, "producers at once cannot exceed the bound") {
     std::atomic<int> pushed{0};
     {
         std::vector<std::jthread> threads;
+        threads.reserve(4);
         for (int i = 0; i < 4; ++i) {
             threads.emplace_back([&] {
                 Producer<Raw> own(uri, "q");

@@ -64,10 +64,13 @@ struct Fixture : QueueFixture {
     }
     /// `count` entries, 0 the oldest, each a millisecond apart, the last one now.
     void die_in_turn(int count) {
-        redis.command({"EVAL",
-                       "for i = 0, ARGV[1] - 1 do redis.call('LPUSH', KEYS[1], "
-                       "cmsgpack.pack({1, tostring(i), '', ARGV[2] - ARGV[1] + 1 + i})) end",
-                       "1", dead, std::to_string(count), std::to_string(server_ms())});
+        const std::string script = R"lua(
+for i = 0, ARGV[1] - 1 do
+    redis.call('LPUSH', KEYS[1], cmsgpack.pack({1, tostring(i), '', ARGV[2] - ARGV[1] + 1 + i}))
+end
+)lua";
+        redis.command(
+            {"EVAL", script, "1", dead, std::to_string(count), std::to_string(server_ms())});
     }
     Texts payloads() {
         Texts found;
@@ -265,6 +268,7 @@ TEST_CASE_FIXTURE(Fixture, "several who redrive at once bring each entry back on
     std::atomic<std::uint64_t> moved{0};
     {
         std::vector<std::jthread> threads;
+        threads.reserve(6);
         for (int i = 0; i < 3; ++i) {
             threads.emplace_back([&] { moved += DeadList(uri, "q").redrive_all().redriven; });
             threads.emplace_back([&] {

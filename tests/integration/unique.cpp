@@ -154,6 +154,7 @@ TEST_CASE_FIXTURE(Fixture, "of many who push at once one does") {
     std::atomic<int> count{0};
     {
         std::vector<std::jthread> threads;
+        threads.reserve(4);
         for (int i = 0; i < 4; ++i) {
             threads.emplace_back([&] {
                 Producer<RawJob> own(uri, "q");
