@@ -16,6 +16,9 @@
 //   orizuru:{Q}:scheduled:wake      list    an element: something is due before all else was
 //   orizuru:{Q}:schedulers          zset    ids of schedulers and when each was last heard
 //   orizuru:{Q}:recurring           hash    name of what recurs -> its last occurrence
+//   orizuru:{Q}:unique:<id>         string  whose lock it is: how it is released, the job's id
+//   orizuru:{Q}:progress:<id>       hash    how far a job has come: fraction, note, when
+//   orizuru:{Q}:result:<id>         string  what a job has come to
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
@@ -70,6 +73,15 @@ class Keys {
     [[nodiscard]] std::string scheduled_wake() const { return m_prefix + "scheduled:wake"; }
     [[nodiscard]] std::string schedulers() const { return m_prefix + "schedulers"; }
     [[nodiscard]] std::string recurring() const { return m_prefix + "recurring"; }
+    [[nodiscard]] std::string unique(std::string_view id) const {
+        return m_prefix + "unique:" + std::string(id);
+    }
+    [[nodiscard]] std::string progress(std::string_view job_id) const {
+        return m_prefix + "progress:" + std::string(job_id);
+    }
+    [[nodiscard]] std::string result(std::string_view job_id) const {
+        return m_prefix + "result:" + std::string(job_id);
+    }
 
   private:
     std::string m_source;

@@ -43,7 +43,10 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.unack(),
             keys.dead(),
             keys.recoveries(),
-            keys.recurring()};
+            keys.recurring(),
+            keys.unique("id"),
+            keys.progress("id"),
+            keys.result("id")};
 }
 
 std::string refusal(std::string_view queue) {
@@ -75,6 +78,9 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.dead() == "orizuru:{mail}:dead");
     CHECK(keys.recoveries() == "orizuru:{mail}:recoveries");
     CHECK(keys.recurring() == "orizuru:{mail}:recurring");
+    CHECK(keys.unique("a{b}") == "orizuru:{mail}:unique:a{b}");
+    CHECK(keys.progress("a") == "orizuru:{mail}:progress:a");
+    CHECK(keys.result("a") == "orizuru:{mail}:result:a");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {
