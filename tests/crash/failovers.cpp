@@ -151,7 +151,12 @@ class Load {
         m_consuming.clear();
     }
 
-    using Times = std::map<std::string, Clock::time_point, std::less<>>;
+    /// From when something was asked of Redis to when the answer was heard.
+    struct Time {
+        Clock::time_point asked;
+        Clock::time_point heard;
+    };
+    using Times = std::map<std::string, Time, std::less<>>;
 
     /// When a push was confirmed.
     [[nodiscard]] const Times& confirmed() const { return m_confirmed; }
@@ -167,8 +172,9 @@ class Load {
             const std::string message = std::to_string(number) + "." + std::to_string(i);
             m_ledger.pushing(message);
             try {
+                const auto asked = Clock::now();
                 producer.push({message});
-                note(m_confirmed, message);
+                note(m_confirmed, message, asked);
                 m_ledger.pushed(message);
             } catch (const orizuru::ConnectionError& error) {
                 if (!error.in_doubt()) {
@@ -186,13 +192,15 @@ class Load {
         while (!stop.stop_requested()) {
             try {
                 // Short waits, so that some end while Redis has postponed them.
+                const auto asked = Clock::now();
                 if (auto guard = consumer.next(stop, 20ms)) {
                     const std::string message(guard->payload());
-                    note(m_delivered, message);
+                    note(m_delivered, message, asked);
                     m_ledger.handed_out(message);
                     m_ledger.settling(message, Place::gone);
+                    const auto acking = Clock::now();
                     if (guard->ack()) {
-                        note(m_acked, message);
+                        note(m_acked, message, acking);
                         m_ledger.settled(message, Place::gone);
                     } else {
                         m_ledger.not_settled(message, Place::gone);
@@ -204,9 +212,9 @@ class Load {
         }
     }
 
-    void note(Times& times, const std::string& message) {
+    void note(Times& times, const std::string& message, Clock::time_point asked) {
         const std::lock_guard lock(m_mutex);
-        times.emplace(message, Clock::now()); // the first counts
+        times.try_emplace(message, Time{asked, Clock::now()}); // the first counts
     }
 
     void collect(const std::stop_token& stop) {
@@ -224,20 +232,20 @@ class Load {
     std::vector<std::jthread> m_producing;
 };
 
-/// Whether what is wrong with a message is about something that was heard in a gap.
+/// Whether what is wrong with a message is about something that may have run in a gap.
 bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap>& gaps) {
-    const auto in_gap = [&](const Load::Times& times, std::string_view message) {
-        const auto time = times.find(message);
-        return time != times.end() && std::ranges::any_of(gaps, [&](const Gap& gap) {
-                   return gap.begin <= time->second && time->second <= gap.end;
-               });
-    };
-    const Load::Times& heard = wrong.starts_with("LOST")       ? load.confirmed()
+    const Load::Times& times = wrong.starts_with("LOST")       ? load.confirmed()
                                : wrong.starts_with("VANISHED") ? load.delivered()
                                                                : load.acked();
+    const auto in_gap = [&](std::string_view message) {
+        const auto time = times.find(message);
+        return time != times.end() && std::ranges::any_of(gaps, [&](const Gap& gap) {
+                   return gap.begin <= time->second.heard && time->second.asked <= gap.end;
+               });
+    };
     while (!wrong.empty()) {
         const std::size_t end = std::min(wrong.find_first_of(": "), wrong.size());
-        if (in_gap(heard, wrong.substr(0, end))) {
+        if (in_gap(wrong.substr(0, end))) {
             return true;
         }
         wrong.remove_prefix(std::min(end + 1, wrong.size()));
