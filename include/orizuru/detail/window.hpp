@@ -75,6 +75,8 @@ class Window {
     /// What the list holds as far as is known, the oldest first.
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
+    /// A request to leave is among the unanswered: the fence may be its own.
+    [[nodiscard]] bool leaving() const noexcept;
     /// True when the next request could settle all that is known and not in a request.
     [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
     [[nodiscard]] bool fetching() const noexcept;
@@ -254,6 +256,11 @@ inline void Window::become(Identity identity) {
 inline bool Window::fetching() const noexcept {
     return std::ranges::any_of(m_requests,
                                [](const Request& request) { return request.fetch > 0; });
+}
+
+inline bool Window::leaving() const noexcept {
+    return std::ranges::any_of(
+        m_requests, [](const Request& request) { return request.kind == Request::Kind::leave; });
 }
 
 } // namespace orizuru::detail
