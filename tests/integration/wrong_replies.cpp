@@ -372,6 +372,28 @@ TEST_CASE_FIXTURE(Lies, "a consumer gets over a reply that does not come or does
     }
 }
 
+TEST_CASE_FIXTURE(OwnServer, "who fetches in vain is told why, by an error with a code") {
+    const FakeServer liar{[](const Texts& argv) -> Answer {
+                              // The script that settles and fetches has the source behind the list.
+                              const bool fetches = argv.at(0) == "BLMOVE" ||
+                                                   (argv.at(0).starts_with("EVAL") &&
+                                                    argv.at(2) == "2" && argv.at(4) == "q");
+                              return fetches ? Answer("+FINE\r\n") : FakeServer::pass;
+                          },
+                          server.socket_path()};
+    for (const int prefetch : {1, 10}) {
+        CAPTURE(prefetch);
+        RawConsumer consumer{liar.uri(), "q", {.prefetch = prefetch}};
+        try {
+            static_cast<void>(consumer.next(long_enough));
+            FAIL_CHECK("nothing was thrown");
+        } catch (const ReplyError& error) {
+            CHECK(error.code() == "ERR");
+            CHECK(contains(error.what(), "a reply of the wrong type"));
+        }
+    }
+}
+
 TEST_CASE_FIXTURE(OwnServer, "no SIGPIPE is raised when the peer closes while we write") {
     // Its default action, which would end this process, whatever started it.
     struct sigaction standard {};

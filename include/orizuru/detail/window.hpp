@@ -179,6 +179,9 @@ class Window {
     // How often a move may be the first to be cut off before it is given up.
     static constexpr int most_cuts = 6;
 
+    // Like an error of Redis, which it becomes for the user when it does not end.
+    static constexpr const char* wrong_type = "ERR a reply of the wrong type";
+
     // A refusal that recovery does not cure is the user's to know.
     static constexpr int most_failed_fetches = 4;
 
