@@ -91,7 +91,7 @@ class Liar {
     }
     [[nodiscard]] bool has_lied() const { return !m_armed; }
     [[nodiscard]] std::string uri() const {
-        return m_server.uri() + "?command_timeout=100&connect_timeout=1000";
+        return m_server.uri() + "?command_timeout=200&connect_timeout=5000";
     }
 
   private:
@@ -153,7 +153,8 @@ struct Lies : OwnServer {
         CAPTURE(is_run);
         redis.flushall();
         Liar liar{server};
-        RawConsumer consumer{liar.uri(), "q", {.lease = 300ms, .prefetch = 2}};
+        // A settlement has the lease to be repeated in, and a lie that does not end takes of it.
+        RawConsumer consumer{liar.uri(), "q", {.lease = 2s, .prefetch = 2}};
         const auto handle = [&](const std::string& expected) {
             auto guard = next_of(consumer);
             REQUIRE(guard);
