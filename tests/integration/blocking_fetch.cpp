@@ -43,20 +43,31 @@ Window registered_window() {
     return window;
 }
 
-} // namespace
-
-TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does not count") {
-    const TimePoint deadline = deadline_in(10s);
-    Channels channels(server.uri(), registered_window(), EventQueue("q", {}), deadline);
-    Window& window = channels.window;
-    const Wake wake;
-    BlockingFetch fetch(channels, wake);
-    {
+/// A wait in Redis, sent or about to be.
+struct Waiting {
+    explicit Waiting(const std::string& uri)
+        : channels(uri, registered_window(), EventQueue("q", {}), deadline) {
         Channels::Lock lock(channels);
         fetch.start(lock, deadline); // connects
         fetch.start(lock, deadline); // composes
         REQUIRE(window.blocked());
     }
+
+    TimePoint deadline = deadline_in(10s);
+    Channels channels;
+    Window& window = channels.window;
+    Wake wake;
+    BlockingFetch fetch{channels, wake};
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does not count") {
+    Waiting waiting(server.uri());
+    const TimePoint deadline = waiting.deadline;
+    Channels& channels = waiting.channels;
+    Window& window = waiting.window;
+    BlockingFetch& fetch = waiting.fetch;
     auto reading = std::async(std::launch::async, [&] {
         Channels::Lock lock(channels);
         fetch.read(lock, deadline);
@@ -91,14 +102,12 @@ TEST_CASE("a wait in Redis begins when the marker behind the one before is answe
         }
         return argv.at(0) == "CLIENT" ? ":7\r\n" : "+PONG\r\n";
     }};
-    const TimePoint deadline = deadline_in(10s);
-    Channels channels(fake.uri(), registered_window(), EventQueue("q", {}), deadline);
-    Window& window = channels.window;
-    const Wake wake;
-    BlockingFetch fetch(channels, wake);
+    Waiting waiting(fake.uri());
+    const TimePoint deadline = waiting.deadline;
+    Channels& channels = waiting.channels;
+    Window& window = waiting.window;
+    BlockingFetch& fetch = waiting.fetch;
     Channels::Lock lock(channels);
-    fetch.start(lock, deadline); // connects
-    fetch.start(lock, deadline); // composes
     const auto ended = [&] {
         fetch.read(lock, deadline);
         return !window.blocked();

@@ -7,6 +7,7 @@
 #include "integration/fault_fixture.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_server.hpp"
+#include "support/proxy.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -31,10 +32,12 @@
 namespace {
 
 using namespace std::chrono_literals;
+using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
+using orizuru::test::Proxy;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
 using orizuru::test::RedisClient;
@@ -443,4 +446,19 @@ TEST_CASE_FIXTURE(Stopping, "destroying a consumer wakes nobody else and leaves 
     auto guard = next.get();
     REQUIRE(guard);
     CHECK(guard->ack());
+}
+
+TEST_CASE_FIXTURE(OwnServer, "a beat that meets the fence of the consumer's own leaving raises no "
+                             "alarm") {
+    const Diary diary;
+    Proxy proxy(server.socket_path(), 300ms);
+    {
+        const RawConsumer consumer{proxy.uri(), "q", {.lease = 150ms, .on_event = diary.pen()}};
+        // The answer to its leaving comes after several beats.
+        proxy.cut_after(Proxy::Direction::to_client, proxy.bytes(0, Proxy::Direction::to_client),
+                        Proxy::Cut::delay, 0);
+    }
+    CHECK(proxy.cuts() == 1);
+    CHECK(diary.size() == 0);
+    CHECK(nobody_left());
 }

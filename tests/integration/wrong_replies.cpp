@@ -91,7 +91,7 @@ class Liar {
     }
     [[nodiscard]] bool has_lied() const { return !m_armed; }
     [[nodiscard]] std::string uri() const {
-        return m_server.uri() + "?command_timeout=100&connect_timeout=1000";
+        return m_server.uri() + "?command_timeout=200&connect_timeout=5000";
     }
 
   private:
@@ -153,7 +153,8 @@ struct Lies : OwnServer {
         CAPTURE(is_run);
         redis.flushall();
         Liar liar{server};
-        RawConsumer consumer{liar.uri(), "q", {.lease = 300ms, .prefetch = 2}};
+        // A settlement has the lease to be repeated in, and a lie that does not end takes of it.
+        RawConsumer consumer{liar.uri(), "q", {.lease = 2s, .prefetch = 2}};
         const auto handle = [&](const std::string& expected) {
             auto guard = next_of(consumer);
             REQUIRE(guard);
@@ -368,6 +369,28 @@ TEST_CASE_FIXTURE(Lies, "a consumer gets over a reply that does not come or does
         }
         for (const Answer& lie : wrong_at_length) {
             live_through(kind, lie, true);
+        }
+    }
+}
+
+TEST_CASE_FIXTURE(OwnServer, "who fetches in vain is told why, by an error with a code") {
+    const FakeServer liar{[](const Texts& argv) -> Answer {
+                              // The script that settles and fetches has the source behind the list.
+                              const bool fetches = argv.at(0) == "BLMOVE" ||
+                                                   (argv.at(0).starts_with("EVAL") &&
+                                                    argv.at(2) == "2" && argv.at(4) == "q");
+                              return fetches ? Answer("+FINE\r\n") : FakeServer::pass;
+                          },
+                          server.socket_path()};
+    for (const int prefetch : {1, 10}) {
+        CAPTURE(prefetch);
+        RawConsumer consumer{liar.uri(), "q", {.prefetch = prefetch}};
+        try {
+            static_cast<void>(consumer.next(long_enough));
+            FAIL_CHECK("nothing was thrown");
+        } catch (const ReplyError& error) {
+            CHECK(error.code() == "ERR");
+            CHECK(contains(error.what(), "a reply of the wrong type"));
         }
     }
 }

@@ -157,7 +157,7 @@ inline bool Heartbeat::beat() {
         if (reply.integer == 1) {
             m_channels.confirm_lease(asked);
             confirmed = true;
-        } else {
+        } else if (!window.leaving()) {
             m_channels.begin_recovery(reply.integer == 0
                                           ? "a collector has taken the consumer for dead"
                                           : "Redis has lost the consumer's list");

@@ -75,6 +75,8 @@ class Window {
     /// What the list holds as far as is known, the oldest first.
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
+    /// A request to leave is among the unanswered: the fence may be its own.
+    [[nodiscard]] bool leaving() const noexcept;
     /// True when the next request could settle all that is known and not in a request.
     [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
     [[nodiscard]] bool fetching() const noexcept;
@@ -177,6 +179,9 @@ class Window {
     // How often a move may be the first to be cut off before it is given up.
     static constexpr int most_cuts = 6;
 
+    // Like an error of Redis, which it becomes for the user when it does not end.
+    static constexpr const char* wrong_type = "ERR a reply of the wrong type";
+
     // A refusal that recovery does not cure is the user's to know.
     static constexpr int most_failed_fetches = 4;
 
@@ -254,6 +259,11 @@ inline void Window::become(Identity identity) {
 inline bool Window::fetching() const noexcept {
     return std::ranges::any_of(m_requests,
                                [](const Request& request) { return request.fetch > 0; });
+}
+
+inline bool Window::leaving() const noexcept {
+    return std::ranges::any_of(
+        m_requests, [](const Request& request) { return request.kind == Request::Kind::leave; });
 }
 
 } // namespace orizuru::detail

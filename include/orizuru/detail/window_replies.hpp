@@ -30,7 +30,7 @@ inline Verdict Window::on_reply(Reply&& reply) {
         return on_error(request, reply);
     }
     if (!is_result(request, reply)) {
-        return doubt(request, "ERR a reply of the wrong type");
+        return doubt(request, wrong_type);
     }
     ran(request);
     if (request.fetch > 0) {
@@ -122,7 +122,7 @@ inline Verdict Window::on_blocking_fetch(Reply&& reply) {
     }
     if (!reply.is(Reply::Type::error)) {
         m_blocked = true; // what ran is unknown: still in doubt
-        return {Verdict::Action::recover, "a reply of the wrong type"};
+        return {Verdict::Action::recover, wrong_type};
     }
     // Refused before it ran, whatever the reason: only what a fence says, or nobody knows, asks for
     // recovery.

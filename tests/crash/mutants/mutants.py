@@ -126,6 +126,13 @@ MUTANTS = [
          "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
          "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
          "garbage_collector"),
+    code("a beat takes the fence of its own leaving for a collector's",
+         "detail/heartbeat.hpp", "} else if (!window.leaving()) {", "} else {",
+         "stopping '--test-case=*raises no alarm*'"),
+    code("a script's body is asked for again without a pause", "detail/window_replies.hpp",
+         "request.with_body ? Verdict::Action::back_off : Verdict::Action::proceed",
+         "Verdict::Action::proceed",
+         "window"),
     code("a broken wait connection is replaced as if nothing were in doubt",
          "detail/blocking_fetch.hpp",
          "    if (m_channels.wait_doomed) {\n        m_channels.wait.reset();",
