@@ -81,6 +81,10 @@ class Consumer {
         return next(token, detail::Timeout(timeout));
     }
 
+    /// How many messages `next` hands out without asking Redis: what is left of a batch; 0 with a
+    /// prefetch of 1. For the thread that calls `next`.
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_session->in_hand(); }
+
     /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was
     /// fetched and not handed out is given back by `next` or the destructor.
     void stop() noexcept { m_session->stop(); }

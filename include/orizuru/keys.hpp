@@ -17,6 +17,7 @@
 //   orizuru:{Q}:schedulers          zset    ids of schedulers and when each was last heard
 //   orizuru:{Q}:recurring           hash    name of what recurs -> its last occurrence
 //   orizuru:{Q}:unique:<id>         string  whose lock it is: how it is released, the job's id
+//   orizuru:{Q}:paused              string  there: workers take nothing from the queue
 //   orizuru:{Q}:progress:<id>       hash    how far a job has come: fraction, note, when
 //   orizuru:{Q}:result:<id>         string  what a job has come to
 //
@@ -76,6 +77,7 @@ class Keys {
     [[nodiscard]] std::string unique(std::string_view id) const {
         return m_prefix + "unique:" + std::string(id);
     }
+    [[nodiscard]] std::string paused() const { return m_prefix + "paused"; }
     [[nodiscard]] std::string progress(std::string_view job_id) const {
         return m_prefix + "progress:" + std::string(job_id);
     }

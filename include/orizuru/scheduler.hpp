@@ -10,6 +10,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
@@ -107,7 +108,7 @@ class Scheduler {
     std::string m_id;
     Connection m_connection;
     Connection m_waiting;
-    std::minstd_rand m_random{std::random_device{}()};
+    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(detail::entropy())};
 };
 
 inline Scheduler::Scheduler(Endpoint endpoint, std::string queue, SchedulerOptions options)

@@ -6,6 +6,8 @@
 // evenly between nothing and the bound), so that the clients of a Redis that comes back do not all
 // arrive at once.
 
+#include <orizuru/detail/entropy.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -29,7 +31,7 @@ class Backoff {
     static constexpr std::chrono::milliseconds longest{5000};
 
     int m_attempts = 0;
-    std::minstd_rand m_random{std::random_device()()};
+    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
 };
 
 } // namespace orizuru::detail

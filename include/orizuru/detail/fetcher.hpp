@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <stop_token>
@@ -41,6 +42,8 @@ class Fetcher {
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
     }
+    /// How many messages `next` hands out without asking Redis; for the thread in `next`.
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
     /// Ends what the thread in `next` waits for, so that it looks around.
     [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
 

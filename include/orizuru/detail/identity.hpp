@@ -4,6 +4,7 @@
 
 // The name of one incarnation of a consumer, and the header of its list.
 
+#include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/wire.hpp>
 
 #include <unistd.h>
@@ -14,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,8 +24,7 @@ namespace orizuru::detail {
 
 /// 64 bits from the system's entropy as 16 hexadecimal digits.
 [[nodiscard]] inline std::string random_hex() {
-    std::random_device device;
-    std::uint64_t bits = std::uint64_t{device()} << 32 | device();
+    std::uint64_t bits = entropy();
     std::string text(16, '0');
     for (char& digit : text) {
         digit = "0123456789abcdef"[bits & 15];

@@ -48,6 +48,8 @@ class Session {
         return m_fetcher.next(token, timeout);
     }
 
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_fetcher.in_hand(); }
+
     /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
     /// the message held; what else it throws leaves the settlement to go on in the background.
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);

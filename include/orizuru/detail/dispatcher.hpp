@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Which task a free thread gets. Free threads take turns: one of them leads, looks at the queues in
+// their order and goes with what it finds; another one leads then. So nothing is fetched while no
+// thread is free, and no task is handed from thread to thread.
+//
+// When all queues are empty, each one has a thread of its own that waits in Redis, as long as some
+// thread is free. What two of them bring at once for one free thread is given back.
+
+#include <orizuru/detail/queue_order.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/worker_event.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Dispatcher {
+  public:
+    /// The queues must be open, and outlive this.
+    Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& queues,
+               std::shared_ptr<const WorkerShared> shared);
+    Dispatcher(const Dispatcher&) = delete;
+    Dispatcher& operator=(const Dispatcher&) = delete;
+    /// When no thread is in `next` any more.
+    ~Dispatcher() { stop(); }
+
+    /// The next task of the calling thread, which is free; waits until there is one. None =
+    /// stopped.
+    std::unique_ptr<Task> next();
+
+    /// Nothing is taken from a queue, or from any, until it is resumed.
+    void pause(std::size_t queue);
+    void resume(std::size_t queue);
+    void quiet();
+    /// Ends `next` for all.
+    void stop();
+
+  private:
+    using Lock = std::unique_lock<std::mutex>;
+
+    /// Of the thread that waits for a queue's next job.
+    enum class Waiter {
+        idle,
+        waiting,   ///< in Redis: the queue is empty
+        cancelled, ///< it will be idle in a moment, or bring something
+        brought    ///< a task that nobody has taken yet
+    };
+
+    struct Place {
+        explicit Place(WorkerQueue& source) : queue(&source) {}
+
+        WorkerQueue* queue;
+        bool paused = false;
+        TimePoint not_before{};  ///< after a failure
+        TimePoint empty_since{}; ///< when the last look found nothing
+        Waiter waiter = Waiter::idle;
+        std::unique_ptr<Task> brought;
+        std::stop_source cancel;
+        std::condition_variable turn; ///< the waiter's
+    };
+
+    // With jobs in hand, a queue that was just empty is not asked before each of them.
+    static constexpr std::chrono::milliseconds emptiness{1};
+    static constexpr std::chrono::milliseconds patience{10};
+    static constexpr std::chrono::milliseconds failure_pause{1000};
+
+    std::unique_ptr<Task> lead(Lock& lock);
+    std::unique_ptr<Task> look(Lock& lock);
+    std::unique_ptr<Task> take(Place& place, const std::stop_token& token,
+                               std::chrono::milliseconds timeout) noexcept;
+    bool fetch_inside(std::size_t middleware, const WorkerQueue& queue,
+                      const std::function<bool()>& fetch);
+    void postpone(Place& place, std::chrono::milliseconds time);
+    void await_news(Lock& lock);
+    void start_waiting(Place& place);
+    void cancel(Place& place);
+    void wait_for(Place& place);
+    [[nodiscard]] bool open(const Place& place) const;
+    [[nodiscard]] bool some_in_hand() const;
+    void tell_news() {
+        m_news = true;
+        m_news_told.notify_one();
+    }
+
+    std::shared_ptr<const WorkerShared> m_shared;
+    QueueOrderer m_order;
+
+    std::mutex m_mutex; ///< guards what follows
+    std::deque<Place> m_places;
+    int m_free = 0; ///< threads in `next`
+    int m_followers = 0;
+    bool m_led = false;
+    bool m_called = false; ///< a follower was, and has not looked yet
+    bool m_quiet = false;
+    bool m_stopped = false;
+    bool m_news = false; ///< for the leader
+    std::condition_variable m_turn;
+    std::condition_variable m_news_told;
+    std::vector<std::jthread> m_waiters;
+};
+
+inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& queues,
+                              std::shared_ptr<const WorkerShared> shared)
+    : m_shared(std::move(shared)), m_order(m_shared->options.order) {
+    for (const auto& queue : queues) {
+        m_places.emplace_back(*queue);
+        m_order.add(queue->options().weight);
+    }
+    try {
+        for (Place& place : m_places) {
+            m_waiters.emplace_back([this, &place] { wait_for(place); });
+        }
+    } catch (...) {
+        stop();
+        throw;
+    }
+}
+
+inline std::unique_ptr<Task> Dispatcher::next() {
+    Lock lock(m_mutex);
+    ++m_free;
+    if (m_led) {
+        ++m_followers;
+        m_turn.wait(lock, [this] {
+            m_called = false;
+            return !m_led || m_stopped;
+        });
+        --m_followers;
+    }
+    std::unique_ptr<Task> task;
+    if (!m_stopped) {
+        m_led = true;
+        task = lead(lock);
+        m_led = false;
+    }
+    --m_free;
+    if (m_free == 0) {
+        std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
+    } else if (m_followers > 0 && !m_called) {
+        // One at a time: while it wakes up, this thread may be back.
+        m_called = true;
+        m_turn.notify_one();
+    }
+    return task;
+}
+
+inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
+    while (!m_stopped) {
+        m_news = false;
+        if (std::unique_ptr<Task> task = look(lock)) {
+            return task;
+        }
+        await_news(lock);
+    }
+    return nullptr;
+}
+
+/// What the first queue has that has something.
+inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
+    // One that is being cancelled may bring something more urgent than what can be fetched.
+    m_news_told.wait(lock, [this] {
+        return m_stopped || std::ranges::none_of(m_places, [](const Place& place) {
+                   return place.waiter == Waiter::cancelled;
+               });
+    });
+    for (const std::size_t index : m_order.next()) {
+        if (m_stopped) {
+            break;
+        }
+        Place& place = m_places[index];
+        if (place.waiter == Waiter::brought) {
+            place.waiter = Waiter::idle;
+            place.turn.notify_one();
+            return std::move(place.brought);
+        }
+        if (!open(place) || place.waiter != Waiter::idle ||
+            (Clock::now() - place.empty_since < emptiness && some_in_hand())) {
+            continue;
+        }
+        lock.unlock();
+        std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0));
+        lock.lock();
+        if (task) {
+            return task;
+        }
+        place.empty_since = Clock::now();
+        if (m_free > 1) {
+            start_waiting(place);
+        }
+    }
+    return nullptr;
+}
+
+/// All were empty.
+inline void Dispatcher::await_news(Lock& lock) {
+    TimePoint again = TimePoint::max();
+    for (Place& place : m_places) {
+        if (open(place)) {
+            start_waiting(place);
+        } else if (place.not_before > Clock::now()) {
+            again = std::min(again, place.not_before);
+        }
+    }
+    const auto is_news = [this] { return m_news || m_stopped; };
+    if (again == TimePoint::max()) {
+        m_news_told.wait(lock, is_news);
+    } else {
+        m_news_told.wait_until(lock, again, is_news);
+    }
+}
+
+inline bool Dispatcher::open(const Place& place) const {
+    return !m_quiet && !place.paused && Clock::now() >= place.not_before;
+}
+
+inline bool Dispatcher::some_in_hand() const {
+    return std::ranges::any_of(m_places, [](const Place& place) {
+        return place.waiter == Waiter::idle && place.queue->in_hand() > 0;
+    });
+}
+
+/// Through the middleware.
+inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_token& token,
+                                              std::chrono::milliseconds timeout) noexcept {
+    std::unique_ptr<Task> task;
+    bool asked = false;
+    std::string failure;
+    try {
+        fetch_inside(0, *place.queue, [&] {
+            asked = true;
+            task = place.queue->take(token, timeout);
+            return task != nullptr;
+        });
+    } catch (const std::exception& error) {
+        failure = error.what();
+    } catch (...) {
+        failure = "an exception that is no std::exception";
+    }
+    if (!task && !asked && failure.empty()) {
+        postpone(place, m_shared->options.recheck);
+    }
+    if (!failure.empty()) {
+        postpone(place, failure_pause);
+        place.queue->tell(WorkerEvent{.kind = WorkerEventKind::fetch_failed,
+                                      .detail = failure,
+                                      .retry_in = failure_pause});
+    }
+    return task;
+}
+
+inline bool Dispatcher::fetch_inside(std::size_t middleware, const WorkerQueue& queue,
+                                     const std::function<bool()>& fetch) {
+    const auto& around = m_shared->options.fetch_middleware;
+    return middleware == around.size()
+               ? fetch()
+               : around[middleware](queue.queue(), [&] {
+                     return fetch_inside(middleware + 1, queue, fetch);
+                 });
+}
+
+inline void Dispatcher::postpone(Place& place, std::chrono::milliseconds time) {
+    const Lock lock(m_mutex);
+    place.not_before = Clock::now() + time;
+}
+
+inline void Dispatcher::start_waiting(Place& place) {
+    if (open(place) && place.waiter == Waiter::idle && !m_stopped) {
+        place.waiter = Waiter::waiting;
+        place.cancel = std::stop_source();
+        place.turn.notify_one();
+    }
+}
+
+inline void Dispatcher::cancel(Place& place) {
+    if (place.waiter == Waiter::waiting) {
+        place.waiter = Waiter::cancelled;
+        place.cancel.request_stop();
+    }
+}
+
+/// The life of a waiter.
+inline void Dispatcher::wait_for(Place& place) {
+    const auto is_due = [&] {
+        return place.waiter == Waiter::waiting || place.waiter == Waiter::cancelled;
+    };
+    Lock lock(m_mutex);
+    while (true) {
+        place.turn.wait(lock, [&] { return m_stopped || is_due(); });
+        if (!is_due()) {
+            return; // stopped
+        }
+        const std::stop_token token = place.cancel.get_token();
+        lock.unlock();
+        std::unique_ptr<Task> task = take(place, token, m_shared->options.recheck * 60);
+        lock.lock();
+        place.brought = std::move(task);
+        place.waiter = place.brought ? Waiter::brought : Waiter::idle;
+        tell_news();
+        const auto taken = [&] { return place.waiter != Waiter::brought; };
+        if (taken() || place.turn.wait_for(lock, patience, [&] { return m_stopped || taken(); })) {
+            if (taken()) {
+                continue;
+            }
+        }
+        // No thread is free for it: others may have one.
+        task = std::move(place.brought);
+        lock.unlock();
+        task->give_back();
+        task.reset();
+        lock.lock();
+        place.waiter = Waiter::idle;
+        tell_news();
+    }
+}
+
+inline void Dispatcher::pause(std::size_t queue) {
+    const Lock lock(m_mutex);
+    m_places[queue].paused = true;
+    cancel(m_places[queue]);
+}
+
+inline void Dispatcher::resume(std::size_t queue) {
+    const Lock lock(m_mutex);
+    if (std::exchange(m_places[queue].paused, false)) {
+        tell_news();
+    }
+}
+
+inline void Dispatcher::quiet() {
+    const Lock lock(m_mutex);
+    m_quiet = true;
+    std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
+}
+
+inline void Dispatcher::stop() {
+    const Lock lock(m_mutex);
+    m_stopped = true;
+    for (Place& place : m_places) {
+        cancel(place);
+        place.turn.notify_one();
+    }
+    m_turn.notify_all();
+    m_news_told.notify_all();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How a handler of jobs is called.
+
+#include <orizuru/job.hpp>
+#include <orizuru/job_context.hpp>
+
+#include <concepts>
+
+namespace orizuru::detail {
+
+template <class T, JobHandler<T> F>
+void call_handler(F& handler, JobContext<T>& context) {
+    if constexpr (std::invocable<F&, const Job<T>&, JobContext<T>&>) {
+        handler(*context, context);
+    } else if constexpr (std::invocable<F&, const T&, JobContext<T>&>) {
+        handler(context->payload, context);
+    } else if constexpr (std::invocable<F&, JobContext<T>&>) {
+        handler(context);
+    } else if constexpr (std::invocable<F&, const Job<T>&>) {
+        handler(*context);
+    } else {
+        handler(context->payload);
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What goes on beside a worker's jobs: schedulers, collectors, and a look at each queue now and
+// then, for whether it was paused and how long its dead list has grown. Failures are told and tried
+// again: no queue depends on another one's health.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/dead_list.hpp>
+#include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+#include <orizuru/scheduler.hpp>
+#include <orizuru/worker_event.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Lives no longer than the queues and the dispatcher.
+class Upkeep {
+  public:
+    /// Sees which queues are paused before it returns. Throws as Connection does.
+    Upkeep(Endpoint endpoint, const std::vector<std::unique_ptr<WorkerQueue>>& queues,
+           WorkerShared& shared, Dispatcher& dispatcher)
+        : m_endpoint(std::move(endpoint)),
+          m_queues(queues),
+          m_shared(shared),
+          m_dispatcher(dispatcher),
+          m_connection(m_endpoint) {
+        look_for_pauses();
+        start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
+        std::set<std::string> scheduled;
+        for (const auto& queue : m_queues) {
+            scheduled.insert({queue->queue(), queue->options().retry.retry_queue});
+            collect(*queue);
+        }
+        scheduled.erase("");
+        for (const std::string& queue : scheduled) {
+            schedule(queue);
+        }
+    }
+    Upkeep(const Upkeep&) = delete;
+    Upkeep& operator=(const Upkeep&) = delete;
+    /// Waits at most command_timeout for what is under way.
+    ~Upkeep() = default;
+
+  private:
+    static constexpr std::chrono::milliseconds failure_pause{5000};
+    // Ages are in days: nobody notices.
+    static constexpr std::chrono::milliseconds dead_interval{60'000};
+
+    template <class Action>
+    void start(std::string_view what, const std::string& queue, Action action);
+    void schedule(const std::string& queue);
+    void collect(WorkerQueue& queue);
+    void watch(const std::stop_token& token);
+    void look_for_pauses();
+    void trim_dead_lists();
+    static void wait(std::chrono::milliseconds time, const std::stop_token& token) {
+        const Wake wake;
+        const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
+        wait_ready(-1, 0, &wake, deadline_in(time));
+    }
+
+    Endpoint m_endpoint;
+    const std::vector<std::unique_ptr<WorkerQueue>>& m_queues;
+    WorkerShared& m_shared;
+    Dispatcher& m_dispatcher;
+    Connection m_connection;
+    TimePoint m_next_trim{};
+    std::vector<std::jthread> m_threads; // last: they use all of the above
+};
+
+/// Has a thread do something until it is told to stop, again after whatever it throws.
+template <class Action>
+void Upkeep::start(std::string_view what, const std::string& queue, Action action) {
+    m_threads.emplace_back([this, what, queue, action](const std::stop_token& token) {
+        while (!token.stop_requested()) {
+            try {
+                action(token);
+            } catch (const std::exception& error) {
+                m_shared.events.tell({.kind = WorkerEventKind::upkeep_failed,
+                                      .queue = queue,
+                                      .detail = std::string(what) + ": " + error.what(),
+                                      .retry_in = failure_pause});
+                wait(failure_pause, token);
+            }
+        }
+    });
+}
+
+inline void Upkeep::schedule(const std::string& queue) {
+    if (m_shared.options.scheduler) {
+        start("scheduling", queue, [this, queue](const std::stop_token& token) {
+            Scheduler(m_endpoint, queue, *m_shared.options.scheduler).run(token);
+        });
+    }
+}
+
+inline void Upkeep::collect(WorkerQueue& queue) {
+    if (m_shared.options.collect_interval) {
+        start("collecting", queue.queue(), [this, &queue](const std::stop_token& token) {
+            GarbageCollector(m_endpoint, queue.queue(),
+                             {.max_recoveries = queue.options().max_recoveries,
+                              .blame = Blame::all,
+                              .dead_limit = queue.options().dead.most,
+                              .on_event = [&queue](const Event& event) { queue.tell(event); }})
+                .run(token, *m_shared.options.collect_interval);
+        });
+    }
+}
+
+inline void Upkeep::watch(const std::stop_token& token) {
+    while (!token.stop_requested()) {
+        look_for_pauses();
+        trim_dead_lists();
+        wait(m_shared.options.recheck, token);
+    }
+}
+
+inline void Upkeep::look_for_pauses() {
+    for (std::size_t i = 0; i < m_queues.size(); ++i) {
+        const std::string key = m_queues[i]->keys().paused();
+        const Reply reply = m_connection.command(key, "EXISTS", key);
+        m_connection.require(reply, Reply::Type::integer, "EXISTS");
+        reply.integer != 0 ? m_dispatcher.pause(i) : m_dispatcher.resume(i);
+    }
+}
+
+inline void Upkeep::trim_dead_lists() {
+    const bool all = Clock::now() >= m_next_trim;
+    for (const auto& queue : m_queues) {
+        if (queue->has_dead_grown() || all) {
+            DeadList(m_endpoint, queue->queue()).trim(queue->options().dead);
+        }
+    }
+    if (all) {
+        m_next_trim = Clock::now() + dead_interval;
+    }
+}
+
+} // namespace orizuru::detail

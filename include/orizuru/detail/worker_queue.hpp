@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// One queue of a worker, whatever its messages are: where tasks come from, and what tasks ask for.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/sha1.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/progress.hpp>
+#include <orizuru/worker_event.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// How the parts of a worker tell what happened; never throws.
+class WorkerEvents {
+  public:
+    explicit WorkerEvents(std::function<void(const WorkerEvent&)> on_event)
+        : m_on_event(std::move(on_event)) {}
+
+    void tell(const WorkerEvent& event) const noexcept {
+        if (m_on_event) {
+            try {
+                m_on_event(event);
+            } catch (...) { // NOLINT(bugprone-empty-catch)
+            }
+        }
+    }
+
+  private:
+    std::function<void(const WorkerEvent&)> m_on_event;
+};
+
+/// What has become of the jobs so far.
+struct WorkerCounts {
+    std::atomic<std::uint64_t> succeeded{0};
+    std::atomic<std::uint64_t> failed{0};
+    std::atomic<std::uint64_t> died{0};
+    std::atomic<std::uint64_t> expired{0};
+    std::atomic<std::uint64_t> given_back{0};
+};
+
+/// A job that a thread of the worker has to run.
+class Task {
+  public:
+    Task() = default;
+    Task(const Task&) = delete;
+    Task& operator=(const Task&) = delete;
+    virtual ~Task() = default;
+
+    /// Handles the job and settles it. Throws nothing.
+    virtual void run() noexcept = 0;
+    /// Back to the queue's serving end with it, unless it is settled; also while it runs.
+    virtual void give_back() noexcept = 0;
+    [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
+};
+
+/// What all queues of a worker use together.
+struct WorkerShared {
+    explicit WorkerShared(WorkerOptions chosen)
+        : options(std::move(chosen)), events(options.on_event) {}
+
+    const WorkerOptions options;
+    const WorkerEvents events;
+    WorkerCounts counts;
+    /// Told to the handlers when the worker is to stop.
+    std::stop_source stop;
+};
+
+class WorkerQueue : public JobHost {
+  public:
+    WorkerQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
+        : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
+
+    /// Connects and registers. Throws as Consumer's constructor does.
+    virtual void open(const Endpoint& endpoint) = 0;
+    /// The next job; none when there was none in time or `token` says stop. For one thread at a
+    /// time. Throws as Consumer::next does.
+    virtual std::unique_ptr<Task> take(const std::stop_token& token,
+                                       std::chrono::milliseconds timeout) = 0;
+    /// How many jobs `take` has without asking Redis.
+    [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
+    /// Gives back what no thread has taken, and leaves the registry with the last task.
+    virtual void close() noexcept = 0;
+
+    [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
+    [[nodiscard]] const QueueOptions& options() const noexcept { return m_options; }
+
+    [[nodiscard]] const std::string& queue() const noexcept override { return m_keys.source(); }
+    [[nodiscard]] std::stop_token stop_token() const noexcept override {
+        return m_shared->stop.get_token();
+    }
+    [[nodiscard]] std::uint64_t lease_number() const noexcept override { return m_leases_lost; }
+    [[nodiscard]] bool lease_valid(std::uint64_t number) const noexcept override {
+        const auto unheard = Clock::now() - m_last_beat.load();
+        return number == m_leases_lost && unheard < m_options.lease;
+    }
+    void progress(std::string_view job_id, double fraction, std::string_view note) override {
+        const std::lock_guard lock(m_asking);
+        if (!m_progress) {
+            m_progress.emplace(*m_endpoint, queue());
+        }
+        m_progress->set(job_id, fraction, note);
+    }
+
+    /// How often workers have died with these bytes in their hands.
+    /// Redis: HGET, O(1), on a connection of the queue's own. Throws as Connection does.
+    [[nodiscard]] int recoveries(std::string_view payload);
+
+    [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
+    void tell(WorkerEvent event) const noexcept {
+        event.queue = queue();
+        m_shared->events.tell(event);
+    }
+    void tell(const Event& event) noexcept {
+        if (event.kind == EventKind::lease_lost) {
+            ++m_leases_lost;
+        }
+        if (event.kind == EventKind::decode_failed || event.kind == EventKind::buried) {
+            ++m_shared->counts.died;
+            m_dead_grew = true;
+            tell(WorkerEvent{.kind = WorkerEventKind::died,
+                             .detail = event.detail,
+                             .payload = event.payload});
+        } else {
+            tell(WorkerEvent{.kind = WorkerEventKind::consumer, .event = &event});
+        }
+    }
+    /// Waits, and less when the worker is to stop.
+    void pause(std::chrono::milliseconds time) const {
+        const std::stop_token stop = stop_token();
+        if (stop.stop_requested()) {
+            time = std::min(time, std::chrono::milliseconds(50));
+        }
+        const Wake wake;
+        const std::stop_callback wake_up(stop, [&wake] { wake.signal(); });
+        wait_ready(-1, 0, stop.stop_requested() ? nullptr : &wake, deadline_in(time));
+    }
+    void dead_grew() noexcept { m_dead_grew = true; }
+    /// Whether something was buried since this was last asked.
+    [[nodiscard]] bool has_dead_grown() noexcept { return m_dead_grew.exchange(false); }
+
+  protected:
+    void heard() noexcept { m_last_beat = Clock::now(); }
+    void use(const Endpoint& endpoint) { m_endpoint = endpoint; }
+    [[nodiscard]] const std::shared_ptr<WorkerShared>& shared_pointer() const noexcept {
+        return m_shared;
+    }
+
+  private:
+    std::shared_ptr<WorkerShared> m_shared;
+    Keys m_keys;
+    QueueOptions m_options;
+    std::optional<Endpoint> m_endpoint;
+
+    std::atomic<TimePoint> m_last_beat{Clock::now()};
+    std::atomic<std::uint64_t> m_leases_lost{0};
+    std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
+
+    std::mutex m_asking; ///< guards the two below
+    std::optional<Progress> m_progress;
+    std::optional<Connection> m_connection;
+};
+
+inline int WorkerQueue::recoveries(std::string_view payload) {
+    const std::lock_guard lock(m_asking);
+    if (!m_connection) {
+        m_connection.emplace(*m_endpoint);
+    }
+    const std::string key = m_keys.recoveries();
+    const Sha1Hex field = sha1_hex(payload);
+    const Reply reply =
+        m_connection->command(key, "HGET", key, std::string_view(field.data(), field.size()));
+    if (reply.is(Reply::Type::nil)) {
+        return 0;
+    }
+    int count = 0;
+    const char* const end = reply.text.data() + reply.text.size();
+    if (!reply.is(Reply::Type::string) ||
+        std::from_chars(reply.text.data(), end, count).ec != std::errc{}) {
+        m_connection->refuse("HGET");
+    }
+    return count;
+}
+
+} // namespace orizuru::detail

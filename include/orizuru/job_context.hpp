@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a handler is given besides the job: whether it should end, whether the job is still its own,
+// and the message's guard, for a decision of its own.
+
+#include <orizuru/job.hpp>
+#include <orizuru/message_guard.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+namespace detail {
+
+/// What a run of a job asks of its worker.
+class JobHost {
+  public:
+    JobHost() = default;
+    JobHost(const JobHost&) = delete;
+    JobHost& operator=(const JobHost&) = delete;
+    virtual ~JobHost() = default;
+
+    [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
+    [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
+    /// Of the lease under which a message is held that was taken while this was the number.
+    [[nodiscard]] virtual std::uint64_t lease_number() const noexcept = 0;
+    [[nodiscard]] virtual bool lease_valid(std::uint64_t number) const noexcept = 0;
+    virtual void progress(std::string_view job_id, double fraction, std::string_view note) = 0;
+};
+
+} // namespace detail
+
+/// One run of a job by a worker, whatever its type: what middleware sees, and a handler.
+class JobRun {
+  public:
+    JobRun(const JobRun&) = delete;
+    JobRun& operator=(const JobRun&) = delete;
+
+    [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
+    [[nodiscard]] const std::string& id() const noexcept { return *m_id; }
+    /// From 1, without the crashes of workers.
+    [[nodiscard]] int attempt() const noexcept { return m_attempt; }
+    [[nodiscard]] JobTime enqueued_at() const noexcept { return m_enqueued_at; }
+    /// When it was taken from the queue.
+    [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
+
+    /// Asks a handler that runs for long to end, when the worker is told to stop. One that does
+    /// not, and is not through when WorkerOptions::stop_timeout is over, has its job given back.
+    [[nodiscard]] std::stop_token stop_token() const noexcept { return m_host->stop_token(); }
+
+    /// False when others may have the job, since Redis has not heard of this worker for the lease:
+    /// what is done from then on is done twice. O(1), no command.
+    [[nodiscard]] bool lease_valid() const noexcept { return m_host->lease_valid(m_lease); }
+
+    /// Writes down how far the job has come, 0 to 1, for whoever asks (progress.hpp), for a day.
+    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call. Throws
+    /// as it does: a handler that lets it pass fails.
+    void progress(double fraction, std::string_view note = {}) {
+        m_host->progress(id(), fraction, note);
+    }
+
+    /// The job has failed, as if the handler had thrown a std::runtime_error; what comes of it is
+    /// done when the handler has returned.
+    void fail(std::string reason) { m_failure = std::move(reason); }
+    [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
+
+  protected:
+    JobRun(detail::JobHost& host, std::uint64_t lease) : m_host(&host), m_lease(lease) {}
+    ~JobRun() = default;
+
+    void describe(const std::string& id, int attempt, JobTime enqueued_at) noexcept {
+        m_id = &id;
+        m_attempt = attempt;
+        m_enqueued_at = enqueued_at;
+    }
+
+  private:
+    detail::JobHost* m_host;
+    std::uint64_t m_lease;
+    const std::string* m_id = nullptr;
+    int m_attempt = 0;
+    JobTime m_enqueued_at{};
+    std::chrono::steady_clock::time_point m_since = std::chrono::steady_clock::now();
+    std::optional<std::string> m_failure;
+};
+
+/// The same with the job itself.
+template <class T>
+class JobContext : public JobRun {
+  public:
+    /// The guard of the job's message, while nobody else can use it.
+    class LockedGuard {
+      public:
+        [[nodiscard]] MessageGuard<Job<T>>& operator*() const noexcept { return *m_guard; }
+        [[nodiscard]] MessageGuard<Job<T>>* operator->() const noexcept { return m_guard; }
+
+      private:
+        friend class JobContext;
+        LockedGuard(std::unique_lock<std::timed_mutex> lock, MessageGuard<Job<T>>& guard)
+            : m_lock(std::move(lock)), m_guard(&guard) {}
+
+        std::unique_lock<std::timed_mutex> m_lock;
+        MessageGuard<Job<T>>* m_guard;
+    };
+
+    JobContext(detail::JobHost& host, std::uint64_t lease, MessageGuard<Job<T>>&& guard)
+        : JobRun(host, lease), m_guard(std::move(guard)) {
+        describe(m_guard->id, m_guard->attempt, m_guard->enqueued_at);
+    }
+
+    [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }
+    [[nodiscard]] const Job<T>* operator->() const noexcept { return &*m_guard; }
+
+    /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
+    /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone.
+    ///
+    /// Locks out the worker, which may give the job back at the end of stop_timeout: it is settled
+    /// then, and the guard says so by a std::logic_error. Hold it for no longer than a settlement
+    /// takes.
+    [[nodiscard]] LockedGuard guard() { return {std::unique_lock(m_mutex), m_guard}; }
+    /// The same, unless somebody else holds it for longer than `patience`.
+    [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {
+        std::unique_lock lock(m_mutex, patience);
+        return lock ? std::optional(LockedGuard(std::move(lock), m_guard)) : std::nullopt;
+    }
+
+  private:
+    std::timed_mutex m_mutex;
+    MessageGuard<Job<T>> m_guard;
+};
+
+/// What can handle jobs of T: anything that can be called with one of these. It is called in the
+/// first of these forms that it has.
+template <class F, class T>
+concept JobHandler = std::invocable<F&, const Job<T>&, JobContext<T>&> ||
+                     std::invocable<F&, const T&, JobContext<T>&> ||
+                     std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&> ||
+                     std::invocable<F&, const T&>;
+
+} // namespace orizuru

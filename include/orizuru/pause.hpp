@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Has all workers of a queue take nothing from it, on all hosts, until it is resumed.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <string>
+#include <utility>
+
+namespace orizuru {
+
+/// Pauses one queue: one connection, used by one thread at a time.
+///
+/// A Worker notices within WorkerOptions::recheck (1 s); jobs that it has taken it still handles.
+/// Plain Consumers do not look. Each call is one command, blocks at most command_timeout, and
+/// throws ConnectionError, ReplyError and ProtocolError.
+class Pause {
+  public:
+    /// Connects. Throws as Producer's constructor does.
+    Pause(Endpoint endpoint, std::string queue)
+        : m_paused(Keys(std::move(queue)).paused()), m_connection(std::move(endpoint)) {}
+
+    /// Stays until it is resumed. Redis: SET, O(1); refused as OOM when Redis' memory is full.
+    void pause() { m_connection.command(m_paused, "SET", m_paused, "1"); }
+    /// Redis: DEL, O(1).
+    void resume() { m_connection.command(m_paused, "DEL", m_paused); }
+    /// Redis: EXISTS, O(1).
+    [[nodiscard]] bool paused() {
+        const Reply reply = m_connection.command(m_paused, "EXISTS", m_paused);
+        m_connection.require(reply, Reply::Type::integer, "EXISTS");
+        return reply.integer != 0;
+    }
+
+  private:
+    std::string m_paused;
+    Connection m_connection;
+};
+
+} // namespace orizuru

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Runs jobs: takes them from queues, calls their handlers in threads, has what failed come again
+// later, and ends as a process should. Delivery is at least once, as a Consumer's, unless chosen
+// otherwise.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/at_exit.hpp>
+#include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/job_handler.hpp>
+#include <orizuru/detail/signals.hpp>
+#include <orizuru/detail/typed_queue.hpp>
+#include <orizuru/detail/upkeep.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_pool.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/worker_event.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// What has become of a worker's jobs so far.
+struct WorkerStatistics {
+    std::uint64_t succeeded = 0;
+    std::uint64_t failed = 0; ///< runs of handlers, however often a job was tried
+    std::uint64_t died = 0;   ///< on the dead list
+    std::uint64_t expired = 0;
+    std::uint64_t given_back = 0; ///< not done in time when the worker stopped
+};
+
+/// A job that a thread of a worker is at.
+struct RunningJob {
+    std::size_t thread = 0; ///< from 0
+    std::string queue;
+    std::string job_id;
+    int attempt = 0;
+    std::chrono::steady_clock::time_point since{};
+};
+
+/// Handles the jobs of one or several queues.
+///
+/// Connections: three for each queue's consumer, two for its scheduler, one for its collector, one
+/// for its failures and one for its progress, once there are any; one for the worker.
+/// Threads: `concurrency`; four for each queue, which mostly wait; one for the worker.
+class Worker {
+  public:
+    /// Connects to nothing yet. Throws std::invalid_argument for an option that cannot be.
+    explicit Worker(Endpoint endpoint, WorkerOptions options = {});
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    ~Worker() = default;
+
+    /// Has a queue's jobs, which are Job<T>, handled; before `run`.
+    ///
+    /// `handler` is called in any of the worker's threads, by several at once. When it returns, the
+    /// job is acked; when it throws, whatever it throws, or calls JobRun::fail, the job is tried
+    /// again as QueueOptions::retry says, in one step with its removal; what it settles by the
+    /// guard of its JobContext stays so. What is no Job<T> goes to the dead list with the reason.
+    ///
+    /// Throws std::invalid_argument for a name that no queue can have, one that is handled already,
+    /// and an option that cannot be; std::logic_error when the worker runs.
+    template <class T, JobHandler<T> F>
+    Worker& handle(std::string queue, F handler, QueueOptions options = {});
+
+    /// Runs until it is stopped: by stop(), `token`, SIGTERM or SIGINT. Then nothing more is
+    /// fetched, handlers are told by their stop_token, and have stop_timeout to end. What has not
+    /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns.
+    ///
+    /// Returns how many handlers have not ended: their threads go on, so that the process should
+    /// end now, by std::_Exit; what they settle later has no effect. 0 = all is done.
+    ///
+    /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
+    /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. The
+    /// actions of these four are what they were when `run` has returned; others are left alone.
+    ///
+    /// Throws std::logic_error without a queue, when called twice, or when another worker of the
+    /// process handles its signals; as Consumer's constructor for each queue;
+    /// std::system_error when the process can have no more descriptors or threads. An outage of
+    /// Redis is waited out.
+    int run(std::stop_token token = {});
+
+    /// Ends `run`. Any thread, and a signal handler.
+    void stop() noexcept {
+        m_wish = Wish::stop;
+        m_wake.signal();
+    }
+    /// Nothing more is fetched; what runs goes on. Any thread, and a signal handler.
+    void quiet() noexcept {
+        Wish none = Wish::run;
+        m_wish.compare_exchange_strong(none, Wish::quiet);
+        m_wake.signal();
+    }
+
+    /// Any thread.
+    [[nodiscard]] WorkerStatistics statistics() const;
+    /// Any thread, while `run` runs; else empty.
+    [[nodiscard]] std::vector<RunningJob> running() const;
+
+  private:
+    enum class Wish { run, quiet, stop };
+
+    // For jobs to be given back when Redis does not answer; the rest is the collector's.
+    static constexpr std::chrono::milliseconds give_back_patience{5000};
+
+    static WorkerOptions checked(WorkerOptions options);
+    void check(const Keys& keys, const QueueOptions& options) const;
+    void open();
+    void await_wish(const detail::Signals* signals);
+    void await_end(const detail::Signals* signals);
+    int give_back();
+    void report();
+
+    Endpoint m_endpoint;
+    std::shared_ptr<detail::WorkerCore> m_core = std::make_shared<detail::WorkerCore>();
+    detail::Wake m_wake;
+    std::atomic<Wish> m_wish{Wish::run};
+    std::atomic<bool> m_started{false};
+    detail::WorkerPool m_pool{m_core};
+};
+
+inline Worker::Worker(Endpoint endpoint, WorkerOptions options) : m_endpoint(std::move(endpoint)) {
+    m_core->shared = std::make_shared<detail::WorkerShared>(checked(std::move(options)));
+}
+
+inline WorkerOptions Worker::checked(WorkerOptions options) {
+    using std::chrono::milliseconds;
+    if (options.concurrency < 1 || options.concurrency > 10'000) {
+        throw std::invalid_argument("concurrency must be 1 to 10,000");
+    }
+    if (options.stop_timeout < milliseconds(0) || options.stop_timeout > std::chrono::hours(24)) {
+        throw std::invalid_argument("stop_timeout must be 0 to 24 h");
+    }
+    if (options.recheck < milliseconds(10) || options.recheck > std::chrono::hours(24)) {
+        throw std::invalid_argument("recheck must be 10 ms to 24 h");
+    }
+    if (options.collect_interval && *options.collect_interval < milliseconds(1)) {
+        throw std::invalid_argument("collect_interval must be positive");
+    }
+    return options;
+}
+
+inline void Worker::check(const Keys& keys, const QueueOptions& options) const {
+    const std::string name = "queue '" + keys.source() + "': ";
+    if (m_started) {
+        throw std::logic_error(name + "the worker runs already");
+    }
+    if (std::ranges::any_of(m_core->queues, [&](const auto& queue) {
+            return queue->queue() == keys.source();
+        })) {
+        throw std::invalid_argument(name + "it is handled already");
+    }
+    if (options.weight < 1 || options.weight > 1'000'000) {
+        throw std::invalid_argument(name + "its weight must be 1 to 1,000,000");
+    }
+    if (options.retry.max_attempts < 1 || !options.retry.delay ||
+        options.retry.retry_for.count() < 0) {
+        throw std::invalid_argument(
+            name + "a retry policy needs max_attempts of 1 or more, a delay, and no negative time");
+    }
+    if (!options.retry.retry_queue.empty()) {
+        Keys(options.retry.retry_queue);
+    }
+    if (options.max_recoveries < 0 || options.dead.most < 0 || options.dead.oldest.count() < 0) {
+        throw std::invalid_argument(name +
+                                    "max_recoveries and the dead limits must not be negative");
+    }
+}
+
+template <class T, JobHandler<T> F>
+Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
+    Keys keys(std::move(queue));
+    check(keys, options);
+    m_core->queues.push_back(std::make_unique<detail::TypedQueue<T>>(
+        m_core->shared, std::move(keys), std::move(options),
+        [handler = std::move(handler)](JobContext<T>& context) mutable {
+            detail::call_handler(handler, context);
+        }));
+    return *this;
+}
+
+inline int Worker::run(std::stop_token token) {
+    if (m_core->queues.empty()) {
+        throw std::logic_error("a worker without a queue");
+    }
+    if (m_started.exchange(true)) {
+        throw std::logic_error("a worker runs once");
+    }
+    const std::stop_callback stop_by_token(token, [this] { stop(); });
+    std::optional<detail::Signals> listening;
+    if (m_core->shared->options.signals == Signals::handle) {
+        listening.emplace();
+    }
+    const detail::Signals* const signals = listening ? &*listening : nullptr;
+    open();
+    int left = 0;
+    {
+        const detail::Upkeep upkeep(m_endpoint, m_core->queues, *m_core->shared,
+                                    *m_core->dispatcher);
+        const auto stopped = detail::at_exit([this] { m_core->dispatcher->stop(); });
+        m_pool.start(m_core->shared->options.concurrency);
+        await_wish(signals);
+        m_core->shared->stop.request_stop();
+        m_core->dispatcher->stop();
+        await_end(signals);
+        left = give_back();
+    }
+    std::ranges::for_each(m_core->queues, [](const auto& queue) { queue->close(); });
+    return left;
+}
+
+inline void Worker::open() {
+    for (const auto& queue : m_core->queues) {
+        queue->open(m_endpoint);
+    }
+    m_core->dispatcher = std::make_unique<detail::Dispatcher>(m_core->queues, m_core->shared);
+}
+
+inline void Worker::await_wish(const detail::Signals* signals) {
+    while (m_wish != Wish::stop) {
+        m_wake.clear();
+        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
+            if (*signal == SIGTTIN) {
+                report();
+            } else {
+                *signal == SIGTSTP ? quiet() : stop();
+            }
+        }
+        if (m_wish == Wish::quiet) {
+            m_core->dispatcher->quiet();
+        }
+        if (m_wish != Wish::stop) {
+            detail::wait_ready(signals == nullptr ? -1 : signals->fd(), POLLIN, &m_wake,
+                               detail::TimePoint::max());
+        }
+    }
+}
+
+inline void Worker::await_end(const detail::Signals* signals) {
+    constexpr std::chrono::milliseconds step(20);
+    const auto deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
+    while (!m_pool.await_end(std::min(deadline, detail::deadline_in(step))) &&
+           detail::Clock::now() < deadline) {
+        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
+            if (*signal == SIGTERM || *signal == SIGINT) {
+                std::_Exit(128 + *signal);
+            }
+            report();
+        }
+    }
+}
+
+/// Returns how many handlers have not ended.
+inline int Worker::give_back() {
+    const auto limit = detail::deadline_in(give_back_patience);
+    m_pool.each_task([&](std::size_t, detail::Task& task) {
+        if (detail::Clock::now() < limit) {
+            task.give_back();
+        }
+    });
+    // One that was about to settle ends now.
+    m_pool.await_end(detail::deadline_in(std::chrono::milliseconds(100)));
+    return static_cast<int>(running().size());
+}
+
+inline void Worker::report() {
+    std::string text;
+    for (const RunningJob& job : running()) {
+        const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(
+            detail::Clock::now() - job.since);
+        text += (text.empty() ? "" : "\n") + ("thread " + std::to_string(job.thread)) + ": job " +
+                job.job_id + " of '" + job.queue + "', attempt " + std::to_string(job.attempt) +
+                ", for " + std::to_string(since.count()) + " ms";
+    }
+    m_core->shared->events.tell(
+        {.kind = WorkerEventKind::report, .detail = text.empty() ? "no thread is busy" : text});
+}
+
+inline WorkerStatistics Worker::statistics() const {
+    const detail::WorkerCounts& counts = m_core->shared->counts;
+    return {.succeeded = counts.succeeded,
+            .failed = counts.failed,
+            .died = counts.died,
+            .expired = counts.expired,
+            .given_back = counts.given_back};
+}
+
+inline std::vector<RunningJob> Worker::running() const {
+    std::vector<RunningJob> jobs;
+    m_pool.each_task([&](std::size_t thread, const detail::Task& task) {
+        const JobRun& job = task.job();
+        jobs.push_back({thread, job.queue(), job.id(), job.attempt(), job.since()});
+    });
+    return jobs;
+}
+
+} // namespace orizuru

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for a Worker and for each of its queues.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/dead_list.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/retry.hpp>
+#include <orizuru/scheduler.hpp>
+#include <orizuru/worker_event.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru {
+
+/// Which queue a free thread looks at first.
+enum class QueueOrder {
+    strict,   ///< as they were given: a queue is served when those before it are empty
+    weighted, ///< drawn anew each time; a weight of 3 is three times as often before one of 1
+    random    ///< drawn anew each time, all alike
+};
+
+/// What a crash does to the jobs that were being handled.
+enum class Guarantee {
+    at_least_once, ///< acked when the handler has returned: a crash has them run again
+    at_most_once   ///< acked before the handler runs: a crash loses them, failures are not retried
+};
+
+/// Who listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while a Worker runs.
+enum class Signals {
+    handle, ///< the worker: stop, stop, quiet, report
+    ignore  ///< whoever does so far
+};
+
+/// Around each handling, the first one outermost: to be left with or without `next()` called.
+/// What it throws is the job's failure, as what the handler throws is.
+using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
+
+/// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
+/// whether there was something. One that does not call it has the queue passed over, for as long as
+/// `WorkerOptions::recheck`. A fetch that waits may last as long.
+using FetchMiddleware =
+    std::function<bool(std::string_view queue, const std::function<bool()>& fetch)>;
+
+/// For one queue of a Worker.
+struct QueueOptions {
+    /// With QueueOrder::weighted: 1 or more.
+    int weight = 1;
+    RetryPolicy retry = {};
+    Guarantee guarantee = Guarantee::at_least_once;
+    /// How long the worker may go unheard before another one gets its jobs; 100 ms to 24 h.
+    std::chrono::milliseconds lease = std::chrono::seconds(30);
+    /// The most jobs that one fetch takes. With 1 nothing is fetched while no thread is free. Above
+    /// 1, up to twice as many are held: faster for short jobs, but those in hand wait for a thread
+    /// of this process while others might have one.
+    int prefetch = 1;
+    /// Deferred: faster for short jobs; more of them run again after a crash.
+    AckMode ack = AckMode::immediate;
+    std::int64_t max_payload = std::int64_t{16} << 20;
+    /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead
+    /// list. Each time counts as an attempt.
+    int max_recoveries = 3;
+    /// How much of the dead list is kept.
+    DeadLimits dead = {};
+};
+
+struct WorkerOptions {
+    /// Label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . -
+    std::string name = "worker";
+    /// How many jobs run at once, each in a thread: 1 to 10,000.
+    int concurrency = 10;
+    QueueOrder order = QueueOrder::strict;
+    /// How long a stop waits for jobs to end before they are given back.
+    std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
+    Signals signals = Signals::handle;
+    /// How often it is looked whether a queue was paused, and dead lists are cut.
+    std::chrono::milliseconds recheck = std::chrono::seconds(1);
+    /// Moves what is due to the queues, and to those that retries go to. None: done elsewhere.
+    std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
+    /// How often jobs of dead workers are looked for. None: a collector runs elsewhere; it should
+    /// have Blame::all.
+    std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(5);
+    std::vector<HandleMiddleware> handle_middleware = {};
+    std::vector<FetchMiddleware> fetch_middleware = {};
+    std::function<void(const WorkerEvent&)> on_event = write_to_stderr;
+};
+
+} // namespace orizuru
