@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""scheduled prints each message once, in time and by the clocks of its zone, and leaves nothing."""
+
+import re
+import sys
+import time
+
+import support
+
+SCHEDULED = sys.argv[1]
+# A scheduler that nobody wakes comes 2.5 s late at the least: it polls each 5 s, half to one and a
+# half of it. A busy machine is late by less.
+MOST_LATE = 2000  # ms
+
+
+def check(redis, *zone, name="UTC", ahead=0):
+    """`ahead` is how many seconds the clocks of the zone are ahead of UTC."""
+    begin = int(time.time())
+    *lines, last = support.run(SCHEDULED, redis.address, *zone).stdout.decode().splitlines()
+    end = time.time()
+    assert last == "All is accounted for.", last
+    found = [re.fullmatch(r"(.*), (\d+) ms late", line) for line in lines]
+    assert all(found), lines
+    assert all(int(line[2]) < MOST_LATE for line in found), lines
+    texts = [line[1] for line in found]
+    waited = [text for text in texts if not text.startswith("tick ")]
+    assert waited == ["in half a second", "in two seconds"], waited
+    shown = [text for text in texts if text.startswith("tick ")]
+    assert len(shown) >= 3, shown
+    # Each second once, without a gap, from one in which it ran.
+    expected = [
+        [
+            time.strftime(f"tick at %T {name}", time.gmtime(first + ahead + i))
+            for i in range(len(shown))
+        ]
+        for first in range(begin, int(end) + 1)
+    ]
+    assert shown in expected, (shown, expected)
+    left = redis.command("KEYS", "*")
+    assert left == [], left
+
+
+with support.private_redis() as server:
+    check(server)
+    check(server, "+05:30", name="+05:30", ahead=19800)
+    check(server, "-03:00", name="-03:00", ahead=-10800)
+    support.run(SCHEDULED, server.address, "Nowhere/Atlantis", status=1)
+    support.run(SCHEDULED, f"unix://{server.path}.not", status=1)
+    support.run(SCHEDULED, status=1)
+    assert server.command("KEYS", "*") == []
