@@ -87,10 +87,11 @@ struct Outcome {
     }
 };
 
-/// Takes what comes until it is complete, then stops what runs, and takes what has come by then.
+/// Takes what comes until it is complete, 30 s at most; then stops what runs, and takes the rest.
 Outcome take_and_tell(const orizuru::Endpoint& redis, const std::string& queue,
                       std::vector<std::jthread> running) {
     orizuru::Consumer<Reminder> reminders(redis, queue);
+    const JobTime give_up = orizuru::job_time() + 30s;
     Outcome outcome;
     while (auto guard = reminders.next(running.empty() ? 0s : 30s)) {
         const auto& [text, due] = **guard;
@@ -102,7 +103,7 @@ Outcome take_and_tell(const orizuru::Endpoint& redis, const std::string& queue,
             outcome.waited.insert(text);
         }
         guard->ack();
-        if (outcome.complete()) {
+        if (outcome.complete() || orizuru::job_time() >= give_up) {
             running.clear();
         }
     }
