@@ -43,7 +43,7 @@ def check(redis, *zone, name="UTC", ahead=0):
 
 with support.private_redis() as server:
     check(server)
-    check(server, "+05:30", name="+05:30", ahead=19800)
+    check(server, "Asia/Kolkata", name="Asia/Kolkata", ahead=19800)
     check(server, "-03:00", name="-03:00", ahead=-10800)
     support.run(SCHEDULED, server.address, "Nowhere/Atlantis", status=1)
     support.run(SCHEDULED, f"unix://{server.path}.not", status=1)
