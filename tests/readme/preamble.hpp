@@ -8,8 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
+#include <functional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -28,7 +28,8 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     compiler = sys.argv[2:]
     readme = (root / "README.md").read_text(encoding="utf-8")
-    program, options, buffer, order, codec, pipeline = blocks(readme, "cpp")
+    program, options, buffer, order, codec, pipeline, *parts = blocks(readme, "cpp")
+    assert len(parts) >= 6, len(parts)
 
     commands = [line for block in blocks(readme, "sh") for line in block.splitlines()]
     [by_hand] = [line for line in commands if line.startswith("c++ ") and "-Iinclude" in line]
@@ -62,6 +63,7 @@ def main():
                     "void with_a_buffer(const std::vector<Order>& orders) {",
                     buffer,
                     "}",
+                    *parts,
                 ]
             ),
             encoding="utf-8",
