@@ -210,6 +210,6 @@ TEST_CASE_FIXTURE(Blaming, "by default the oldest alone is blamed, not even its 
         CHECK(counted() == (again ? 0 : 1));
         redis.del("q");
     }
-    CHECK(redis.llen(dead) == 1);
+    REQUIRE(redis.llen(dead) == 1);
     CHECK(is_dead_entry_of(redis.lrange(dead).front(), "a"));
 }
