@@ -5,8 +5,8 @@
 // Brings messages back: those of consumers that died, and those that were rejected. Any number of
 // collectors may run at once, on any host; every step is atomic and can be repeated.
 //
-// Also bounds the harm of a message that kills whoever handles it: the oldest message of a dead
-// consumer is counted, and buried when it has been that once too often.
+// Also bounds the harm of a message that kills whoever handles it: the messages that are blamed for
+// a consumer's death are counted, and buried when they have been blamed once too often.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/backoff.hpp>
@@ -37,9 +37,21 @@
 
 namespace orizuru {
 
+/// Which of the messages that a consumer held when it died are blamed for its death. All go back to
+/// the source but those that were blamed more than max_recoveries times.
+enum class Blame {
+    /// The oldest: for consumers that handle one message after the other. No neighbour is ever
+    /// buried for it.
+    oldest,
+    /// All of them: for consumers that handle several at once, so that any may have been the
+    /// killer. One that lies beside a killer each time is buried with it. Equal messages cannot be
+    /// told apart: a death counts once for them, and they are buried together.
+    all
+};
+
 struct GarbageCollectorOptions {
-    /// How often a message may be the oldest one of a consumer that dies; once more and it goes to
-    /// the dead list. Counts are forgotten when none was added for 72 h.
+    /// How often a message may be blamed for a consumer's death; once more and it goes to the dead
+    /// list. Counts are forgotten when none was added for 72 h.
     int max_recoveries = 3;
     /// The most rejected messages that one step returns, 1 to 1000.
     int batch = 1000;
@@ -50,6 +62,8 @@ struct GarbageCollectorOptions {
     std::int64_t dead_limit = 0;
     /// Told of buried messages and of an eviction policy that may lose messages.
     std::function<void(const Event&)> on_event = {};
+    /// Collectors of one queue should agree on it: they count together.
+    Blame blame = Blame::oldest;
 };
 
 /// What one pass moved.
@@ -69,8 +83,9 @@ class GarbageCollector {
     GarbageCollector(Endpoint endpoint, std::string queue, GarbageCollectorOptions options = {});
 
     /// One pass. First the consumers, then the unack list as long as it was at the start.
-    /// Redis: INFO, SMEMBERS, a script per registered consumer (O(messages it held)), a script per
-    ///     `batch` rejected messages; in the first pass and every 10 minutes a SCAN.
+    /// Redis: INFO, SMEMBERS, a script per registered consumer (O(messages it held), and the
+    ///     bytes of those that are blamed), a script per `batch` rejected messages; in the first
+    ///     pass and every 10 minutes a SCAN.
     /// Atomic: each consumer's whole list is moved and fenced in one step; so is each batch.
     /// Blocks: at most command_timeout per command.
     /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError; what was
@@ -148,22 +163,24 @@ inline void GarbageCollector::reap(const std::string& id, Collected& collected) 
         m_keys.source(), "EVAL", detail::reap_script, 6, m_keys.heartbeat(id),
         m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
         m_keys.dead(), id, detail::fence_time.count(), m_options.max_recoveries,
-        detail::recovery_memory.count(), m_options.dead_limit);
+        detail::recovery_memory.count(), m_options.dead_limit,
+        m_options.blame == Blame::all ? "all" : "oldest");
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
         return; // alive, or another collector was here before
     }
-    const bool buried = parts.size() == 3 && parts[2].is(Reply::Type::string);
-    if ((parts.size() != 2 && !buried) || !detail::is_count(parts[0]) ||
-        !parts[1].is(Reply::Type::integer) || parts[1].integer != (buried ? 1 : 0)) {
+    if (parts.size() < 2 || !detail::is_count(parts[0]) || !detail::is_count(parts[1]) ||
+        std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
+        !std::all_of(parts.begin() + 2, parts.end(),
+                     [](const Reply& part) { return part.is(Reply::Type::string); })) {
         m_connection.refuse("EVAL");
     }
     collected.consumers += 1;
     collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
-    if (buried) {
-        collected.buried += 1;
+    collected.buried += static_cast<std::uint64_t>(parts[1].integer);
+    for (auto buried = parts.begin() + 2; buried != parts.end(); ++buried) {
         m_events.tell({EventKind::buried, m_keys.source(), id,
-                       "its consumers died more than max_recoveries times", parts[2].text});
+                       "its consumers died more than max_recoveries times", buried->text});
     }
 }
 

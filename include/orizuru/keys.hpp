@@ -10,7 +10,7 @@
 //   orizuru:{Q}:processing:<id>     list    what the consumer holds; a string here is a fence
 //   orizuru:{Q}:unack               list    rejected; the collector returns them to the source
 //   orizuru:{Q}:dead                list    undecodable, buried, poison
-//   orizuru:{Q}:recoveries          hash    how often a message was its dead consumer's oldest
+//   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
 //   orizuru:{Q}:scheduled           zset    not yet due: 8 bytes of a number, then the message
 //   orizuru:{Q}:scheduled:sequence  string  the last such number
 //   orizuru:{Q}:scheduled:wake      list    an element: something is due before all else was

@@ -177,10 +177,10 @@ int main(int count, char** arguments) {
         for (std::uint64_t done = 0; done < options.number("size"); done += commands_per_round) {
             comparison.round(seed++);
         }
-        return report.finish({"BLMOVE", "DEL",   "EVAL",      "EVALSHA",  "EXISTS", "EXPIRE",
-                              "GET",    "HDEL",  "HGETALL",   "HINCRBY",  "INCR",   "KEYS",
-                              "LINDEX", "LLEN",  "LMOVE",     "LPUSH",    "LRANGE", "LREM",
-                              "LSET",   "LTRIM", "PTTL",      "RENAME",   "RPOP",   "RPUSH",
-                              "SADD",   "SET",   "SISMEMBER", "SMEMBERS", "SREM",   "TYPE"});
+        return report.finish(
+            {"BLMOVE", "DEL",     "EVAL",    "EVALSHA",   "EXISTS",   "EXPIRE", "GET",    "HDEL",
+             "HGET",   "HGETALL", "HINCRBY", "INCR",      "KEYS",     "LINDEX", "LLEN",   "LMOVE",
+             "LPUSH",  "LRANGE",  "LREM",    "LSET",      "LTRIM",    "PTTL",   "RENAME", "RPOP",
+             "RPUSH",  "SADD",    "SET",     "SISMEMBER", "SMEMBERS", "SREM",   "TYPE"});
     });
 }

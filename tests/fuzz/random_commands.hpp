@@ -145,7 +145,8 @@ inline Words RandomCommands::plain() {
     case 22:
         return {"HDEL", mostly(m_keys.recoveries()), any_text()};
     case 23:
-        return {"HGETALL", mostly(m_keys.recoveries())};
+        return m_chance.happens(0.5) ? Words{"HGET", mostly(m_keys.recoveries()), any_text()}
+                                     : Words{"HGETALL", mostly(m_keys.recoveries())};
     case 24:
         return m_chance.happens(0.2) ? Words{"SET", key, any_text()}
                                      : Words{"SET", mostly(m_keys.heartbeat(any_id())), any_text(),
@@ -276,7 +277,8 @@ inline Words RandomCommands::collecting_script(std::size_t owner) {
         return call(detail::reap_script,
                     {m_keys.heartbeat(id(owner)), m_keys.processing(id(owner)), m_keys.source(),
                      m_keys.consumers(), m_keys.recoveries(), m_keys.dead()},
-                    {id(owner), "600000", small(0, 2), "600", m_chance.happens(0.5) ? "0" : "2"});
+                    {id(owner), "600000", small(0, 2), "600", m_chance.happens(0.5) ? "0" : "2",
+                     m_chance.happens(0.5) ? "oldest" : "all"});
     default:
         return call(detail::refill_script, {m_keys.unack(), m_keys.source()}, {small(1, 3)});
     }

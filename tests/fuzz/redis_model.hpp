@@ -174,6 +174,7 @@ class RedisModel {
     Reply srem(const Words& words);
     Reply smembers(const Words& words);
     Reply sismember(const Words& words);
+    Reply hget(const Words& words);
     Reply hincrby(const Words& words);
     Reply hdel(const Words& words);
     Reply hgetall(const Words& words);
@@ -196,21 +197,21 @@ class RedisModel {
 inline const RedisModel::Command* RedisModel::find_command(std::string_view name) {
     using M = RedisModel;
     static const std::unordered_map<std::string_view, Command> commands{
-        {"LPUSH", {-3, &M::lpush}},      {"RPUSH", {-3, &M::rpush}},
-        {"RPOP", {-2, &M::rpop}},        {"LMOVE", {5, &M::lmove}},
-        {"LLEN", {2, &M::llen}},         {"LRANGE", {4, &M::lrange}},
-        {"LINDEX", {3, &M::lindex}},     {"LSET", {4, &M::lset}},
-        {"LREM", {4, &M::lrem}},         {"LTRIM", {4, &M::ltrim}},
-        {"SADD", {-3, &M::sadd}},        {"SREM", {-3, &M::srem}},
-        {"SMEMBERS", {2, &M::smembers}}, {"SISMEMBER", {3, &M::sismember}},
-        {"HINCRBY", {4, &M::hincrby}},   {"HDEL", {-3, &M::hdel}},
-        {"HGETALL", {2, &M::hgetall}},   {"SET", {-3, &M::set}},
-        {"GET", {2, &M::get}},           {"INCR", {2, &M::incr}},
-        {"TYPE", {2, &M::type}},         {"EXISTS", {-2, &M::exists}},
-        {"DEL", {-2, &M::del}},          {"RENAME", {3, &M::rename}},
-        {"EXPIRE", {3, &M::expire}},     {"PTTL", {2, &M::pttl}},
-        {"KEYS", {2, &M::keys}},         {"FLUSHALL", {-1, &M::flushall}},
-        {"TIME", {1, &M::time}},
+        {"LPUSH", {-3, &M::lpush}},       {"RPUSH", {-3, &M::rpush}},
+        {"RPOP", {-2, &M::rpop}},         {"LMOVE", {5, &M::lmove}},
+        {"LLEN", {2, &M::llen}},          {"LRANGE", {4, &M::lrange}},
+        {"LINDEX", {3, &M::lindex}},      {"LSET", {4, &M::lset}},
+        {"LREM", {4, &M::lrem}},          {"LTRIM", {4, &M::ltrim}},
+        {"SADD", {-3, &M::sadd}},         {"SREM", {-3, &M::srem}},
+        {"SMEMBERS", {2, &M::smembers}},  {"SISMEMBER", {3, &M::sismember}},
+        {"HGET", {3, &M::hget}},          {"HINCRBY", {4, &M::hincrby}},
+        {"HDEL", {-3, &M::hdel}},         {"HGETALL", {2, &M::hgetall}},
+        {"SET", {-3, &M::set}},           {"GET", {2, &M::get}},
+        {"INCR", {2, &M::incr}},          {"TYPE", {2, &M::type}},
+        {"EXISTS", {-2, &M::exists}},     {"DEL", {-2, &M::del}},
+        {"RENAME", {3, &M::rename}},      {"EXPIRE", {3, &M::expire}},
+        {"PTTL", {2, &M::pttl}},          {"KEYS", {2, &M::keys}},
+        {"FLUSHALL", {-1, &M::flushall}}, {"TIME", {1, &M::time}},
     };
     const auto found = commands.find(name);
     return found == commands.end() ? nullptr : &found->second;

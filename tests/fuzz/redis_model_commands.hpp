@@ -162,6 +162,11 @@ inline Reply RedisModel::sismember(const Words& words) {
     return number(members != nullptr && members->contains(words[2]) ? 1 : 0);
 }
 
+inline Reply RedisModel::hget(const Words& words) {
+    const Hash* hash = find<Hash>(words[1]);
+    return hash == nullptr || !hash->contains(words[2]) ? Reply() : string(hash->at(words[2]));
+}
+
 inline Reply RedisModel::hincrby(const Words& words) {
     const std::int64_t increment = integer(words[3]);
     Hash& hash = find_or_make<Hash>(words[1]);

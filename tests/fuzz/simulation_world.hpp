@@ -69,10 +69,10 @@ inline void Simulation::collect(bool everyone, bool quiet) {
             m_redis.command({"DEL", m_keys.heartbeat(id)});
         }
         const bool alive = m_redis.exists(m_keys.heartbeat(id));
-        const Reply reply = m_network.run({"EVAL", std::string(detail::reap_script), "6",
-                                           m_keys.heartbeat(id), m_keys.processing(id),
-                                           m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
-                                           m_keys.dead(), id, "604800000", "2", "259200", "0"});
+        const Reply reply = m_network.run(
+            {"EVAL", std::string(detail::reap_script), "6", m_keys.heartbeat(id),
+             m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
+             m_keys.dead(), id, "604800000", "2", "259200", "0", std::string(m_scenario.blame)});
         if (reply.is(Reply::Type::error)) {
             if (!m_source_broken || alive) {
                 throw Violation("REAP: " + reply.text);
@@ -87,7 +87,7 @@ inline void Simulation::collect(bool everyone, bool quiet) {
             m_faults.came(own ? "reaped while the consumer lived" : "reaped");
             m_reaped_alive = m_reaped_alive || own;
         }
-        if (reply.elements.size() > 1 && reply.elements[1].integer == 1) {
+        if (reply.elements.size() > 1 && reply.elements[1].integer > 0) {
             m_faults.came("buried by a collector");
         }
     }

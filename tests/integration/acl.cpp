@@ -273,8 +273,9 @@ TEST_CASE_FIXTURE(Restricted, "a producer may have the right to push and nothing
 }
 
 TEST_CASE_FIXTURE(Restricted, "a collector without a right says so and loses nothing") {
-    for (const std::string right : {"-lrange", "-rpush", "-set", "-del", "-srem", "-hincrby",
-                                    "-expire", "-lpush", "-ltrim", "-eval", "-smembers"}) {
+    for (const std::string right :
+         {"-lrange", "-rpush", "-set", "-del", "-srem", "-hget", "-hincrby", "-expire", "-hdel",
+          "-lpush", "-ltrim", "-eval", "-smembers"}) {
         CAPTURE(right);
         redis.flushall();
         add_dead_consumer("id", {"a", "b"});

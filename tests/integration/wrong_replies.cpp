@@ -320,7 +320,8 @@ TEST_CASE_FIXTURE(OwnServer,
         {"+FINE\r\n", "*1\r\n:1\r\n", "*1\r\n$-1\r\n"});
     lie([](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "HINCRBY"); },
         {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n",
-         "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n"});
+         "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
+         "*3\r\n:1\r\n:2\r\n$1\r\na\r\n", "*4\r\n:1\r\n:2\r\n$1\r\na\r\n:1\r\n"});
     lie([](const Texts& argv) { return argv.at(0) == "LLEN"; }, {"+FINE\r\n", ":-1\r\n"});
     lie([](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "taken"); },
         {"+FINE\r\n", ":-1\r\n", ":3\r\n"});

@@ -168,12 +168,16 @@ return {header, held}
 )lua";
 
 /// Returns a dead consumer's messages to the source's serving end, fences its list and takes it out
-/// of the registry. Only the oldest message, the one that may have killed the consumer, is counted,
-/// and only it can go to the dead list: its neighbours must not be buried for it.
+/// of the registry. Those that are blamed for the death are counted, and go to the dead list when
+/// that was once too often: with 'oldest' the oldest message, and no neighbour for it, not even an
+/// equal one; with 'all' every message, equal ones being counted once and buried together.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead
-/// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0
-/// Returns {-1} alive | {-2} fenced already | {moved, 0} | {moved, 1, payload buried} | WRONGTYPE
+/// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
+///   'oldest' | 'all'
+/// Returns {-1} alive | {-2} fenced already | {moved, buried, payload...}, of the buried, the
+///   oldest first | WRONGTYPE | ERR (what was counted is no number)
+/// O(messages held); the payloads of the blamed are hashed.
 inline constexpr std::string_view reap_script = R"lua(#!lua flags=allow-oom
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
 if redis.acl_check_cmd then
@@ -181,8 +185,8 @@ if redis.acl_check_cmd then
         {'EXISTS', heartbeat}, {'TYPE', processing}, {'TYPE', source}, {'TYPE', dead},
         {'TYPE', recoveries}, {'LRANGE', processing, '0', '0'}, {'RPUSH', source, 'x'},
         {'SET', processing, 'x', 'PX', '1'}, {'DEL', heartbeat}, {'SREM', consumers, 'x'},
-        {'HINCRBY', recoveries, 'x', '1'}, {'EXPIRE', recoveries, '1'}, {'HDEL', recoveries, 'x'},
-        {'LPUSH', dead, 'x'}, {'LTRIM', dead, '0', '0'}, {'TIME'}}) do
+        {'HGET', recoveries, 'x'}, {'HINCRBY', recoveries, 'x', '1'}, {'EXPIRE', recoveries, '1'},
+        {'HDEL', recoveries, 'x'}, {'LPUSH', dead, 'x'}, {'LTRIM', dead, '0', '0'}, {'TIME'}}) do
         if not redis.acl_check_cmd(unpack(command)) then
             return redis.error_reply('NOPERM this user may not run ' .. command[1] ..
                 ' on the keys of ' .. source)
@@ -205,29 +209,46 @@ end
 local held = redis.call('LRANGE', processing, 0, -1)
 local header = ''
 if #held > 0 and string.find(held[#held], '^orz:%w+:%d+$') then header = table.remove(held) end
-local buried
-if #held > 0 then
-    local field = redis.sha1hex(held[#held])
-    local times = redis.call('HINCRBY', recoveries, field, 1)
-    redis.call('EXPIRE', recoveries, ARGV[4])
-    if times > tonumber(ARGV[3]) then
-        buried = table.remove(held)
-        local now = redis.call('TIME')
-        redis.call('LPUSH', dead, cmsgpack.pack({1, buried,
-            'held as the oldest message by ' .. times .. ' consumers that died',
-            now[1] * 1000 + math.floor(now[2] / 1000)}))
+local all, most = ARGV[6] == 'all', tonumber(ARGV[3])
+local deaths, back, buried = {}, {}, {}
+for i, payload in ipairs(held) do
+    local to = back
+    if all or i == #held then
+        local field = redis.sha1hex(payload)
+        local before = redis.call('HGET', recoveries, field) or '0'
+        if before ~= '0' and not string.find(before, '^[1-9]%d*$') then
+            return redis.error_reply('ERR ' .. recoveries .. ' has no number in ' .. field)
+        end
+        deaths[field] = before + 1
+        if deaths[field] > most then to = buried end
+    end
+    to[#to + 1] = payload
+end
+for field, times in pairs(deaths) do
+    if times > most then
         redis.call('HDEL', recoveries, field)
-        if ARGV[5] ~= '0' then redis.call('LTRIM', dead, 0, ARGV[5] - 1) end
+    else
+        redis.call('HINCRBY', recoveries, field, 1)
     end
 end
-for i = 1, #held, 1000 do
-    redis.call('RPUSH', source, unpack(held, i, math.min(i + 999, #held)))
+if #held > 0 then redis.call('EXPIRE', recoveries, ARGV[4]) end
+local outcome = {#back, #buried}
+local now = redis.call('TIME')
+for i = #buried, 1, -1 do
+    redis.call('LPUSH', dead, cmsgpack.pack({1, buried[i],
+        (all and 'held by ' or 'held as the oldest message by ') ..
+            deaths[redis.sha1hex(buried[i])] .. ' consumers that died',
+        now[1] * 1000 + math.floor(now[2] / 1000)}))
+    outcome[#outcome + 1] = buried[i]
+end
+if #buried > 0 and ARGV[5] ~= '0' then redis.call('LTRIM', dead, 0, ARGV[5] - 1) end
+for i = 1, #back, 1000 do
+    redis.call('RPUSH', source, unpack(back, i, math.min(i + 999, #back)))
 end
 redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])
 redis.call('DEL', heartbeat)
 redis.call('SREM', consumers, ARGV[1])
-if buried then return {#held, 1, buried} end
-return {#held, 0}
+return outcome
 )lua";
 
 /// Moves up to n messages from one list's right end to another's left end, the oldest first.

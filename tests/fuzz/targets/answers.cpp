@@ -45,10 +45,10 @@ bool is_script(const std::vector<std::string>& argv, std::string_view source) {
     return argv[0] == "EVAL" && argv[1] == source;
 }
 
-/// {-1}, {-2}, {moved, 0} or {moved, 1, payload}.
+/// {-1}, {-2} or {moved, buried, payload...}.
 bool is_of_reap(const Reply& reply) {
     const auto& parts = reply.elements;
-    if (!reply.is(Type::array) || parts.empty() || parts.size() > 3) {
+    if (!reply.is(Type::array) || parts.empty()) {
         return false;
     }
     if (parts.size() == 1) {
@@ -56,7 +56,8 @@ bool is_of_reap(const Reply& reply) {
     }
     const auto buried = static_cast<std::int64_t>(parts.size()) - 2;
     return is_number(parts[0], 0) && is_number(parts[1], buried, buried) &&
-           (buried == 0 || parts[2].is(Type::string));
+           std::all_of(parts.begin() + 2, parts.end(),
+                       [](const Reply& part) { return part.is(Type::string); });
 }
 
 /// The reply can be one to the command.
@@ -151,7 +152,7 @@ class Replies {
             reply = {Type::array, 0, {}, {}};
             reply.elements.push_back({Type::integer, 3, {}, {}});
             reply.elements.push_back({Type::integer, std::int64_t(m_input->below(3)), {}, {}});
-            if (m_input->below(2) > 0) {
+            for (std::size_t i = m_input->below(3); i > 0; --i) {
                 reply.elements.push_back({Type::string, 0, "buried", {}});
             }
         }
