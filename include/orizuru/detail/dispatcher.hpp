@@ -4,12 +4,13 @@
 
 // Which task a free thread gets. Free threads take turns: one of them leads, looks at the queues in
 // their order and goes with what it finds; another one leads then. So nothing is fetched while no
-// thread is free, and no task is handed from thread to thread.
+// thread is free, and no task is handed from thread to thread. A batch is left to all of them.
 //
 // When all queues are empty, each one has a thread of its own that waits in Redis, as long as some
 // thread is free. What two of them bring at once for one free thread is given back.
 
 #include <orizuru/detail/queue_order.hpp>
+#include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/error.hpp>
@@ -17,6 +18,7 @@
 #include <orizuru/worker_options.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -44,8 +46,8 @@ class Dispatcher {
     ~Dispatcher() { stop(); }
 
     /// The next task of the calling thread, which is free; waits until there is one. None =
-    /// stopped.
-    std::unique_ptr<Task> next();
+    /// stopped. The thread has a batch of its own to pass in, null at first.
+    std::unique_ptr<Task> next(std::shared_ptr<TaskBatch>& batch);
 
     /// Nothing is taken from a queue, or from any, until it is resumed.
     void pause(std::size_t queue);
@@ -70,19 +72,18 @@ class Dispatcher {
 
         WorkerQueue* queue;
         bool paused = false;
-        TimePoint not_before{};  ///< after a failure
-        TimePoint empty_since{}; ///< when the last look found nothing
+        TimePoint not_before{}; ///< after a failure
         Waiter waiter = Waiter::idle;
         std::unique_ptr<Task> brought;
         std::stop_source cancel;
         std::condition_variable turn; ///< the waiter's
     };
 
-    // With jobs in hand, a queue that was just empty is not asked before each of them.
-    static constexpr std::chrono::milliseconds emptiness{1};
     static constexpr std::chrono::milliseconds patience{10};
     static constexpr std::chrono::milliseconds failure_pause{1000};
 
+    std::unique_ptr<Task> await_task(Lock& lock);
+    void give_back_batch(Lock& lock);
     std::unique_ptr<Task> lead(Lock& lock);
     std::unique_ptr<Task> look(Lock& lock);
     std::unique_ptr<Task> take(Place& place, const std::stop_token& token,
@@ -90,12 +91,12 @@ class Dispatcher {
     bool fetch_inside(std::size_t middleware, const WorkerQueue& queue,
                       const std::function<bool()>& fetch);
     void postpone(Place& place, std::chrono::milliseconds time);
+    std::shared_ptr<TaskBatch> take_in_hand(Place& place) noexcept;
     void await_news(Lock& lock);
     void start_waiting(Place& place);
     void cancel(Place& place);
     void wait_for(Place& place);
     [[nodiscard]] bool open(const Place& place) const;
-    [[nodiscard]] bool some_in_hand() const;
     void tell_news() {
         m_news = true;
         m_news_told.notify_one();
@@ -111,8 +112,9 @@ class Dispatcher {
     bool m_led = false;
     bool m_called = false; ///< a follower was, and has not looked yet
     bool m_quiet = false;
-    bool m_stopped = false;
+    std::atomic<bool> m_stopped{false};
     bool m_news = false; ///< for the leader
+    std::shared_ptr<TaskBatch> m_batch; ///< what came with the last task
     std::condition_variable m_turn;
     std::condition_variable m_news_told;
     std::vector<std::jthread> m_waiters;
@@ -135,23 +137,16 @@ inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& q
     }
 }
 
-inline std::unique_ptr<Task> Dispatcher::next() {
+inline std::unique_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch) {
+    if (batch && !m_stopped) {
+        if (std::unique_ptr<Task> task = batch->take()) {
+            return task;
+        }
+    }
     Lock lock(m_mutex);
     ++m_free;
-    if (m_led) {
-        ++m_followers;
-        m_turn.wait(lock, [this] {
-            m_called = false;
-            return !m_led || m_stopped;
-        });
-        --m_followers;
-    }
-    std::unique_ptr<Task> task;
-    if (!m_stopped) {
-        m_led = true;
-        task = lead(lock);
-        m_led = false;
-    }
+    std::unique_ptr<Task> task = await_task(lock);
+    batch = m_batch;
     --m_free;
     if (m_free == 0) {
         std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
@@ -161,6 +156,38 @@ inline std::unique_ptr<Task> Dispatcher::next() {
         m_turn.notify_one();
     }
     return task;
+}
+
+inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
+    if (m_led) {
+        ++m_followers;
+        m_turn.wait(lock, [this] {
+            m_called = false;
+            return !m_led || m_stopped;
+        });
+        --m_followers;
+    }
+    if (m_stopped) {
+        give_back_batch(lock);
+        return nullptr;
+    }
+    if (std::unique_ptr<Task> task = m_batch ? m_batch->take() : nullptr) {
+        return task;
+    }
+    m_led = true;
+    std::unique_ptr<Task> task = lead(lock);
+    m_led = false;
+    return task;
+}
+
+/// What no thread has begun is not begun any more.
+inline void Dispatcher::give_back_batch(Lock& lock) {
+    const std::shared_ptr<TaskBatch> batch = std::exchange(m_batch, nullptr);
+    lock.unlock();
+    while (const std::unique_ptr<Task> task = batch ? batch->take() : nullptr) {
+        task->give_back();
+    }
+    lock.lock();
 }
 
 inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
@@ -192,22 +219,33 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
             place.turn.notify_one();
             return std::move(place.brought);
         }
-        if (!open(place) || place.waiter != Waiter::idle ||
-            (Clock::now() - place.empty_since < emptiness && some_in_hand())) {
+        if (!open(place) || place.waiter != Waiter::idle) {
             continue;
         }
         lock.unlock();
         std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0));
+        std::shared_ptr<TaskBatch> batch = task ? take_in_hand(place) : nullptr;
         lock.lock();
         if (task) {
+            m_batch = std::move(batch);
             return task;
         }
-        place.empty_since = Clock::now();
         if (m_free > 1) {
             start_waiting(place);
         }
     }
     return nullptr;
+}
+
+/// What came with the task that was just taken.
+inline std::shared_ptr<TaskBatch> Dispatcher::take_in_hand(Place& place) noexcept {
+    std::vector<std::unique_ptr<Task>> tasks;
+    while (place.queue->in_hand() > 0) {
+        if (std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0))) {
+            tasks.push_back(std::move(task));
+        }
+    }
+    return tasks.empty() ? nullptr : std::make_shared<TaskBatch>(std::move(tasks));
 }
 
 /// All were empty.
@@ -230,12 +268,6 @@ inline void Dispatcher::await_news(Lock& lock) {
 
 inline bool Dispatcher::open(const Place& place) const {
     return !m_quiet && !place.paused && Clock::now() >= place.not_before;
-}
-
-inline bool Dispatcher::some_in_hand() const {
-    return std::ranges::any_of(m_places, [](const Place& place) {
-        return place.waiter == Waiter::idle && place.queue->in_hand() > 0;
-    });
 }
 
 /// Through the middleware.

@@ -139,7 +139,7 @@ void TypedQueue<T>::Run::run() noexcept {
 /// Whether the handler is to run.
 template <class T>
 bool TypedQueue<T>::Run::begin() {
-    if (m_context->expired(job_time())) {
+    if (m_context->expires_at && m_context->expired(job_time())) {
         if (settle([](Guard& guard) { return guard.ack(); })) {
             ++m_queue->shared().counts.expired;
             tell(WorkerEventKind::expired);

@@ -119,9 +119,9 @@ inline void Upkeep::collect(WorkerQueue& queue) {
         start("collecting", queue.queue(), [this, &queue](const std::stop_token& token) {
             GarbageCollector(m_endpoint, queue.queue(),
                              {.max_recoveries = queue.options().max_recoveries,
-                              .blame = Blame::all,
                               .dead_limit = queue.options().dead.most,
-                              .on_event = [&queue](const Event& event) { queue.tell(event); }})
+                              .on_event = [&queue](const Event& event) { queue.tell(event); },
+                              .blame = Blame::all})
                 .run(token, *m_shared.options.collect_interval);
         });
     }

@@ -5,6 +5,7 @@
 // The threads of a worker, each with the task that it runs.
 
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/job_context.hpp>
@@ -102,7 +103,8 @@ class WorkerPool {
 };
 
 inline void WorkerPool::State::work(Slot& slot) {
-    while (std::unique_ptr<Task> task = core->dispatcher->next()) {
+    std::shared_ptr<TaskBatch> batch;
+    while (std::unique_ptr<Task> task = core->dispatcher->next(batch)) {
         Task& running = *task;
         {
             const std::lock_guard lock(slot.mutex);

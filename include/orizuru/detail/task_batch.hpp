@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Tasks that came with one fetch, for several threads to take from without a lock: of short jobs a
+// lock for each would cost more than all the rest.
+
+#include <orizuru/detail/worker_queue.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class TaskBatch {
+  public:
+    explicit TaskBatch(std::vector<std::unique_ptr<Task>> tasks) : m_tasks(std::move(tasks)) {}
+
+    /// The next one; null when all are taken. Any thread.
+    std::unique_ptr<Task> take() noexcept {
+        // Not beyond the end for ever: the count could come round.
+        if (empty()) {
+            return nullptr;
+        }
+        const std::size_t index = m_taken.fetch_add(1, std::memory_order_relaxed);
+        return index < m_tasks.size() ? std::move(m_tasks[index]) : nullptr;
+    }
+    [[nodiscard]] bool empty() const noexcept {
+        return m_taken.load(std::memory_order_relaxed) >= m_tasks.size();
+    }
+
+  private:
+    std::vector<std::unique_ptr<Task>> m_tasks;
+    std::atomic<std::size_t> m_taken{0};
+};
+
+} // namespace orizuru::detail
