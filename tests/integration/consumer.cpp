@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(QueueFixture, "next with a time ends when it is over, not befo
         // Nothing is left waiting in Redis that would take this out of sight.
         push({"a"});
         CHECK(waiting() == Texts{"a"});
-        CHECK(consumer.next(milliseconds(0))->ack());
+        CHECK(consumer.next()->ack());
     }
 }
 
@@ -511,7 +511,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a consumer whose connections are killed goes on
     Consumer<Raw> consumer(uri, "q", {.on_event = diary.pen()});
     push({"a", "b"});
     auto first = consumer.next();
-    CHECK(consumer.next(milliseconds(0))->reject());
+    CHECK(consumer.next()->reject());
     redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     CHECK(first->ack());
     push({"c"});

@@ -115,6 +115,7 @@ class PythonFixture {
 };
 
 constexpr std::chrono::milliseconds at_once{0};
+constexpr std::chrono::milliseconds patience{10'000};
 
 } // namespace
 
@@ -124,7 +125,7 @@ TEST_CASE_FIXTURE(PythonFixture, "what Python pushes is what C++ consumes") {
     std::size_t number = 0;
     for (const Everything& expected : messages()) {
         CAPTURE(number++);
-        auto guard = consumer.next(at_once);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((**guard == expected));
         CHECK(guard->ack());
@@ -143,7 +144,9 @@ TEST_CASE_FIXTURE(PythonFixture, "what a guard pushes on is what Python pops") {
     orizuru::Producer<Everything>(uri(), "incoming").push_all(messages());
     orizuru::Consumer<Everything> consumer(uri(), "incoming");
     bool replace = false;
-    while (auto guard = consumer.next(at_once)) {
+    for (std::size_t left = messages().size(); left > 0; --left) {
+        auto guard = consumer.next(patience);
+        REQUIRE(guard);
         CHECK((replace ? guard->push("cranes", **guard) : guard->push("cranes")));
         replace = !replace;
     }
@@ -154,8 +157,8 @@ TEST_CASE_FIXTURE(PythonFixture, "Python reads the dead list") {
     orizuru::Producer<orizuru::Raw>(uri(), "cranes").push({"\xc1\xff\0no msgpack"s});
     orizuru::Producer<Everything>(uri(), "cranes").push(messages()[1]);
     orizuru::Consumer<Everything> consumer(uri(), "cranes");
-    CHECK_THROWS_AS((void)consumer.next(at_once), orizuru::DecodeError);
-    auto guard = consumer.next(at_once);
+    CHECK_THROWS_AS((void)consumer.next(patience), orizuru::DecodeError);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(guard->bury("too heavy for a 鶴"));
     CHECK(python("dead"));
@@ -165,7 +168,7 @@ TEST_CASE_FIXTURE(PythonFixture, "a whole float is written as an integer and rea
     orizuru::Producer<double>(uri(), "cranes").push(1.0);
     CHECK(redis().lrange("cranes") == std::vector<std::string>{"\x01"});
     orizuru::Consumer<double> consumer(uri(), "cranes");
-    auto guard = consumer.next(at_once);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(**guard == 1.0);
     CHECK(guard->ack());
@@ -174,6 +177,6 @@ TEST_CASE_FIXTURE(PythonFixture, "a whole float is written as an integer and rea
 TEST_CASE_FIXTURE(PythonFixture, "a Python payload of another shape goes to the dead list") {
     redis().lpush("cranes", "\x93\x01\x02\x03"s); // [1, 2, 3]
     orizuru::Consumer<Crane> consumer(uri(), "cranes");
-    CHECK_THROWS_AS((void)consumer.next(at_once), orizuru::DecodeError);
+    CHECK_THROWS_AS((void)consumer.next(patience), orizuru::DecodeError);
     CHECK(redis().llen(orizuru::Keys("cranes").dead()) == 1);
 }

@@ -64,8 +64,8 @@ TEST_CASE_FIXTURE(PausedWrites,
     go_on();
     push({"a", "b", "c", "d"});
     for (const std::string expected : {"a", "b", "c", "d"}) {
-        auto guard = consumer.next(0ms);
-        REQUIRE(guard);
+        std::optional<RawGuard> guard;
+        REQUIRE(eventually([&] { return (guard = consumer.next(0ms)).has_value(); }));
         CHECK(guard->payload() == expected);
         CHECK(guard->ack());
     }

@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(Original,
     CHECK(collector.collect().unacked == 1);
     CHECK(waiting() == Texts{"a"});
     CHECK(held().empty());
-    auto again = consumer.next(milliseconds(0));
+    auto again = consumer.next(patience);
     REQUIRE(again);
     CHECK((*again)->bytes == "a");
 }
@@ -250,7 +250,7 @@ TEST_CASE_FIXTURE(Original,
     CHECK_FALSE(consumer.next(milliseconds(0)));
     CHECK_FALSE(consumer.next(milliseconds(20)));
     CHECK(collector.collect().unacked == 1);
-    CHECK(consumer.next(milliseconds(0)));
+    CHECK(consumer.next(patience));
 }
 
 TEST_CASE_FIXTURE(Original, "11: a failed fetch keeps its cause") {
