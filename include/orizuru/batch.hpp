@@ -29,6 +29,19 @@ struct BatchOptions {
     std::chrono::milliseconds time = std::chrono::seconds(1);
 };
 
+namespace detail {
+
+inline void check(const BatchOptions& options) {
+    if (options.size < 1 || options.size > 100'000) {
+        throw std::invalid_argument("the size of a batch must be 1 to 100000");
+    }
+    if (options.time.count() < 0) {
+        throw std::invalid_argument("the time of a batch must not be negative");
+    }
+}
+
+} // namespace detail
+
 /// Waits for a message, then for others until the batch is complete. None = stopped.
 ///
 /// They are in the order of the queue. Each guard is settled on its own, the oldest first for
@@ -48,12 +61,7 @@ template <MessageDecodable T>
                                                       const BatchOptions& options = {},
                                                       const std::stop_token& token = {}) {
     using std::chrono::milliseconds;
-    if (options.size < 1 || options.size > 100'000) {
-        throw std::invalid_argument("the size of a batch must be 1 to 100000");
-    }
-    if (options.time.count() < 0) {
-        throw std::invalid_argument("the time of a batch must not be negative");
-    }
+    detail::check(options);
     const auto size = static_cast<std::size_t>(options.size);
     std::vector<MessageGuard<T>> batch;
     batch.reserve(size);

@@ -69,7 +69,8 @@ return {1, length - most, most}
 /// Blocks and throws as Producer::push without a buffer; std::invalid_argument for a bound under 1.
 /// When Redis is full it is refused as OOM, and nothing is dropped.
 template <MessageEncodable T>
-BoundedPush push_bounded(Producer<T>& producer, const T& message, const QueueBound& bound) {
+[[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,
+                                       const QueueBound& bound) {
     if (bound.max_length < 1) {
         throw std::invalid_argument("a queue's max_length must be 1 or more");
     }

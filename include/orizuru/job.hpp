@@ -74,7 +74,20 @@ struct Job {
     return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-/// A first try, enqueued now, with a new id of 32 hexadecimal digits.
+namespace detail {
+
+/// The latest time that an envelope can have, the end of the year 9999, and the earliest.
+inline constexpr JobTime latest_job_time{std::chrono::milliseconds(253'402'300'799'999)};
+inline constexpr JobTime earliest_job_time{-latest_job_time.time_since_epoch()};
+
+[[nodiscard]] inline JobTime later(JobTime time, std::chrono::milliseconds by) {
+    return time + std::clamp(by, earliest_job_time - time, latest_job_time - time);
+}
+
+} // namespace detail
+
+/// A first try, enqueued now, with a new id of 32 hexadecimal digits. What would expire beyond the
+/// year 9999 expires then.
 template <class T>
 [[nodiscard]] Job<T> make_job(T payload,
                               std::optional<std::chrono::milliseconds> expires_after = {}) {
@@ -82,7 +95,8 @@ template <class T>
     return {.id = detail::random_hex() + detail::random_hex(),
             .first_enqueued_at = now,
             .enqueued_at = now,
-            .expires_at = expires_after ? std::optional(now + *expires_after) : std::nullopt,
+            .expires_at =
+                expires_after ? std::optional(detail::later(now, *expires_after)) : std::nullopt,
             .payload = std::move(payload)};
 }
 
@@ -177,7 +191,11 @@ class EnvelopeReader {
             field.type != msgpack::type::NEGATIVE_INTEGER) {
             refuse_envelope("a time that is no number");
         }
-        return JobTime(std::chrono::milliseconds(field.as<std::int64_t>()));
+        const JobTime time(std::chrono::milliseconds(field.as<std::int64_t>()));
+        if (time < earliest_job_time || time > latest_job_time) {
+            refuse_envelope("a time beyond the year 9999");
+        }
+        return time;
     }
 
     msgpack::object_array m_fields;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -139,12 +140,18 @@ class JobContext : public JobRun {
     MessageGuard<Job<T>> m_guard;
 };
 
+/// Several jobs that are handled together, in the order of the queue, each one settled on its own.
+/// Valid while the handler runs.
+template <class T>
+using JobBatch = std::span<JobContext<T>* const>;
+
 /// What can handle jobs of T: anything that can be called with one of these. It is called in the
 /// first of these forms that it has.
 template <class F, class T>
-concept JobHandler = std::invocable<F&, const Job<T>&, JobContext<T>&> ||
-                     std::invocable<F&, const T&, JobContext<T>&> ||
-                     std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&> ||
-                     std::invocable<F&, const T&>;
+concept JobHandler = std::invocable < F&,
+        const Job<T>
+&, JobContext<T>& > || std::invocable<F&, const T&, JobContext<T>&> ||
+       std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&> ||
+       std::invocable<F&, const T&>;
 
 } // namespace orizuru

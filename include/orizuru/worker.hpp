@@ -6,12 +6,13 @@
 // later, and ends as a process should. Delivery is at least once, as a Consumer's, unless chosen
 // otherwise.
 
-#include <orizuru/codec.hpp>
+#include <orizuru/batch.hpp>
 #include <orizuru/detail/at_exit.hpp>
+#include <orizuru/detail/batch_queue.hpp>
 #include <orizuru/detail/dispatcher.hpp>
 #include <orizuru/detail/job_handler.hpp>
+#include <orizuru/detail/job_queue.hpp>
 #include <orizuru/detail/signals.hpp>
-#include <orizuru/detail/typed_queue.hpp>
 #include <orizuru/detail/upkeep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_pool.hpp>
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +85,15 @@ class Worker {
     /// and an option that cannot be; std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
+
+    /// The same for a handler of up to `batch.size` jobs at once, or of what has come `batch.time`
+    /// after the first of them: handler(JobBatch<T>). What it throws is the failure of each job
+    /// that it has not settled; JobRun::fail is that of one. A batch is handled in one thread, and
+    /// for middleware and reports it is its first job. Throws as `handle`, and as next_batch for
+    /// `batch`.
+    template <class T, std::invocable<JobBatch<T>> F>
+    Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
+                         QueueOptions options = {});
 
     /// Runs until it is stopped: by stop(), `token`, SIGTERM or SIGINT. Then nothing more is
     /// fetched, handlers are told by their stop_token, and have stop_timeout to end. What has not
@@ -166,9 +177,8 @@ inline void Worker::check(const Keys& keys, const QueueOptions& options) const {
     if (m_started) {
         throw std::logic_error(name + "the worker runs already");
     }
-    if (std::ranges::any_of(m_core->queues, [&](const auto& queue) {
-            return queue->queue() == keys.source();
-        })) {
+    if (std::ranges::any_of(m_core->queues,
+                            [&](const auto& queue) { return queue->queue() == keys.source(); })) {
         throw std::invalid_argument(name + "it is handled already");
     }
     if (options.weight < 1 || options.weight > 1'000'000) {
@@ -192,11 +202,22 @@ template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     Keys keys(std::move(queue));
     check(keys, options);
-    m_core->queues.push_back(std::make_unique<detail::TypedQueue<T>>(
+    m_core->queues.push_back(std::make_unique<detail::JobQueue<T>>(
         m_core->shared, std::move(keys), std::move(options),
         [handler = std::move(handler)](JobContext<T>& context) mutable {
             detail::call_handler(handler, context);
         }));
+    return *this;
+}
+
+template <class T, std::invocable<JobBatch<T>> F>
+Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
+                             QueueOptions options) {
+    Keys keys(std::move(queue));
+    check(keys, options);
+    detail::check(batch);
+    m_core->queues.push_back(std::make_unique<detail::BatchQueue<T>>(
+        m_core->shared, std::move(keys), std::move(options), batch, std::move(handler)));
     return *this;
 }
 
@@ -287,8 +308,8 @@ inline int Worker::give_back() {
 inline void Worker::report() {
     std::string text;
     for (const RunningJob& job : running()) {
-        const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(
-            detail::Clock::now() - job.since);
+        const auto since =
+            std::chrono::duration_cast<std::chrono::milliseconds>(detail::Clock::now() - job.since);
         text += (text.empty() ? "" : "\n") + ("thread " + std::to_string(job.thread)) + ": job " +
                 job.job_id + " of '" + job.queue + "', attempt " + std::to_string(job.attempt) +
                 ", for " + std::to_string(since.count()) + " ms";

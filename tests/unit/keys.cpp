@@ -78,6 +78,7 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.dead() == "orizuru:{mail}:dead");
     CHECK(keys.recoveries() == "orizuru:{mail}:recoveries");
     CHECK(keys.recurring() == "orizuru:{mail}:recurring");
+    CHECK(keys.paused() == "orizuru:{mail}:paused");
     CHECK(keys.unique("a{b}") == "orizuru:{mail}:unique:a{b}");
     CHECK(keys.progress("a") == "orizuru:{mail}:progress:a");
     CHECK(keys.result("a") == "orizuru:{mail}:result:a");

@@ -113,7 +113,7 @@ class Dispatcher {
     bool m_called = false; ///< a follower was, and has not looked yet
     bool m_quiet = false;
     std::atomic<bool> m_stopped{false};
-    bool m_news = false; ///< for the leader
+    bool m_news = false;                ///< for the leader
     std::shared_ptr<TaskBatch> m_batch; ///< what came with the last task
     std::condition_variable m_turn;
     std::condition_variable m_news_told;
@@ -292,9 +292,8 @@ inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_toke
     }
     if (!failure.empty()) {
         postpone(place, failure_pause);
-        place.queue->tell(WorkerEvent{.kind = WorkerEventKind::fetch_failed,
-                                      .detail = failure,
-                                      .retry_in = failure_pause});
+        place.queue->tell(WorkerEvent{
+            .kind = WorkerEventKind::fetch_failed, .detail = failure, .retry_in = failure_pause});
     }
     return task;
 }
@@ -302,11 +301,9 @@ inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_toke
 inline bool Dispatcher::fetch_inside(std::size_t middleware, const WorkerQueue& queue,
                                      const std::function<bool()>& fetch) {
     const auto& around = m_shared->options.fetch_middleware;
-    return middleware == around.size()
-               ? fetch()
-               : around[middleware](queue.queue(), [&] {
-                     return fetch_inside(middleware + 1, queue, fetch);
-                 });
+    return middleware == around.size() ? fetch() : around[middleware](queue.queue(), [&] {
+        return fetch_inside(middleware + 1, queue, fetch);
+    });
 }
 
 inline void Dispatcher::postpone(Place& place, std::chrono::milliseconds time) {

@@ -138,11 +138,7 @@ class WorkerQueue : public JobHost {
             ++m_leases_lost;
         }
         if (event.kind == EventKind::decode_failed || event.kind == EventKind::buried) {
-            ++m_shared->counts.died;
-            m_dead_grew = true;
-            tell(WorkerEvent{.kind = WorkerEventKind::died,
-                             .detail = event.detail,
-                             .payload = event.payload});
+            tell_died({}, event.detail, event.payload);
         } else {
             tell(WorkerEvent{.kind = WorkerEventKind::consumer, .event = &event});
         }
@@ -157,7 +153,13 @@ class WorkerQueue : public JobHost {
         const std::stop_callback wake_up(stop, [&wake] { wake.signal(); });
         wait_ready(-1, 0, stop.stop_requested() ? nullptr : &wake, deadline_in(time));
     }
-    void dead_grew() noexcept { m_dead_grew = true; }
+    void tell_died(std::string_view job_id, std::string_view reason,
+                   std::string_view payload) noexcept {
+        ++m_shared->counts.died;
+        m_dead_grew = true;
+        tell(WorkerEvent{
+            .kind = WorkerEventKind::died, .job_id = job_id, .detail = reason, .payload = payload});
+    }
     /// Whether something was buried since this was last asked.
     [[nodiscard]] bool has_dead_grown() noexcept { return m_dead_grew.exchange(false); }
 

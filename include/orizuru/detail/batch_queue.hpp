@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A worker's queue whose jobs are handled by the batch. What was gathered of a batch that is not
+// complete stays here when a wait ends, and is given back when the worker stops.
+
+#include <orizuru/batch.hpp>
+#include <orizuru/detail/consumer_queue.hpp>
+#include <orizuru/detail/job_settling.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/worker_event.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+template <class T>
+class BatchQueue final : public ConsumerQueue<T> {
+  public:
+    using Handler = std::function<void(JobBatch<T>)>;
+
+    BatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
+               BatchOptions batch, Handler handler)
+        : ConsumerQueue<T>(std::move(shared), std::move(keys), std::move(options)),
+          m_options(batch),
+          m_handler(std::move(handler)) {}
+
+    std::unique_ptr<Task> take(const std::stop_token& token,
+                               std::chrono::milliseconds timeout) override;
+    void close() noexcept override {
+        if (m_gathered) {
+            std::exchange(m_gathered, nullptr)->give_back();
+        }
+        ConsumerQueue<T>::close();
+    }
+
+  private:
+    class Run final : public Task {
+      public:
+        explicit Run(BatchQueue& queue) : m_queue(queue) {}
+
+        void add(MessageGuard<Job<T>>&& guard) {
+            m_jobs.emplace_back(m_queue, m_queue.lease_number(), std::move(guard));
+        }
+        [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
+
+        void run() noexcept override;
+        void give_back() noexcept override {
+            // The newest first: each one goes in front of those that wait.
+            for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
+                JobSettling<T>(m_queue, *job).give_back();
+            }
+        }
+        [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front(); }
+
+      private:
+        BatchQueue& m_queue;
+        std::deque<JobContext<T>> m_jobs; // its elements cannot be moved
+    };
+
+    BatchOptions m_options;
+    Handler m_handler;
+    std::unique_ptr<Run> m_gathered; ///< for the thread in `take`
+    TimePoint m_complete{};          ///< when its time is over
+};
+
+template <class T>
+std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
+                                          std::chrono::milliseconds timeout) {
+    using std::chrono::milliseconds;
+    const TimePoint until = deadline_in(timeout);
+    while (true) {
+        const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
+        auto guard = this->next(
+            token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())));
+        if (guard) {
+            if (!m_gathered) {
+                m_gathered = std::make_unique<Run>(*this);
+                m_complete = deadline_in(m_options.time);
+            }
+            m_gathered->add(std::move(*guard));
+        }
+        if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) ||
+                           (!guard && Clock::now() >= m_complete))) {
+            return std::exchange(m_gathered, nullptr);
+        }
+        if (!guard && (Clock::now() >= until || token.stop_requested())) {
+            return nullptr;
+        }
+    }
+}
+
+template <class T>
+void BatchQueue<T>::Run::run() noexcept {
+    try {
+        std::vector<JobContext<T>*> begun;
+        for (JobContext<T>& job : m_jobs) {
+            if (JobSettling<T>(m_queue, job).begin()) {
+                begun.push_back(&job);
+            }
+        }
+        if (begun.empty()) {
+            return;
+        }
+        const std::optional<std::string> thrown = failure_of([&] {
+            run_in_middleware(m_queue.shared().options, *begun.front(),
+                              [&] { m_queue.m_handler(begun); });
+        });
+        for (JobContext<T>* const job : begun) {
+            JobSettling<T>(m_queue, *job).end(job->failure() ? job->failure() : thrown);
+        }
+    } catch (const std::exception& error) {
+        JobSettling<T>(m_queue, m_jobs.front()).tell(WorkerEventKind::unsettled, error.what());
+    } catch (...) {
+        JobSettling<T>(m_queue, m_jobs.front())
+            .tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+    }
+}
+
+} // namespace orizuru::detail

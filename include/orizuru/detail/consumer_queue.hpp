@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A worker's queue whose jobs come from a Consumer.
+
+#include <orizuru/consumer.hpp>
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/message_guard.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+
+namespace orizuru::detail {
+
+template <class T>
+class ConsumerQueue : public WorkerQueue {
+  public:
+    using WorkerQueue::WorkerQueue;
+
+    void open(const Endpoint& endpoint) override {
+        use(endpoint);
+        m_consumer.emplace(endpoint, queue(),
+                           ConsumerOptions{.name = shared().options.name,
+                                           .lease = options().lease,
+                                           .prefetch = options().prefetch,
+                                           .ack = options().ack,
+                                           .max_payload = options().max_payload,
+                                           .on_event = [this](const Event& event) { tell(event); },
+                                           .on_beat = [this] { heard(); }});
+    }
+    [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
+    void close() noexcept override { m_consumer.reset(); }
+
+  protected:
+    std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
+                                             std::chrono::milliseconds timeout) {
+        try {
+            return m_consumer->next(token, timeout);
+        } catch (const DecodeError&) {
+            return std::nullopt; // on_event has been told; the message is on the dead list
+        }
+    }
+
+  private:
+    std::optional<Consumer<Job<T>>> m_consumer;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A worker's queue whose jobs are handled one by one.
+
+#include <orizuru/detail/consumer_queue.hpp>
+#include <orizuru/detail/job_settling.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/worker_event.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+template <class T>
+class JobQueue final : public ConsumerQueue<T> {
+  public:
+    using Handler = std::function<void(JobContext<T>&)>;
+
+    JobQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options, Handler handler)
+        : ConsumerQueue<T>(std::move(shared), std::move(keys), std::move(options)),
+          m_handler(std::move(handler)) {}
+
+    std::unique_ptr<Task> take(const std::stop_token& token,
+                               std::chrono::milliseconds timeout) override {
+        auto guard = this->next(token, timeout);
+        return guard ? std::make_unique<Run>(*this, std::move(*guard)) : nullptr;
+    }
+
+  private:
+    class Run final : public Task {
+      public:
+        Run(JobQueue& queue, MessageGuard<Job<T>>&& guard)
+            : m_queue(queue), m_context(queue, queue.lease_number(), std::move(guard)) {}
+
+        void run() noexcept override;
+        void give_back() noexcept override { settling().give_back(); }
+        [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
+
+      private:
+        [[nodiscard]] JobSettling<T> settling() noexcept { return {m_queue, m_context}; }
+
+        JobQueue& m_queue;
+        JobContext<T> m_context;
+    };
+
+    Handler m_handler;
+};
+
+template <class T>
+void JobQueue<T>::Run::run() noexcept {
+    try {
+        if (settling().begin()) {
+            const std::optional<std::string> thrown = failure_of([this] {
+                run_in_middleware(m_queue.shared().options, m_context,
+                                  [this] { m_queue.m_handler(m_context); });
+            });
+            settling().end(thrown ? thrown : m_context.failure());
+        }
+    } catch (const std::exception& error) {
+        settling().tell(WorkerEventKind::unsettled, error.what());
+    } catch (...) {
+        settling().tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Puts jobs on a queue, each in its envelope, through the user's middleware.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/producer.hpp>
+#include <orizuru/producer_options.hpp>
+#include <orizuru/scheduler.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// Around each push, the first one outermost: may change the job, and is left with or without
+/// `push()` called; then nothing is pushed.
+template <class T>
+using PushMiddleware = std::function<void(Job<T>& job, const std::function<void()>& push)>;
+
+/// For one job.
+struct JobOptions {
+    /// From when on nobody needs it any more.
+    std::optional<std::chrono::milliseconds> expires_after = {};
+    /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
+    std::chrono::milliseconds delay{};
+};
+
+/// A producer of jobs for one queue: one connection, used by one thread at a time.
+template <MessageEncodable T>
+class JobProducer {
+  public:
+    /// Connects. Throws as Producer's constructor does.
+    JobProducer(Endpoint endpoint, std::string queue,
+                std::vector<PushMiddleware<T>> middleware = {}, ProducerOptions options = {})
+        : m_producer(std::move(endpoint), std::move(queue), options),
+          m_middleware(std::move(middleware)) {}
+
+    /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it.
+    /// Redis: LPUSH, or a script when it is delayed. Blocks and throws as Producer::push or
+    /// push_after (scheduler.hpp), and what the middleware throws.
+    std::optional<std::string> push(T payload, const JobOptions& options = {}) {
+        Job<T> job = make_job(std::move(payload), options.expires_after);
+        bool pushed = false;
+        push_through(0, job, [&] {
+            if (options.delay.count() > 0) {
+                push_after(m_producer, options.delay, job);
+            } else {
+                m_producer.push(job);
+            }
+            pushed = true;
+        });
+        return pushed ? std::optional(std::move(job.id)) : std::nullopt;
+    }
+
+    /// For what needs no middleware: push_all, push_unique, push_bounded, size.
+    [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
+
+  private:
+    void push_through(std::size_t middleware, Job<T>& job, const std::function<void()>& push) {
+        if (middleware == m_middleware.size()) {
+            push();
+        } else {
+            m_middleware[middleware](job, [&] { push_through(middleware + 1, job, push); });
+        }
+    }
+
+    Producer<Job<T>> m_producer;
+    std::vector<PushMiddleware<T>> m_middleware;
+};
+
+} // namespace orizuru
