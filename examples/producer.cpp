@@ -18,7 +18,7 @@
 
 namespace {
 
-struct Job {
+struct Errand {
     std::string text;
     int urgency = 0;
     MSGPACK_DEFINE(text, urgency)
@@ -28,7 +28,7 @@ struct Job {
 
 int main(int argc, char** argv) {
     try {
-        orizuru::Producer<Job> jobs(argc == 2 ? argv[1] : "redis://127.0.0.1", "jobs");
+        orizuru::Producer<Errand> jobs(argc == 2 ? argv[1] : "redis://127.0.0.1", "jobs");
         for (std::string line; std::getline(std::cin, line);) {
             try {
                 const int urgency = line.ends_with('!') ? 1 : 0;

@@ -18,7 +18,7 @@
 
 namespace {
 
-struct Job {
+struct Errand {
     std::string text;
     int urgency = 0;
     MSGPACK_DEFINE(text, urgency)
@@ -32,8 +32,8 @@ void tell(const orizuru::Event& event) {
 
 int main(int argc, char** argv) {
     try {
-        orizuru::Consumer<Job> jobs(argc == 2 ? argv[1] : "redis://127.0.0.1", "jobs",
-                                    {.name = "worker", .on_event = tell});
+        orizuru::Consumer<Errand> jobs(argc == 2 ? argv[1] : "redis://127.0.0.1", "jobs",
+                                       {.name = "worker", .on_event = tell});
         // stop() may be called in a signal handler; a handler finds no local variables.
         static auto& stopped_by_signal = jobs;
         for (const int number : {SIGINT, SIGTERM}) {

@@ -124,6 +124,12 @@ class Program:
         self._process.kill()
         self._process.wait()
 
+    def send(self, number):
+        self._process.send_signal(number)
+
+    def status(self):
+        return self._process.wait(PATIENCE)
+
     def end_of_input(self):
         self._process.stdin.close()
         assert self._process.wait(PATIENCE) == 0

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""job_worker hashes every file, through a Ctrl-C and a kill; one that is gone ends as dead."""
+
+import pathlib
+import signal
+import sys
+import tempfile
+
+import support
+
+JOB_WORKER = sys.argv[1]
+# What they make a worker write does not fit into a pipe: one whose lines are not read has to wait.
+FILES = 2500
+
+
+def fnv1a(data):
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return f"{value:016x}"
+
+
+def make_files(folder):
+    expected = {}
+    for number in range(FILES):
+        path = folder / str(number % 3) / f"file {number}"
+        path.parent.mkdir(exist_ok=True)
+        data = bytes(str(number), "ascii") * (number % 50)
+        path.write_bytes(data)
+        expected[str(path)] = fnv1a(data)
+    return expected
+
+
+def work(redis, seen, until, end):
+    """Lets a process work until so many files are hashed; `end` ends it and reads its last lines."""
+    with support.Program(JOB_WORKER, redis.address, "work") as worker:
+        while len(seen) < until:
+            hash_, path = worker.line().split("  ", 1)
+            seen[path] = hash_
+        return end(worker)
+
+
+def kill(seen):
+    def end(worker):
+        worker.kill()
+        while line := worker.line():
+            hash_, path = line.split("  ", 1)
+            seen[path] = hash_
+
+    return end
+
+
+def stop(seen):
+    def end(worker):
+        worker.send(signal.SIGINT)
+        while not (line := worker.line()).startswith("done: "):
+            hash_, path = line.split("  ", 1)
+            seen[path] = hash_
+        assert worker.status() == 0
+        return line
+
+    return end
+
+
+with support.private_redis() as redis, tempfile.TemporaryDirectory() as folder:
+    expected = make_files(pathlib.Path(folder))
+    gone = pathlib.Path(folder) / "gone"
+    gone.write_text("soon")
+    support.run(JOB_WORKER, redis.address, "add", folder)
+    assert redis.command("LLEN", "files") == FILES + 1
+    gone.unlink()
+
+    seen = {}
+    work(redis, seen, 10, stop(seen))
+    interrupted = len(seen)
+    assert interrupted < FILES
+    work(redis, seen, interrupted + 10, kill(seen))
+    assert len(seen) < FILES
+    # What the killed one held comes back after its lease of 5 s, by the collector in the next one,
+    # which trusts a server that is up for 10 s.
+    dead = "orizuru:{files}:dead"
+
+    def finish(worker):
+        support.eventually(lambda: redis.command("LLEN", dead) == 1)
+        return stop(seen)(worker)
+
+    counts = work(redis, seen, FILES, finish)
+    assert seen == expected, set(expected) - set(seen)
+    assert counts.endswith(", dead: 1"), counts
+    [entry] = redis.command("LRANGE", dead, 0, -1)
+    assert b"cannot read " + bytes(gone) in entry, entry
+    for key in "files", "orizuru:{files}:scheduled", "orizuru:{files}:unack":
+        assert redis.command("EXISTS", key) == 0, key
+    assert redis.command("SCARD", "orizuru:{files}:consumers") == 0
+
+    support.run(JOB_WORKER, redis.address, "add", f"{folder}/nowhere", status=1)
+    support.run(JOB_WORKER, redis.address, status=1)
