@@ -83,7 +83,11 @@ with support.private_redis() as redis, tempfile.TemporaryDirectory() as folder:
     dead = "orizuru:{files}:dead"
 
     def finish(worker):
-        support.eventually(lambda: redis.command("LLEN", dead) == 1)
+        support.eventually(
+            lambda: redis.command("LLEN", dead) == 1
+            and redis.command("SCARD", "orizuru:{files}:consumers") == 1
+            and redis.command("LLEN", "files") == 0
+        )
         return stop(seen)(worker)
 
     counts = work(redis, seen, FILES, finish)
