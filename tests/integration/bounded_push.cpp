@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(Fixture, "a queue of the wrong type is named, and stays as it 
     redis.set("q", "x");
     for (const Overflow overflow : {Overflow::refuse, Overflow::drop_oldest}) {
         CHECK(contains(message_of<ReplyError>([&] {
-                           push_bounded(producer, {"a"}, {1, overflow});
+                           (void)push_bounded(producer, {"a"}, {1, overflow});
                        }),
                        "q is a string"));
     }
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Fixture, "a user who may push but not drop does neither") {
         {"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~*", "+@all", "-ltrim"});
     Producer<Raw> own("unix://clerk:open-sesame@" + server().socket_path(), "q");
     CHECK(contains(message_of<ReplyError>([&] {
-                       push_bounded(own, {"b"}, {1, Overflow::drop_oldest});
+                       (void)push_bounded(own, {"b"}, {1, Overflow::drop_oldest});
                    }),
                    "NOPERM"));
     CHECK(waiting() == Texts{"a"});
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(Fixture, "when memory is full nothing is pushed, and nothing d
     redis.command({"CONFIG", "SET", "maxmemory", "1"});
     std::string code;
     try {
-        push_bounded(producer, {"b"}, {1, Overflow::drop_oldest});
+        (void)push_bounded(producer, {"b"}, {1, Overflow::drop_oldest});
     } catch (const ReplyError& error) {
         code = error.code();
     }

@@ -7,6 +7,7 @@
 #include <orizuru/orizuru.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -23,4 +24,6 @@ struct Celsius {
 };
 
 void charge(const Order& order);
+bool bank_is_open();
+void write_down(std::size_t lines);
 void log_event(const orizuru::Event& event);
