@@ -145,13 +145,12 @@ class JobContext : public JobRun {
 template <class T>
 using JobBatch = std::span<JobContext<T>* const>;
 
-/// What can handle jobs of T: anything that can be called with one of these. It is called in the
-/// first of these forms that it has.
+/// What can handle jobs of T: anything that can be copied and called with one of these. It is
+/// called in the first of these forms that it has.
 template <class F, class T>
-concept JobHandler = std::invocable < F&,
-        const Job<T>
-&, JobContext<T>& > || std::invocable<F&, const T&, JobContext<T>&> ||
-       std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&> ||
-       std::invocable<F&, const T&>;
+concept JobHandler = std::copy_constructible<F> &&
+    (std::invocable<F&, const Job<T>&, JobContext<T>&> ||
+     std::invocable<F&, const T&, JobContext<T>&> || std::invocable<F&, JobContext<T>&> ||
+     std::invocable<F&, const Job<T>&> || std::invocable<F&, const T&>);
 
 } // namespace orizuru

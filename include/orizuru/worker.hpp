@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -234,6 +235,8 @@ inline int Worker::run(std::stop_token token) {
         listening.emplace();
     }
     const detail::Signals* const signals = listening ? &*listening : nullptr;
+    const auto closed = detail::at_exit(
+        [this] { std::ranges::for_each(m_core->queues, [](const auto& q) { q->close(); }); });
     open();
     int left = 0;
     {
@@ -244,10 +247,10 @@ inline int Worker::run(std::stop_token token) {
         await_wish(signals);
         m_core->shared->stop.request_stop();
         m_core->dispatcher->stop();
+        m_core->dispatcher->give_back();
         await_end(signals);
         left = give_back();
     }
-    std::ranges::for_each(m_core->queues, [](const auto& queue) { queue->close(); });
     return left;
 }
 
@@ -294,12 +297,15 @@ inline void Worker::await_end(const detail::Signals* signals) {
 
 /// Returns how many handlers have not ended.
 inline int Worker::give_back() {
+    // As each goes in front of what waits, the last one to have begun goes first.
+    std::vector<RunningJob> jobs = running();
+    std::ranges::sort(jobs, std::ranges::greater{}, &RunningJob::since);
     const auto limit = detail::deadline_in(give_back_patience);
-    m_pool.each_task([&](std::size_t, detail::Task& task) {
+    for (const RunningJob& job : jobs) {
         if (detail::Clock::now() < limit) {
-            task.give_back();
+            m_pool.visit(job.thread, [](detail::Task& task) { task.give_back(); });
         }
-    });
+    }
     // One that was about to settle ends now.
     m_pool.await_end(detail::deadline_in(std::chrono::milliseconds(100)));
     return static_cast<int>(running().size());
@@ -329,10 +335,12 @@ inline WorkerStatistics Worker::statistics() const {
 
 inline std::vector<RunningJob> Worker::running() const {
     std::vector<RunningJob> jobs;
-    m_pool.each_task([&](std::size_t thread, const detail::Task& task) {
-        const JobRun& job = task.job();
-        jobs.push_back({thread, job.queue(), job.id(), job.attempt(), job.since()});
-    });
+    for (std::size_t thread = 0; thread < m_pool.threads(); ++thread) {
+        m_pool.visit(thread, [&](const detail::Task& task) {
+            const JobRun& job = task.job();
+            jobs.push_back({thread, job.queue(), job.id(), job.attempt(), job.since()});
+        });
+    }
     return jobs;
 }
 

@@ -45,8 +45,8 @@ enum class Signals {
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
 
 /// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
-/// whether there was something. One that does not call it has the queue passed over, for as long as
-/// `WorkerOptions::recheck`. A fetch that waits may last as long.
+/// whether there was something. One that does not call it has the queue passed over, for
+/// `WorkerOptions::recheck`. A fetch that waits lasts up to a minute.
 using FetchMiddleware =
     std::function<bool(std::string_view queue, const std::function<bool()>& fetch)>;
 

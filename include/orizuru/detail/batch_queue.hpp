@@ -45,11 +45,11 @@ class BatchQueue final : public ConsumerQueue<T> {
 
     std::unique_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override;
-    void close() noexcept override {
+    void give_back_fetched() noexcept override {
+        ConsumerQueue<T>::give_back_fetched();
         if (m_gathered) {
             std::exchange(m_gathered, nullptr)->give_back();
         }
-        ConsumerQueue<T>::close();
     }
 
   private:

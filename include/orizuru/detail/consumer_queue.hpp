@@ -37,6 +37,14 @@ class ConsumerQueue : public WorkerQueue {
                                            .on_beat = [this] { heard(); }});
     }
     [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
+    void give_back_fetched() noexcept override {
+        m_consumer->stop();
+        try {
+            static_cast<void>(m_consumer->next(std::chrono::milliseconds(0)));
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // The destructor tries again.
+        }
+    }
     void close() noexcept override { m_consumer.reset(); }
 
   protected:

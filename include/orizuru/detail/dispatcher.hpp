@@ -27,8 +27,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stop_token>
-#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,8 +54,10 @@ class Dispatcher {
     void pause(std::size_t queue);
     void resume(std::size_t queue);
     void quiet();
-    /// Ends `next` for all.
+    /// Ends `next` for all, and returns when nobody takes anything from a queue any more.
     void stop();
+    /// Gives back what was fetched and no thread has begun. Once, after stop().
+    void give_back() noexcept;
 
   private:
     using Lock = std::unique_lock<std::mutex>;
@@ -80,26 +83,28 @@ class Dispatcher {
     };
 
     static constexpr std::chrono::milliseconds patience{10};
+    static constexpr std::chrono::milliseconds longest_wait{60'000};
     static constexpr std::chrono::milliseconds failure_pause{1000};
 
     std::unique_ptr<Task> await_task(Lock& lock);
-    void give_back_batch(Lock& lock);
     std::unique_ptr<Task> lead(Lock& lock);
     std::unique_ptr<Task> look(Lock& lock);
     std::unique_ptr<Task> take(Place& place, const std::stop_token& token,
                                std::chrono::milliseconds timeout) noexcept;
     bool fetch_inside(std::size_t middleware, const WorkerQueue& queue,
                       const std::function<bool()>& fetch);
-    void postpone(Place& place, std::chrono::milliseconds time);
+    void postpone(Place& place, std::chrono::milliseconds time) noexcept;
+    void postpone_failed(Place& place, std::string_view why) noexcept;
     std::shared_ptr<TaskBatch> take_in_hand(Place& place) noexcept;
     void await_news(Lock& lock);
-    void start_waiting(Place& place);
+    void start_waiting(Place& place) noexcept;
     void cancel(Place& place);
     void wait_for(Place& place);
     [[nodiscard]] bool open(const Place& place) const;
-    void tell_news() {
+    void tell_news() noexcept {
         m_news = true;
         m_news_told.notify_one();
+        m_at_rest.notify_all();
     }
 
     std::shared_ptr<const WorkerShared> m_shared;
@@ -117,6 +122,7 @@ class Dispatcher {
     std::shared_ptr<TaskBatch> m_batch; ///< what came with the last task
     std::condition_variable m_turn;
     std::condition_variable m_news_told;
+    std::condition_variable m_at_rest;
     std::vector<std::jthread> m_waiters;
 };
 
@@ -168,7 +174,6 @@ inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
         --m_followers;
     }
     if (m_stopped) {
-        give_back_batch(lock);
         return nullptr;
     }
     if (std::unique_ptr<Task> task = m_batch ? m_batch->take() : nullptr) {
@@ -177,17 +182,8 @@ inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
     m_led = true;
     std::unique_ptr<Task> task = lead(lock);
     m_led = false;
+    m_at_rest.notify_all();
     return task;
-}
-
-/// What no thread has begun is not begun any more.
-inline void Dispatcher::give_back_batch(Lock& lock) {
-    const std::shared_ptr<TaskBatch> batch = std::exchange(m_batch, nullptr);
-    lock.unlock();
-    while (const std::unique_ptr<Task> task = batch ? batch->take() : nullptr) {
-        task->give_back();
-    }
-    lock.lock();
 }
 
 inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
@@ -239,13 +235,19 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
 
 /// What came with the task that was just taken.
 inline std::shared_ptr<TaskBatch> Dispatcher::take_in_hand(Place& place) noexcept {
-    std::vector<std::unique_ptr<Task>> tasks;
-    while (place.queue->in_hand() > 0) {
-        if (std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0))) {
-            tasks.push_back(std::move(task));
+    try {
+        std::vector<std::unique_ptr<Task>> tasks;
+        while (const std::size_t in_hand = place.queue->in_hand()) {
+            if (std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0))) {
+                tasks.push_back(std::move(task));
+            } else if (place.queue->in_hand() == in_hand) {
+                break; // passed over
+            }
         }
+        return tasks.empty() ? nullptr : std::make_shared<TaskBatch>(std::move(tasks));
+    } catch (const std::bad_alloc&) {
+        return nullptr; // their guards have rejected them
     }
-    return tasks.empty() ? nullptr : std::make_shared<TaskBatch>(std::move(tasks));
 }
 
 /// All were empty.
@@ -275,27 +277,27 @@ inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_toke
                                               std::chrono::milliseconds timeout) noexcept {
     std::unique_ptr<Task> task;
     bool asked = false;
-    std::string failure;
     try {
         fetch_inside(0, *place.queue, [&] {
             asked = true;
             task = place.queue->take(token, timeout);
             return task != nullptr;
         });
+        if (!asked) {
+            postpone(place, m_shared->options.recheck);
+        }
     } catch (const std::exception& error) {
-        failure = error.what();
+        postpone_failed(place, error.what());
     } catch (...) {
-        failure = "an exception that is no std::exception";
-    }
-    if (!task && !asked && failure.empty()) {
-        postpone(place, m_shared->options.recheck);
-    }
-    if (!failure.empty()) {
-        postpone(place, failure_pause);
-        place.queue->tell(WorkerEvent{
-            .kind = WorkerEventKind::fetch_failed, .detail = failure, .retry_in = failure_pause});
+        postpone_failed(place, "an exception that is no std::exception");
     }
     return task;
+}
+
+inline void Dispatcher::postpone_failed(Place& place, std::string_view why) noexcept {
+    postpone(place, failure_pause);
+    place.queue->tell(
+        {.kind = WorkerEventKind::fetch_failed, .detail = why, .retry_in = failure_pause});
 }
 
 inline bool Dispatcher::fetch_inside(std::size_t middleware, const WorkerQueue& queue,
@@ -306,17 +308,23 @@ inline bool Dispatcher::fetch_inside(std::size_t middleware, const WorkerQueue& 
     });
 }
 
-inline void Dispatcher::postpone(Place& place, std::chrono::milliseconds time) {
+inline void Dispatcher::postpone(Place& place, std::chrono::milliseconds time) noexcept {
     const Lock lock(m_mutex);
     place.not_before = Clock::now() + time;
 }
 
-inline void Dispatcher::start_waiting(Place& place) {
-    if (open(place) && place.waiter == Waiter::idle && !m_stopped) {
-        place.waiter = Waiter::waiting;
-        place.cancel = std::stop_source();
-        place.turn.notify_one();
+inline void Dispatcher::start_waiting(Place& place) noexcept {
+    if (!open(place) || place.waiter != Waiter::idle || m_stopped) {
+        return;
     }
+    try {
+        place.cancel = std::stop_source();
+    } catch (const std::bad_alloc&) {
+        place.not_before = Clock::now() + failure_pause;
+        return;
+    }
+    place.waiter = Waiter::waiting;
+    place.turn.notify_one();
 }
 
 inline void Dispatcher::cancel(Place& place) {
@@ -339,7 +347,7 @@ inline void Dispatcher::wait_for(Place& place) {
         }
         const std::stop_token token = place.cancel.get_token();
         lock.unlock();
-        std::unique_ptr<Task> task = take(place, token, m_shared->options.recheck * 60);
+        std::unique_ptr<Task> task = take(place, token, longest_wait);
         lock.lock();
         place.brought = std::move(task);
         place.waiter = place.brought ? Waiter::brought : Waiter::idle;
@@ -381,7 +389,7 @@ inline void Dispatcher::quiet() {
 }
 
 inline void Dispatcher::stop() {
-    const Lock lock(m_mutex);
+    Lock lock(m_mutex);
     m_stopped = true;
     for (Place& place : m_places) {
         cancel(place);
@@ -389,6 +397,21 @@ inline void Dispatcher::stop() {
     }
     m_turn.notify_all();
     m_news_told.notify_all();
+    m_at_rest.wait(lock, [this] {
+        return !m_led && std::ranges::all_of(m_places, [](const Place& place) {
+            return place.waiter == Waiter::idle;
+        });
+    });
+}
+
+inline void Dispatcher::give_back() noexcept {
+    // What goes back is served next: so the newest goes first.
+    for (const Place& place : m_places) {
+        place.queue->give_back_fetched();
+    }
+    if (m_batch) {
+        m_batch->give_back();
+    }
 }
 
 } // namespace orizuru::detail

@@ -28,6 +28,13 @@ class TaskBatch {
         const std::size_t index = m_taken.fetch_add(1, std::memory_order_relaxed);
         return index < m_tasks.size() ? std::move(m_tasks[index]) : nullptr;
     }
+    /// Gives back all that are left, the newest first: each one goes in front of what waits.
+    void give_back() noexcept {
+        const std::size_t first = m_taken.exchange(m_tasks.size(), std::memory_order_relaxed);
+        for (std::size_t i = m_tasks.size(); i > first; --i) {
+            std::exchange(m_tasks[i - 1], nullptr)->give_back();
+        }
+    }
     [[nodiscard]] bool empty() const noexcept {
         return m_taken.load(std::memory_order_relaxed) >= m_tasks.size();
     }

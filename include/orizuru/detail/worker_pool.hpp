@@ -37,7 +37,7 @@ class WorkerPool {
     WorkerPool& operator=(const WorkerPool&) = delete;
     /// Threads that have not ended go on by themselves; the dispatcher must be stopped.
     ~WorkerPool() {
-        const bool ended = await_end(Clock::now());
+        const bool ended = await_end(deadline_in(std::chrono::milliseconds(100)));
         for (std::thread& thread : m_threads) {
             ended ? thread.join() : thread.detach();
         }
@@ -57,21 +57,17 @@ class WorkerPool {
         return m_state->ended.wait_until(lock, deadline, [this] { return m_state->alive == 0; });
     }
 
-    /// Calls `visit` with each thread's number and task; the task stays during the call.
+    [[nodiscard]] std::size_t threads() const {
+        const std::lock_guard lock(m_state->mutex);
+        return m_state->slots.size();
+    }
+    /// Calls `visit` with a thread's task, if it has one; it stays during the call.
     template <class Visit>
-    void each_task(Visit visit) const {
-        std::vector<Slot*> slots;
-        {
-            const std::lock_guard lock(m_state->mutex);
-            for (Slot& slot : m_state->slots) {
-                slots.push_back(&slot);
-            }
-        }
-        for (std::size_t number = 0; number < slots.size(); ++number) {
-            const std::lock_guard lock(slots[number]->mutex);
-            if (slots[number]->task) {
-                visit(number, *slots[number]->task);
-            }
+    void visit(std::size_t thread, Visit visit) const {
+        Slot& slot = m_state->slot(thread);
+        const std::lock_guard lock(slot.mutex);
+        if (slot.task) {
+            visit(*slot.task);
         }
     }
 
@@ -88,6 +84,10 @@ class WorkerPool {
             const std::lock_guard lock(mutex);
             ++alive;
             return slots.emplace_back();
+        }
+        Slot& slot(std::size_t thread) {
+            const std::lock_guard lock(mutex);
+            return slots[thread];
         }
         void work(Slot& slot);
 

@@ -101,7 +101,9 @@ class WorkerQueue : public JobHost {
                                        std::chrono::milliseconds timeout) = 0;
     /// How many jobs `take` has without asking Redis.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
-    /// Gives back what no thread has taken, and leaves the registry with the last task.
+    /// Gives back what `take` has not returned; nothing can be taken any more.
+    virtual void give_back_fetched() noexcept = 0;
+    /// Leaves the registry, with the last task that is not settled.
     virtual void close() noexcept = 0;
 
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
