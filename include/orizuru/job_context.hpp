@@ -8,6 +8,7 @@
 #include <orizuru/job.hpp>
 #include <orizuru/message_guard.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -68,7 +69,10 @@ class JobRun {
     /// as it does: a handler that lets it pass fails.
     void progress(double fraction, std::string_view note = {}) {
         m_host->progress(id(), fraction, note);
+        m_fraction = fraction;
     }
+    /// As last written down; any thread.
+    [[nodiscard]] double fraction() const noexcept { return m_fraction; }
 
     /// The job has failed, as if the handler had thrown a std::runtime_error; what comes of it is
     /// done when the handler has returned.
@@ -93,6 +97,7 @@ class JobRun {
     JobTime m_enqueued_at{};
     std::chrono::steady_clock::time_point m_since = std::chrono::steady_clock::now();
     std::optional<std::string> m_failure;
+    std::atomic<double> m_fraction{0};
 };
 
 /// The same with the job itself.

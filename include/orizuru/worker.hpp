@@ -60,6 +60,7 @@ struct RunningJob {
     std::string job_id;
     int attempt = 0;
     std::chrono::steady_clock::time_point since{};
+    double progress = 0; ///< as its handler has last told
 };
 
 /// Handles the jobs of one or several queues.
@@ -318,7 +319,8 @@ inline void Worker::report() {
             std::chrono::duration_cast<std::chrono::milliseconds>(detail::Clock::now() - job.since);
         text += (text.empty() ? "" : "\n") + ("thread " + std::to_string(job.thread)) + ": job " +
                 job.job_id + " of '" + job.queue + "', attempt " + std::to_string(job.attempt) +
-                ", for " + std::to_string(since.count()) + " ms";
+                ", for " + std::to_string(since.count()) + " ms, " +
+                std::to_string(static_cast<int>(100 * job.progress)) + " % done";
     }
     m_core->shared->events.tell(
         {.kind = WorkerEventKind::report, .detail = text.empty() ? "no thread is busy" : text});
@@ -338,7 +340,8 @@ inline std::vector<RunningJob> Worker::running() const {
     for (std::size_t thread = 0; thread < m_pool.threads(); ++thread) {
         m_pool.visit(thread, [&](const detail::Task& task) {
             const JobRun& job = task.job();
-            jobs.push_back({thread, job.queue(), job.id(), job.attempt(), job.since()});
+            jobs.push_back(
+                {thread, job.queue(), job.id(), job.attempt(), job.since(), job.fraction()});
         });
     }
     return jobs;
