@@ -85,8 +85,8 @@ struct WorkerOptions {
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
     /// Moves what is due to the queues, and to those that retries go to. None: done elsewhere.
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
-    /// How often jobs of dead workers are looked for. None: a collector runs elsewhere; it should
-    /// have Blame::all.
+    /// How often jobs of dead workers are looked for, once Redis is up for 10 s. None: a collector
+    /// runs elsewhere; it should have Blame::all.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(5);
     std::vector<HandleMiddleware> handle_middleware = {};
     std::vector<FetchMiddleware> fetch_middleware = {};

@@ -115,8 +115,7 @@ class WorkerQueue : public JobHost {
     }
     [[nodiscard]] std::uint64_t lease_number() const noexcept override { return m_leases_lost; }
     [[nodiscard]] bool lease_valid(std::uint64_t number) const noexcept override {
-        const auto unheard = Clock::now() - m_last_beat.load();
-        return number == m_leases_lost && unheard < m_options.lease;
+        return number == m_leases_lost && Clock::now() - m_asked.load() < m_options.lease;
     }
     void progress(std::string_view job_id, double fraction, std::string_view note) override {
         const std::lock_guard lock(m_asking);
@@ -166,8 +165,14 @@ class WorkerQueue : public JobHost {
     [[nodiscard]] bool has_dead_grown() noexcept { return m_dead_grew.exchange(false); }
 
   protected:
-    void heard() noexcept { m_last_beat = Clock::now(); }
-    void use(const Endpoint& endpoint) { m_endpoint = endpoint; }
+    /// Redis has confirmed a beat.
+    void heard() noexcept { m_asked = m_confirmed.exchange(Clock::now()); }
+    /// Before it registers.
+    void use(const Endpoint& endpoint) {
+        m_endpoint = endpoint;
+        m_confirmed = Clock::now();
+        m_asked = m_confirmed.load();
+    }
     [[nodiscard]] const std::shared_ptr<WorkerShared>& shared_pointer() const noexcept {
         return m_shared;
     }
@@ -178,7 +183,10 @@ class WorkerQueue : public JobHost {
     QueueOptions m_options;
     std::optional<Endpoint> m_endpoint;
 
-    std::atomic<TimePoint> m_last_beat{Clock::now()};
+    // The lease counts from when Redis has run a beat: that was after the beat before it was
+    // confirmed. When the reply was read says nothing, this process may have been asleep.
+    std::atomic<TimePoint> m_confirmed{Clock::now()};
+    std::atomic<TimePoint> m_asked{Clock::now()};
     std::atomic<std::uint64_t> m_leases_lost{0};
     std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
 
