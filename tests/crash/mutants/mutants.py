@@ -284,7 +284,8 @@ MUTANTS = [
          '"RIGHT", "LEFT", seconds);', '"RIGHT", "LEFT", "0");',
          "window"),
     code("a connection is used again after an error", "connection.hpp",
-         "auto stream = std::move(m_stream);", "auto& stream = m_stream;",
+         "auto stream = std::move(m_stream);\n        stream->append(write);",
+         "auto& stream = m_stream;\n        stream->append(write);",
          "wrong_replies --test-case='what is no reply*'"),
     code("a push that was begun is not in doubt", "detail/push_pipeline.hpp",
          "begun ? ConnectionError::Outcome::in_doubt\n"
