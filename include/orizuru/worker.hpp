@@ -15,6 +15,7 @@
 #include <orizuru/detail/signals.hpp>
 #include <orizuru/detail/upkeep.hpp>
 #include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_checks.hpp>
 #include <orizuru/detail/worker_pool.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
@@ -22,6 +23,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
+#include <orizuru/worker_statistics.hpp>
 
 #include <poll.h>
 
@@ -31,7 +33,6 @@
 #include <concepts>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -43,25 +44,6 @@
 #include <vector>
 
 namespace orizuru {
-
-/// What has become of a worker's jobs so far.
-struct WorkerStatistics {
-    std::uint64_t succeeded = 0;
-    std::uint64_t failed = 0; ///< runs of handlers, however often a job was tried
-    std::uint64_t died = 0;   ///< on the dead list
-    std::uint64_t expired = 0;
-    std::uint64_t given_back = 0; ///< not done in time when the worker stopped
-};
-
-/// A job that a thread of a worker is at.
-struct RunningJob {
-    std::size_t thread = 0; ///< from 0
-    std::string queue;
-    std::string job_id;
-    int attempt = 0;
-    std::chrono::steady_clock::time_point since{};
-    double progress = 0; ///< as its handler has last told
-};
 
 /// Handles the jobs of one or several queues.
 ///
@@ -137,8 +119,7 @@ class Worker {
     // For jobs to be given back when Redis does not answer; the rest is the collector's.
     static constexpr std::chrono::milliseconds give_back_patience{5000};
 
-    static WorkerOptions checked(WorkerOptions options);
-    void check(const Keys& keys, const QueueOptions& options) const;
+    Keys checked(std::string queue, const QueueOptions& options) const;
     void open();
     void await_wish(const detail::Signals* signals);
     void await_end(const detail::Signals* signals);
@@ -154,56 +135,26 @@ class Worker {
 };
 
 inline Worker::Worker(Endpoint endpoint, WorkerOptions options) : m_endpoint(std::move(endpoint)) {
-    m_core->shared = std::make_shared<detail::WorkerShared>(checked(std::move(options)));
+    detail::check(options);
+    m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
 }
 
-inline WorkerOptions Worker::checked(WorkerOptions options) {
-    using std::chrono::milliseconds;
-    if (options.concurrency < 1 || options.concurrency > 10'000) {
-        throw std::invalid_argument("concurrency must be 1 to 10,000");
-    }
-    if (options.stop_timeout < milliseconds(0) || options.stop_timeout > std::chrono::hours(24)) {
-        throw std::invalid_argument("stop_timeout must be 0 to 24 h");
-    }
-    if (options.recheck < milliseconds(10) || options.recheck > std::chrono::hours(24)) {
-        throw std::invalid_argument("recheck must be 10 ms to 24 h");
-    }
-    if (options.collect_interval && *options.collect_interval < milliseconds(1)) {
-        throw std::invalid_argument("collect_interval must be positive");
-    }
-    return options;
-}
-
-inline void Worker::check(const Keys& keys, const QueueOptions& options) const {
-    const std::string name = "queue '" + keys.source() + "': ";
+inline Keys Worker::checked(std::string queue, const QueueOptions& options) const {
+    Keys keys(std::move(queue));
     if (m_started) {
-        throw std::logic_error(name + "the worker runs already");
+        throw std::logic_error("queue '" + keys.source() + "': the worker runs already");
     }
     if (std::ranges::any_of(m_core->queues,
-                            [&](const auto& queue) { return queue->queue() == keys.source(); })) {
-        throw std::invalid_argument(name + "it is handled already");
+                            [&](const auto& other) { return other->queue() == keys.source(); })) {
+        throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
     }
-    if (options.weight < 1 || options.weight > 1'000'000) {
-        throw std::invalid_argument(name + "its weight must be 1 to 1,000,000");
-    }
-    if (options.retry.max_attempts < 1 || !options.retry.delay ||
-        options.retry.retry_for.count() < 0) {
-        throw std::invalid_argument(
-            name + "a retry policy needs max_attempts of 1 or more, a delay, and no negative time");
-    }
-    if (!options.retry.retry_queue.empty()) {
-        Keys(options.retry.retry_queue);
-    }
-    if (options.max_recoveries < 0 || options.dead.most < 0 || options.dead.oldest.count() < 0) {
-        throw std::invalid_argument(name +
-                                    "max_recoveries and the dead limits must not be negative");
-    }
+    detail::check(options, "queue '" + keys.source() + "': ");
+    return keys;
 }
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
-    Keys keys(std::move(queue));
-    check(keys, options);
+    Keys keys = checked(std::move(queue), options);
     m_core->queues.push_back(std::make_unique<detail::JobQueue<T>>(
         m_core->shared, std::move(keys), std::move(options),
         [handler = std::move(handler)](JobContext<T>& context) mutable {
@@ -215,8 +166,7 @@ Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
 template <class T, std::invocable<JobBatch<T>> F>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
-    Keys keys(std::move(queue));
-    check(keys, options);
+    Keys keys = checked(std::move(queue), options);
     detail::check(batch);
     m_core->queues.push_back(std::make_unique<detail::BatchQueue<T>>(
         m_core->shared, std::move(keys), std::move(options), batch, std::move(handler)));
@@ -290,8 +240,9 @@ inline void Worker::await_end(const detail::Signals* signals) {
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
             if (*signal == SIGTERM || *signal == SIGINT) {
                 std::_Exit(128 + *signal);
+            } else if (*signal == SIGTTIN) {
+                report();
             }
-            report();
         }
     }
 }
@@ -315,12 +266,7 @@ inline int Worker::give_back() {
 inline void Worker::report() {
     std::string text;
     for (const RunningJob& job : running()) {
-        const auto since =
-            std::chrono::duration_cast<std::chrono::milliseconds>(detail::Clock::now() - job.since);
-        text += (text.empty() ? "" : "\n") + ("thread " + std::to_string(job.thread)) + ": job " +
-                job.job_id + " of '" + job.queue + "', attempt " + std::to_string(job.attempt) +
-                ", for " + std::to_string(since.count()) + " ms, " +
-                std::to_string(static_cast<int>(100 * job.progress)) + " % done";
+        text += (text.empty() ? "" : "\n") + to_string(job);
     }
     m_core->shared->events.tell(
         {.kind = WorkerEventKind::report, .detail = text.empty() ? "no thread is busy" : text});

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Worker refuses before it connects to anything.
+
+#include <orizuru/keys.hpp>
+#include <orizuru/retry.hpp>
+#include <orizuru/worker_options.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+namespace orizuru::detail {
+
+inline void check(const WorkerOptions& options) {
+    using std::chrono::milliseconds;
+    if (options.concurrency < 1 || options.concurrency > 10'000) {
+        throw std::invalid_argument("concurrency must be 1 to 10,000");
+    }
+    if (options.stop_timeout < milliseconds(0) || options.stop_timeout > std::chrono::hours(24)) {
+        throw std::invalid_argument("stop_timeout must be 0 to 24 h");
+    }
+    if (options.recheck < milliseconds(10) || options.recheck > std::chrono::hours(24)) {
+        throw std::invalid_argument("recheck must be 10 ms to 24 h");
+    }
+    if (options.collect_interval && *options.collect_interval < milliseconds(1)) {
+        throw std::invalid_argument("collect_interval must be 1 ms or more");
+    }
+}
+
+inline void check(const RetryPolicy& policy, const std::string& about) {
+    if (policy.max_attempts < 1) {
+        throw std::invalid_argument(about + "max_attempts must be 1 or more");
+    }
+    if (!policy.delay) {
+        throw std::invalid_argument(about + "a retry policy needs a delay");
+    }
+    if (!policy.retry_queue.empty()) {
+        static_cast<void>(Keys(policy.retry_queue));
+    }
+}
+
+inline void check(const QueueOptions& options, const std::string& about) {
+    check(options.retry, about);
+    if (options.weight < 1 || options.weight > 1'000'000) {
+        throw std::invalid_argument(about + "its weight must be 1 to 1,000,000");
+    }
+    if (options.max_recoveries < 0) {
+        throw std::invalid_argument(about + "max_recoveries must not be negative");
+    }
+    if (options.dead.most < 0 || options.dead.oldest.count() < 0) {
+        throw std::invalid_argument(about + "the limits of the dead list must not be negative");
+    }
+}
+
+} // namespace orizuru::detail
