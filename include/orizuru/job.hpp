@@ -15,7 +15,8 @@
 //   4  enqueued_at         int, the same
 //   5  expires_at          int, the same, or nil
 //   6  last_error          str, at most 10,000 bytes
-//   7  payload             bin
+//   7  unique_id           str, at most 512 bytes; empty: it holds no lock
+//   8  payload             bin
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -57,6 +58,9 @@ struct Job {
     std::optional<JobTime> expires_at = {};
     /// Why the try before failed; what is beyond 10,000 bytes is cut off as it is written.
     std::string last_error = {};
+    /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
+    /// lock that its ack releases.
+    std::string unique_id = {};
     T payload;
 
     /// Of the envelope. One that is newer than this library is written back as it came, with all
@@ -210,6 +214,9 @@ struct Codec<Job<T>> {
         if (job.id.empty() || job.id.size() > detail::longest_job_id) {
             throw std::invalid_argument("a job's id must have 1 to 512 bytes");
         }
+        if (job.unique_id.size() > detail::longest_job_id) {
+            throw std::invalid_argument("a job's unique_id must have at most 512 bytes");
+        }
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
@@ -219,7 +226,7 @@ struct Codec<Job<T>> {
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
-        packer.pack_array(static_cast<std::uint32_t>(8 + job.later.size()));
+        packer.pack_array(static_cast<std::uint32_t>(9 + job.later.size()));
         packer.pack(job.version);
         pack_text(packer, job.id);
         packer.pack(job.attempt);
@@ -231,6 +238,7 @@ struct Codec<Job<T>> {
             packer.pack_nil();
         }
         pack_text(packer, error);
+        pack_text(packer, job.unique_id);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
         packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
         for (const std::string& field : job.later) {
@@ -253,6 +261,8 @@ struct Codec<Job<T>> {
         const std::optional<JobTime> expires_at = envelope.optional_time();
         std::string last_error(
             envelope.text(0, detail::longest_last_error, "no last_error or a longer one"));
+        std::string unique_id(
+            envelope.text(0, detail::longest_job_id, "no unique_id or a longer one"));
         const std::string_view payload = envelope.bytes("no payload");
         return {.id = std::move(id),
                 .attempt = attempt,
@@ -260,6 +270,7 @@ struct Codec<Job<T>> {
                 .enqueued_at = enqueued_at,
                 .expires_at = expires_at,
                 .last_error = std::move(last_error),
+                .unique_id = std::move(unique_id),
                 .payload = detail::decode<T>(payload, memory.payload),
                 .version = version,
                 .later = envelope.rest()};

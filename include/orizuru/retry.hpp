@@ -12,6 +12,7 @@
 #include <orizuru/job.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
+#include <orizuru/unique.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -269,7 +270,7 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
         return {done ? RetryOutcome::put_off : RetryOutcome::lost, *delay};
     }
     if (policy.exhausted == Exhausted::discard) {
-        return {guard.ack() ? RetryOutcome::discarded : RetryOutcome::lost};
+        return {ack_unique(guard) ? RetryOutcome::discarded : RetryOutcome::lost};
     }
     const bool done = guard.bury(detail::cut_text(reason, detail::longest_last_error));
     return {done ? RetryOutcome::buried : RetryOutcome::lost};

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru {
@@ -120,10 +121,11 @@ return 0
 }
 
 template <class T>
-bool push_locked(Producer<Job<T>>& producer, std::string_view id, const Job<T>& job,
+bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
                  const UniqueOptions& options, const std::vector<std::string>& due) {
     check_id(id);
     check_ttl(options.ttl);
+    job.unique_id = id;
     std::string payload;
     encode(job, payload, producer.options().max_payload);
     const std::vector<std::string> keys = schedule_keys(producer.keys());
@@ -137,59 +139,62 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, const Job<T>& 
 
 } // namespace detail
 
-/// Puts a job on the queue unless another one holds the lock of `id`; returns whether it did.
+/// Puts a job on the queue unless another one holds the lock of `id`; returns whether it did. The
+/// job carries the id as its unique_id.
 /// Redis: one script, O(1); never buffered.
 /// Atomic: a crash leaves job and lock or neither. In doubt (ConnectionError::in_doubt()), a second
 ///     call is safe: it returns false when the first has pushed the job.
 /// Blocks and throws as Producer::push without a buffer; std::invalid_argument for an id that has
 /// not 1 to 512 bytes or a ttl that cannot be. Nothing has happened then.
 template <MessageEncodable T>
-bool push_unique(Producer<Job<T>>& producer, std::string_view id, const Job<T>& job,
+bool push_unique(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
                  const UniqueOptions& options = {}) {
-    return detail::push_locked(producer, id, job, options, {"after", "0"});
+    return detail::push_locked(producer, id, std::move(job), options, {"after", "0"});
 }
 
 /// The same for later, as push_after (scheduler.hpp). The lock is held while the job waits, and for
 /// its ttl from when it is due. O(log(n)) of the scheduled messages.
 template <MessageEncodable T>
 bool push_unique_after(Producer<Job<T>>& producer, std::string_view id,
-                       std::chrono::milliseconds delay, const Job<T>& job,
+                       std::chrono::milliseconds delay, Job<T> job,
                        const UniqueOptions& options = {}) {
-    return detail::push_locked(producer, id, job, options, detail::due_after(delay));
+    return detail::push_locked(producer, id, std::move(job), options, detail::due_after(delay));
 }
 
 /// The same for a time, by Redis' clock.
 template <MessageEncodable T>
-bool push_unique_at(Producer<Job<T>>& producer, std::string_view id, JobTime time,
-                    const Job<T>& job, const UniqueOptions& options = {}) {
-    return detail::push_locked(producer, id, job, options, detail::due_at(time));
+bool push_unique_at(Producer<Job<T>>& producer, std::string_view id, JobTime time, Job<T> job,
+                    const UniqueOptions& options = {}) {
+    return detail::push_locked(producer, id, std::move(job), options, detail::due_at(time));
 }
 
-/// Acks a job, and releases the lock of `id` when this job holds it and was pushed with
-/// UniqueRelease::on_ack.
-/// Redis: GET, DEL and the removal, in one script.
+/// Acks a job, and releases its lock when it has one, still holds it, and was pushed with
+/// UniqueRelease::on_ack. A Worker does so.
+/// Redis: GET, DEL and the removal, in one script; without a unique_id as ack().
 /// Atomic: a crash leaves both or neither. Returns, blocks and throws as every settlement
-/// (message_guard.hpp): false, and no release, when the lease was lost. std::invalid_argument for
-/// an id that cannot be: the guard is unsettled then.
+/// (message_guard.hpp): false, and no release, when the lease was lost.
 template <class T>
-bool ack_unique(MessageGuard<Job<T>>& guard, std::string_view id) {
-    detail::check_id(id);
-    return guard.settle(detail::unlock_body(), {guard.keys().unique(id)},
+bool ack_unique(MessageGuard<Job<T>>& guard) {
+    if (guard->unique_id.empty()) {
+        return guard.ack();
+    }
+    return guard.settle(detail::unlock_body(), {guard.keys().unique(guard->unique_id)},
                         {detail::lock_of(UniqueRelease::on_ack, guard->id)});
 }
 
-/// Has the lock of `id` last at least `ttl` from now, for a job that takes longer than was thought;
-/// false when the job does not hold it (any more).
+/// Has a job's lock last at least `ttl` from now, for one that takes longer than was thought; false
+/// when it does not hold it (any more), or never did.
 /// Redis: GET and PEXPIRE in a script, O(1). Works when memory is full.
 /// Blocks and throws as push_unique.
 template <MessageEncodable T>
-bool extend_unique(Producer<Job<T>>& producer, std::string_view id, const Job<T>& job,
-                   std::chrono::milliseconds ttl) {
-    detail::check_id(id);
+bool extend_unique(Producer<Job<T>>& producer, const Job<T>& job, std::chrono::milliseconds ttl) {
     detail::check_ttl(ttl);
+    if (job.unique_id.empty()) {
+        return false;
+    }
     using detail::lock_of;
     const Reply reply = producer.command(
-        "EVAL", detail::extend_lock_script(), 1, producer.keys().unique(id), ttl.count(),
+        "EVAL", detail::extend_lock_script(), 1, producer.keys().unique(job.unique_id), ttl.count(),
         lock_of(UniqueRelease::on_ack, job.id), lock_of(UniqueRelease::on_expiry, job.id),
         lock_of(UniqueRelease::never, job.id));
     return detail::is_yes(reply);

@@ -57,7 +57,12 @@ struct Fixture : QueueFixture {
     std::string scheduled = "orizuru:{q}:scheduled";
     Producer<RawJob> producer{uri, "q"};
 
-    static RawJob job(const std::string& bytes = "x") { return make_job(Raw{bytes}); }
+    /// As a handler has it.
+    static RawJob job(const std::string& bytes = "x") {
+        auto made = make_job(Raw{bytes});
+        made.unique_id = "id";
+        return made;
+    }
     static MessageGuard<RawJob> take(Consumer<RawJob>& consumer) {
         auto guard = consumer.next(5s);
         REQUIRE(guard);
@@ -91,7 +96,7 @@ TEST_CASE_FIXTURE(Fixture, "an ack releases the lock in the same step") {
     auto guard = take(consumer);
     CHECK_FALSE(pushed(job()));
     redis.command({"CONFIG", "RESETSTAT"});
-    CHECK(ack_unique(guard, "id"));
+    CHECK(ack_unique(guard));
     CHECK(info("commandstats", "cmdstat_del:calls") == 1);
     CHECK(info("commandstats", "cmdstat_evalsha:calls") +
               info("commandstats", "cmdstat_eval:calls") <=
@@ -109,11 +114,11 @@ TEST_CASE_FIXTURE(Fixture, "a late ack of an older job leaves a newer one's lock
     CHECK(redis.del(lock) == 1); // as when its ttl is over
     const RawJob newer = job("new");
     CHECK(pushed(newer));
-    CHECK(ack_unique(old, "id"));
+    CHECK(ack_unique(old));
     CHECK(contains(redis.command({"GET", lock}).text, newer.id));
     CHECK_FALSE(pushed(job()));
     auto guard = take(consumer);
-    CHECK(ack_unique(guard, "id"));
+    CHECK(ack_unique(guard));
     CHECK_FALSE(redis.exists(lock));
 }
 
@@ -123,7 +128,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that was lost to another consumer does not rel
     auto guard = take(consumer);
     forget_heartbeat(only_id());
     orizuru::GarbageCollector(uri, "q", {.grace = 0ms}).collect();
-    CHECK_FALSE(ack_unique(guard, "id"));
+    CHECK_FALSE(ack_unique(guard));
     CHECK(redis.exists(lock));
     CHECK(redis.llen("q") == 1);
 }
@@ -133,13 +138,13 @@ TEST_CASE_FIXTURE(Fixture, "a lock that only expires outlives the ack, and one t
     Consumer<RawJob> consumer(uri, "q");
     CHECK(pushed(job(), UniqueRelease::on_expiry));
     auto guard = take(consumer);
-    CHECK(ack_unique(guard, "id"));
+    CHECK(ack_unique(guard));
     CHECK_FALSE(pushed(job()));
     CHECK(lasts(24h));
     redis.del(lock);
     CHECK(pushed(job(), UniqueRelease::never));
     auto last = take(consumer);
-    CHECK(ack_unique(last, "id"));
+    CHECK(ack_unique(last));
     CHECK(ttl() == -1);
     CHECK_FALSE(pushed(job()));
 }
@@ -205,39 +210,38 @@ TEST_CASE_FIXTURE(Fixture, "a job keeps its lock from its schedule through its r
     CHECK(eventually([&] { return scheduler.move_due() == 1; }));
     auto second = take(consumer);
     CHECK(second->attempt == 2);
-    CHECK(ack_unique(second, "id"));
+    CHECK(ack_unique(second));
     CHECK_FALSE(redis.exists(lock));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a lock is extended by its job alone, and never cut short") {
     const RawJob mine = job();
     CHECK(push_unique(producer, "id", mine, {.ttl = 1h}));
-    CHECK(extend_unique(producer, "id", mine, 3h));
+    CHECK(extend_unique(producer, mine, 3h));
     CHECK(lasts(3h));
-    CHECK(extend_unique(producer, "id", mine, 1h));
+    CHECK(extend_unique(producer, mine, 1h));
     CHECK(lasts(3h));
-    CHECK_FALSE(extend_unique(producer, "id", job(), 9h));
+    CHECK_FALSE(extend_unique(producer, job(), 9h));
     CHECK(lasts(3h));
     redis.del(lock);
-    CHECK_FALSE(extend_unique(producer, "id", mine, 9h));
+    CHECK_FALSE(extend_unique(producer, mine, 9h));
     CHECK_FALSE(redis.exists(lock));
     CHECK(pushed(mine, UniqueRelease::on_expiry));
-    CHECK(extend_unique(producer, "id", mine, 48h));
+    CHECK(extend_unique(producer, mine, 48h));
     CHECK(lasts(48h));
     redis.del(lock);
     CHECK(pushed(mine, UniqueRelease::never));
-    CHECK(extend_unique(producer, "id", mine, 1h));
+    CHECK(extend_unique(producer, mine, 1h));
     CHECK(ttl() == -1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "what cannot be is refused before anything is sent") {
     for (const std::string& id : {""s, std::string(513, 'x')}) {
         CHECK_THROWS_AS(push_unique(producer, id, job()), std::invalid_argument);
-        CHECK_THROWS_AS(extend_unique(producer, id, job(), 1h), std::invalid_argument);
     }
     for (const auto time : {0ms, -1ms, std::chrono::milliseconds::max()}) {
         CHECK_THROWS_AS(push_unique(producer, "id", job(), {.ttl = time}), std::invalid_argument);
-        CHECK_THROWS_AS(extend_unique(producer, "id", job(), time), std::invalid_argument);
+        CHECK_THROWS_AS(extend_unique(producer, job(), time), std::invalid_argument);
     }
     CHECK_THROWS_AS(push_unique(producer, "id", RawJob{}), EncodeError);
     CHECK(redis.keys().empty());
@@ -246,10 +250,25 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be is refused before anything is sent") 
     CHECK(redis.exists("orizuru:{q}:unique:" + bytes));
     Consumer<RawJob> consumer(uri, "q");
     auto guard = take(consumer);
-    CHECK_THROWS_AS(ack_unique(guard, ""), std::invalid_argument);
-    CHECK_FALSE(guard.settled());
-    CHECK(ack_unique(guard, bytes));
+    CHECK(ack_unique(guard));
     CHECK_FALSE(redis.exists("orizuru:{q}:unique:" + bytes));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that was pushed plainly has no lock to release or to extend") {
+    const RawJob holder = job();
+    CHECK(pushed(holder));
+    RawJob plain = make_job(Raw{"y"});
+    producer.push(plain);
+    Consumer<RawJob> consumer(uri, "q");
+    auto first = take(consumer);
+    auto second = take(consumer);
+    CHECK(second->id == plain.id);
+    CHECK_FALSE(extend_unique(producer, *second, 1h));
+    CHECK(ack_unique(second));
+    CHECK(contains(redis.command({"GET", lock}).text, holder.id));
+    CHECK(extend_unique(producer, *first, 1h));
+    CHECK(ack_unique(first));
+    CHECK_FALSE(redis.exists(lock));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a key of the wrong type is named, and nothing is written") {
@@ -264,17 +283,17 @@ TEST_CASE_FIXTURE(Fixture, "a key of the wrong type is named, and nothing is wri
         CHECK(named([&] { push_unique_after(producer, "id", 1h, job()); }));
         CHECK(redis.keys() == Texts{key});
     }
-    CHECK(contains(message_of<ReplyError>([&] { extend_unique(producer, "id", job(), 1h); }),
+    CHECK(contains(message_of<ReplyError>([&] { extend_unique(producer, job(), 1h); }),
                    lock + " is a hash"));
     Consumer<RawJob> consumer(uri, "q");
     producer.push(job());
     auto guard = take(consumer);
-    CHECK(contains(message_of<ReplyError>([&] { ack_unique(guard, "id"); }), lock + " is a hash"));
+    CHECK(contains(message_of<ReplyError>([&] { ack_unique(guard); }), lock + " is a hash"));
     CHECK_FALSE(guard.settled());
     CHECK(held().size() == 1);
     CHECK(redis.type(lock) == "hash");
     redis.del(lock);
-    CHECK(ack_unique(guard, "id"));
+    CHECK(ack_unique(guard));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a user who may not take or release the lock pushes and acks nothing") {
@@ -289,11 +308,11 @@ TEST_CASE_FIXTURE(Fixture, "a user who may not take or release the lock pushes a
     CHECK(pushed(job()));
     auto guard = take(consumer);
     redis.command({"ACL", "SETUSER", "clerk", "-del"});
-    CHECK(contains(message_of<ReplyError>([&] { ack_unique(guard, "id"); }), "NOPERM"));
+    CHECK(contains(message_of<ReplyError>([&] { ack_unique(guard); }), "NOPERM"));
     CHECK_FALSE(guard.settled());
     CHECK(held().size() == 1);
     redis.command({"ACL", "SETUSER", "clerk", "+del"});
-    CHECK(ack_unique(guard, "id"));
+    CHECK(ack_unique(guard));
     redis.command({"ACL", "DELUSER", "clerk"});
 }
 
@@ -305,8 +324,8 @@ TEST_CASE_FIXTURE(Fixture, "when memory is full no job and no lock come, and an 
     redis.command({"CONFIG", "SET", "maxmemory", "1"});
     const std::string error =
         message_of<ReplyError>([&] { push_unique(producer, "other", job()); });
-    const bool extended = extend_unique(producer, "id", mine, 48h);
-    const bool acked = ack_unique(guard, "id");
+    const bool extended = extend_unique(producer, mine, 48h);
+    const bool acked = ack_unique(guard);
     redis.command({"CONFIG", "SET", "maxmemory", "0"});
     CHECK(contains(error, "OOM"));
     CHECK(extended);

@@ -69,11 +69,12 @@ Job<Raw> some_job() {
             .enqueued_at = JobTime(-2ms),
             .expires_at = JobTime(300ms),
             .last_error = "no luck",
+            .unique_id = "u",
             .payload = {"\0x"s}};
 }
 
 // As the comment of job.hpp has it.
-const std::string some_bytes = "\x98\x01\xa2id\x03\x01\xfe\xcd\x01\x2c\xa7no luck\xc4\x02\0x"s;
+const std::string some_bytes = "\x99\x01\xa2id\x03\x01\xfe\xcd\x01\x2c\xa7no luck\xa1u\xc4\x02\0x"s;
 
 std::string why_refused(std::string_view bytes) {
     try {
@@ -95,6 +96,7 @@ TEST_CASE("an envelope has the documented bytes, and comes back as it was") {
     CHECK(job.enqueued_at == JobTime(-2ms));
     CHECK(job.expires_at == JobTime(300ms));
     CHECK(job.last_error == "no luck");
+    CHECK(job.unique_id == "u");
     CHECK(job.payload.bytes == "\0x"s);
     CHECK(job.version == 1);
     CHECK(job.later.empty());
@@ -125,7 +127,7 @@ TEST_CASE("a job expires at its time, and without one never") {
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
     std::string newer = some_bytes + "\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
-    newer.at(0) = '\x9b';
+    newer.at(0) = '\x9c';
     newer.at(1) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
@@ -147,17 +149,30 @@ TEST_CASE("an envelope that is none is refused with what it lacks") {
     };
     CHECK(why_refused(with(1, '\0')) == "the job's envelope has an unknown version");
     CHECK(why_refused(with(1, '\xff')) == "the job's envelope has an unknown version");
-    CHECK(why_refused("\x98\x01\xa0\x03\x01\xfe\xc0\xa0\xc4\0"s) == "the job's envelope has no id");
+    CHECK(why_refused("\x99\x01\xa0\x03\x01\xfe\xc0\xa0\xa0\xc4\0"s) ==
+          "the job's envelope has no id");
     CHECK(why_refused(with(5, '\0')) == "the job's envelope has no attempt");
     CHECK(why_refused(with(6, '\xc0')) == "the job's envelope has a time that is no number");
-    CHECK(why_refused("\x97\x01\xa1i\x03\x01\xfe\xc0\xa0"s) ==
-          "the job's envelope has too few fields");
     CHECK(why_refused("\x98\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0"s) ==
+          "the job's envelope has too few fields");
+    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xa0\xc0\xc4\0"s) ==
+          "the job's envelope has no unique_id or a longer one");
+    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0\xa0"s) ==
           "the job's envelope has no payload");
+    CHECK(why_refused("\x99\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xa0\xa0\xc4\0"s) ==
+          "the job's envelope has a time beyond the year 9999");
     for (std::size_t size = 0; size < some_bytes.size(); ++size) {
         CAPTURE(size);
         CHECK(why_refused(std::string_view(some_bytes).substr(0, size)) != "not refused");
     }
+}
+
+TEST_CASE("a job that is to expire in ages expires at the end of the year 9999") {
+    const auto job = make_job(Raw{"x"}, std::chrono::milliseconds::max());
+    CHECK(job.expires_at == JobTime(253'402'300'799'999ms));
+    CHECK(decoded<Raw>(encoded(job)).expires_at == job.expires_at);
+    CHECK(decoded<Raw>(encoded(make_job(Raw{"x"}, std::chrono::milliseconds::min())))
+              .expired(orizuru::job_time()));
 }
 
 TEST_CASE("an id or an attempt that no reader would take is not written") {
@@ -168,6 +183,9 @@ TEST_CASE("an id or an attempt that no reader would take is not written") {
     }
     auto job = some_job();
     job.attempt = 0;
+    CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    job = some_job();
+    job.unique_id = std::string(513, 'u');
     CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
 }
 

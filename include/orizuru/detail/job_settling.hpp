@@ -12,6 +12,7 @@
 #include <orizuru/job_context.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/retry.hpp>
+#include <orizuru/unique.hpp>
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
 
@@ -61,7 +62,7 @@ class JobSettling {
 
 template <class T>
 bool JobSettling<T>::begin() {
-    const auto ack = [](Guard& guard) { return guard.ack(); };
+    const auto ack = [](Guard& guard) { return ack_unique(guard); };
     if (m_context->expires_at && m_context->expired(job_time())) {
         if (settle(ack)) {
             ++m_queue.shared().counts.expired;
@@ -82,7 +83,7 @@ void JobSettling<T>::end(const std::optional<std::string>& failure) {
         }
         return;
     }
-    settle([&](Guard& guard) { return failure ? fail(guard, *failure) : guard.ack(); });
+    settle([&](Guard& guard) { return failure ? fail(guard, *failure) : ack_unique(guard); });
 }
 
 /// Has a failed job come again, or ends it.
