@@ -7,7 +7,9 @@
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
+#include <orizuru/job.hpp>
 #include <orizuru/orizuru.hpp>
+#include <orizuru/retry.hpp>
 
 #include <doctest/doctest.h>
 
@@ -179,4 +181,27 @@ TEST_CASE_FIXTURE(PythonFixture, "a Python payload of another shape goes to the 
     orizuru::Consumer<Crane> consumer(uri(), "cranes");
     CHECK_THROWS_AS((void)consumer.next(patience), orizuru::DecodeError);
     CHECK(redis().llen(orizuru::Keys("cranes").dead()) == 1);
+}
+
+TEST_CASE_FIXTURE(PythonFixture,
+                  "Python writes and reads the envelope of a job as job.hpp has it") {
+    REQUIRE(python("push_job"));
+    orizuru::Consumer<orizuru::Job<Everything>> consumer(uri(), "cranes");
+    auto job = consumer.next(patience);
+    REQUIRE(job);
+    CHECK(job->payload().size() > 1000);
+    CHECK((*job)->version == 2);
+    CHECK((*job)->id == "job 鶴");
+    CHECK((*job)->attempt == 3);
+    CHECK((*job)->first_enqueued_at.time_since_epoch() ==
+          std::chrono::milliseconds(1'700'000'000'000));
+    CHECK_FALSE((*job)->expires_at);
+    CHECK((*job)->last_error == "no luck");
+    CHECK((*job)->unique_id == "u");
+    CHECK(((*job)->payload == messages()[1]));
+    orizuru::retry(*job, {.delay = orizuru::retry_delay::fixed(std::chrono::hours(1))},
+                   "failed in C++");
+    orizuru::Producer<orizuru::Job<Everything>>(uri(), "cranes")
+        .push(orizuru::make_job(messages()[0], std::chrono::hours(1)));
+    CHECK(python("pop_job"));
 }

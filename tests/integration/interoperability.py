@@ -5,7 +5,7 @@
 """The other half of interoperability.cpp, written as a Python program that knows nothing of this
 library would be: LPUSH and RPOP of msgpack, structs as arrays.
 
-usage: interoperability.py push|pop|dead <socket> <queue>
+usage: interoperability.py push|pop|dead|push_job|pop_job <socket> <queue>
 """
 
 import sys
@@ -59,6 +59,47 @@ def dead(server, queue):
     assert entries[1][2].startswith(b"undecodable: "), entries[1]
 
 
+# The envelope of a job, byte for byte as job.hpp has it.
+JOB_FIELDS = (
+    "version id attempt first_enqueued_at enqueued_at expires_at last_error unique_id payload"
+).split()
+
+
+def push_job(server, queue):
+    """As a newer version might: with two fields more."""
+    payload = msgpack.packb(MESSAGES[1])
+    fields = [2, "job 鶴", 3, 1_700_000_000_000, 1_700_000_000_001, None, "no luck", "u", payload]
+    server.lpush(queue, msgpack.packb(fields + ["newer", {"yet": 1}]))
+
+
+def pop_job(server, queue):
+    """What interoperability.cpp has made of a new job, and of the one that push_job had pushed."""
+    new = dict(zip(JOB_FIELDS, msgpack.unpackb(server.rpop(queue)), strict=True))
+    now = time.time() * 1000
+    assert len(new["id"]) == 32 and int(new["id"], 16) >= 0, new
+    assert now - 600_000 < new["first_enqueued_at"] == new["enqueued_at"] <= now + 1, new
+    assert new["expires_at"] == new["enqueued_at"] + 3_600_000, new
+    assert (new["version"], new["attempt"], new["last_error"], new["unique_id"]) == (1, 1, "", "")
+    assert msgpack.unpackb(new["payload"]) == MESSAGES[0], new
+
+    [(scheduled, _)] = server.zpopmin("orizuru:{%s}:scheduled" % queue)
+    *fields, newer, yet = msgpack.unpackb(scheduled[8:])
+    again = dict(zip(JOB_FIELDS, fields, strict=True))
+    assert now - 600_000 < again.pop("enqueued_at") <= now + 1
+    assert again == {
+        "version": 2,
+        "id": "job 鶴",
+        "attempt": 4,
+        "first_enqueued_at": 1_700_000_000_000,
+        "expires_at": None,
+        "last_error": "failed in C++",
+        "unique_id": "u",
+        "payload": msgpack.packb(MESSAGES[1]),
+    }, again
+    assert (newer, yet) == ("newer", {"yet": 1})
+
+
 if __name__ == "__main__":
     mode, path, name = sys.argv[1:]
-    {"push": push, "pop": pop, "dead": dead}[mode](redis.Redis(unix_socket_path=path), name)
+    modes = {"push": push, "pop": pop, "dead": dead, "push_job": push_job, "pop_job": pop_job}
+    modes[mode](redis.Redis(unix_socket_path=path), name)
