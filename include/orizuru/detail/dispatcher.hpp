@@ -286,12 +286,13 @@ inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_toke
                                               std::chrono::milliseconds timeout) noexcept {
     std::unique_ptr<Task> task;
     bool asked = false;
+    const auto fetch = [&] {
+        asked = true;
+        task = place.queue->take(token, timeout);
+        return task != nullptr;
+    };
     try {
-        fetch_inside(0, *place.queue, [&] {
-            asked = true;
-            task = place.queue->take(token, timeout);
-            return task != nullptr;
-        });
+        fetch_inside(0, *place.queue, std::ref(fetch)); // copied, it would need memory each time
         if (!asked) {
             postpone(place, m_shared->options.recheck);
         }
