@@ -187,14 +187,15 @@ def jobs(name, command):
     return Workload(name, command, arguments, rate(), {"count": 2000})
 
 
-def queues(way, batch, ack):
+def queues(way, batch, count, ack):
     """A Worker with 10 threads, against a thread for each queue."""
     return Workload(
         f"3 queues, {way.upper()} and Worker, batch {batch}",
         "queues",
-        {"queues": 3, "count": 100_000, "way": way, "batch": batch, "ack": ack},
+        {"queues": 3, "count": count, "way": way, "batch": batch, "ack": ack},
         rate(),
         {"count": 1000},
+        (TWO_CORES,),
     )
 
 
@@ -244,10 +245,8 @@ WORKLOADS = [
     *[memory_with(waiting) for waiting in (1_000, 1_000_000)],
     jobs("jobs, batch 100, Consumer", "jobs"),
     jobs("jobs, batch 100, Worker", "worker"),
-    queues("brpop", 1, "immediate"),
-    queues("brpop", 100, "deferred"),
-    queues("blmove", 1, "immediate"),
-    queues("blmove", 100, "deferred"),
+    *[queues(way, 1, 20_000, "immediate") for way in ("brpop", "blmove")],
+    *[queues(way, 100, 100_000, "deferred") for way in ("brpop", "blmove")],
     lateness(100_000),
     *[stored(fsync) for fsync in ("no", "everysec", "always")],
 ]
