@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -199,14 +198,16 @@ inline void JobVerdict::judge(std::uint64_t number, const Told& job) {
 
 inline void JobVerdict::judge_attempts(const Told& job, const std::string& name) {
     std::int64_t expected = 1;
-    std::int64_t not_before = job.not_before;
+    std::optional<std::int64_t> not_before = job.not_before;
     for (const auto& [number, attempt] : job.attempts) {
         const std::string which = name + ", attempt " + std::to_string(number);
         if (number != expected) {
             m_wrong.push_back(which + ": " + std::to_string(expected) + " was to come");
         }
-        if (attempt.first_start < not_before - tolerance) {
-            m_wrong.push_back(which + " came " + std::to_string(not_before - attempt.first_start) +
+        if (!not_before) {
+            m_wrong.push_back(which + " follows one that has not failed");
+        } else if (attempt.first_start < *not_before - tolerance) {
+            m_wrong.push_back(which + " came " + std::to_string(*not_before - attempt.first_start) +
                               " ms before its time");
         }
         const auto killed = std::ranges::count_if(
@@ -219,8 +220,7 @@ inline void JobVerdict::judge_attempts(const Told& job, const std::string& name)
         m_came["crash seen and counted as an attempt"] += static_cast<std::uint64_t>(killed);
         m_came["job tried again after a failure"] += number > 1 ? 1 : 0;
         expected = number + 1 + counted;
-        // Nothing but a failure makes the next one.
-        not_before = attempt.next_not_before.value_or(std::numeric_limits<std::int64_t>::max());
+        not_before = attempt.next_not_before;
     }
 }
 
