@@ -6,6 +6,7 @@
 #include "benchmark/bare_consume.hpp"
 #include "benchmark/bare_flow.hpp"
 #include "benchmark/bare_held.hpp"
+#include "benchmark/bare_jobs.hpp"
 #include "benchmark/bare_produce.hpp"
 #include "benchmark/program.hpp"
 
@@ -23,5 +24,9 @@ int main(int argc, char** argv) {
                    {"both", bare_both},
                    {"latency", bare_latency},
                    {"memory", bare_memory},
+                   {"jobs", bare_jobs},
+                   {"worker", bare_jobs},
+                   {"queues", bare_queues},
+                   {"lateness", bare_lateness},
                });
 }

@@ -6,6 +6,7 @@
 #include "benchmark/library_consume.hpp"
 #include "benchmark/library_flow.hpp"
 #include "benchmark/library_held.hpp"
+#include "benchmark/library_jobs.hpp"
 #include "benchmark/library_produce.hpp"
 #include "benchmark/program.hpp"
 
@@ -23,5 +24,9 @@ int main(int argc, char** argv) {
                    {"both", library_both},
                    {"latency", library_latency},
                    {"memory", library_memory},
+                   {"jobs", library_jobs},
+                   {"worker", library_worker},
+                   {"queues", library_worker},
+                   {"lateness", library_lateness},
                });
 }

@@ -8,6 +8,7 @@
 #include "benchmark/messages.hpp"
 #include "benchmark/options.hpp"
 
+#include <orizuru/job.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <concepts>
@@ -29,6 +30,9 @@ namespace orizuru::benchmark {
 
 [[nodiscard]] inline std::uint64_t value_of(const Message& message) noexcept { return message.id; }
 [[nodiscard]] inline std::uint64_t value_of(const Raw& raw) noexcept { return raw.bytes.size(); }
+[[nodiscard]] inline std::uint64_t value_of(const Job<Message>& job) noexcept {
+    return job.payload.id;
+}
 
 /// What `value_of` all messages adds up to.
 template <class T>

@@ -66,31 +66,40 @@ struct Filled {
     Total sizes;
 };
 
+/// Puts `count` messages on a list: payload(i), with i from 0, `chunk` at a time.
+template <class Payload>
+Filled fill_list(Redis& redis, const std::string& list, std::size_t count, std::size_t chunk,
+                 Payload payload) {
+    Filled filled;
+    std::vector<std::string> payloads;
+    for (std::size_t i = 0; i < count;) {
+        payloads.clear();
+        for (; payloads.size() < chunk && i < count; ++i) {
+            payloads.push_back(payload(i));
+            filled.ids.add(i);
+            filled.sizes.add(payloads.back().size());
+        }
+        redis.begin();
+        redis.add("LPUSH");
+        redis.add(list);
+        for (const std::string& one : payloads) {
+            redis.add(one);
+        }
+        redis.send();
+        redis.reply();
+    }
+    return filled;
+}
+
 /// Puts `count` messages on the queue: Message with ids from 0, or `size` bytes when not 0.
 inline Filled fill(Redis& redis, std::size_t count, std::size_t size) {
     constexpr std::size_t most_messages = 1000;
     constexpr std::size_t most_bytes = std::size_t{1} << 20;
     const std::size_t chunk =
         size == 0 ? most_messages : std::clamp(most_bytes / size, std::size_t{1}, most_messages);
-    Filled filled;
-    std::vector<std::string> payloads;
-    for (std::size_t i = 0; i < count;) {
-        payloads.clear();
-        for (; payloads.size() < chunk && i < count; ++i) {
-            payloads.push_back(size == 0 ? payload_of(numbered(i)) : std::string(size, 'x'));
-            filled.ids.add(i);
-            filled.sizes.add(payloads.back().size());
-        }
-        redis.begin();
-        redis.add("LPUSH");
-        redis.add(queue);
-        for (const std::string& payload : payloads) {
-            redis.add(payload);
-        }
-        redis.send();
-        redis.reply();
-    }
-    return filled;
+    return fill_list(redis, queue, count, chunk, [=](std::size_t i) {
+        return size == 0 ? payload_of(numbered(i)) : std::string(size, 'x');
+    });
 }
 
 /// The same in a process of its own: the memory of this one is not touched.

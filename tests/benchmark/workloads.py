@@ -182,6 +182,33 @@ def reordered(order):
     )
 
 
+def jobs(name, command):
+    arguments = {"queues": 1, "count": 500_000, "batch": 100, "ack": "deferred"}
+    return Workload(name, command, arguments, rate(), {"count": 2000})
+
+
+def queues(way, batch, count, ack):
+    """A Worker with 10 threads, against a thread for each queue."""
+    return Workload(
+        f"3 queues, {way.upper()} and Worker, batch {batch}",
+        "queues",
+        {"queues": 3, "count": count, "way": way, "batch": batch, "ack": ack},
+        rate(),
+        {"count": 1000},
+        (TWO_CORES,),
+    )
+
+
+def lateness(waiting):
+    return Workload(
+        f"lateness with {waiting:,} scheduled",
+        "lateness",
+        {"waiting": waiting, "rate": 500, "count": 2000, "batch": 1, "ack": "immediate"},
+        latency(),
+        {"waiting": 1000, "count": 20},
+    )
+
+
 WORKLOADS = [
     produce("push_all", 1_000_000, 0.85, way="all", chunk=1000, in_flight=1),
     produce(f"push_all{in_flight_name(2)}", 1_000_000, 0.85, way="all", chunk=1000, in_flight=2),
@@ -216,6 +243,11 @@ WORKLOADS = [
     held(100, "newest"),
     held(100, "random"),
     *[memory_with(waiting) for waiting in (1_000, 1_000_000)],
+    jobs("jobs, batch 100, Consumer", "jobs"),
+    jobs("jobs, batch 100, Worker", "worker"),
+    *[queues(way, 1, 20_000, "immediate") for way in ("brpop", "blmove")],
+    *[queues(way, 100, 100_000, "deferred") for way in ("brpop", "blmove")],
+    lateness(100_000),
     *[stored(fsync) for fsync in ("no", "everysec", "always")],
 ]
 
@@ -230,6 +262,14 @@ COMPARISONS = [
         bound=30,
         of="figure",
         judged="bare",
+        more_is_better=True,
+    ),
+    Comparison(
+        "rate of jobs, Worker / Consumer",
+        "jobs, batch 100, Worker",
+        "jobs, batch 100, Consumer",
+        bound=0.6,
+        of="figure",
         more_is_better=True,
     ),
     Comparison(

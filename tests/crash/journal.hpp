@@ -52,17 +52,18 @@ struct alignas(32) Record {
 };
 
 /// Of one process after the other.
-class Journal {
+template <class T>
+class JournalOf {
   public:
-    explicit Journal(const std::string& path)
+    explicit JournalOf(const std::string& path)
         : m_file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
         if (!m_file) {
             throw_errno("open " + path);
         }
     }
 
-    void write(const Record& record) { write(std::span(&record, 1)); }
-    void write(std::span<const Record> records) {
+    void write(const T& record) { write(std::span<const T>(&record, 1)); }
+    void write(std::span<const T> records) {
         const auto bytes = static_cast<ssize_t>(records.size_bytes());
         if (::write(m_file.get(), records.data(), records.size_bytes()) != bytes) {
             throw_errno("write a journal");
@@ -75,17 +76,19 @@ class Journal {
         const auto bytes = std::filesystem::file_size(path, missing);
         return missing ? 0 : bytes;
     }
-    [[nodiscard]] static std::vector<Record> read(const std::string& path) {
-        std::vector<Record> records(size(path) / sizeof(Record));
+    [[nodiscard]] static std::vector<T> read(const std::string& path) {
+        std::vector<T> records(size(path) / sizeof(T));
         std::ifstream(path, std::ios::binary)
             .read(reinterpret_cast<char*>(records.data()),
-                  static_cast<std::streamsize>(records.size() * sizeof(Record)));
+                  static_cast<std::streamsize>(records.size() * sizeof(T)));
         return records;
     }
 
   private:
     Fd m_file;
 };
+
+using Journal = JournalOf<Record>;
 
 /// The payload of a message is its number.
 [[nodiscard]] inline std::uint64_t number_in(std::string_view payload) {

@@ -62,11 +62,11 @@ class Steady {
   public:
     Steady(const RedisServer& server, FaultReport& report)
         : m_report(report), m_proxy(server.socket_path()) {
-        m_worker.start(0, 0, m_proxy.uri());
+        m_process.start(0, 0, m_proxy.uri());
     }
 
     void measure() {
-        const std::string pid = std::to_string(m_worker.pid());
+        const std::string pid = std::to_string(m_process.pid());
         std::error_code ended;
         m_mebibytes.push_back(orizuru::benchmark::resident_bytes(pid) / (1 << 20));
         m_descriptors.push_back(static_cast<double>(
@@ -79,13 +79,13 @@ class Steady {
 
     /// Fails for what has grown, unless the time was too short to say.
     void finish(Clock::duration time) {
-        std::optional<std::string> wrong = m_worker.end();
-        if (m_worker.lives()) {
-            m_worker.ask_to_end();
+        std::optional<std::string> wrong = m_process.end();
+        if (m_process.lives()) {
+            m_process.ask_to_end();
             const bool ended = eventually(
                 [&] {
-                    wrong = m_worker.end();
-                    return !m_worker.lives();
+                    wrong = m_process.end();
+                    return !m_process.lives();
                 },
                 patience);
             if (!ended) {
@@ -95,7 +95,7 @@ class Steady {
         if (wrong) {
             m_report.violation(*wrong);
         }
-        m_worker.kill();
+        m_process.kill();
         std::ifstream log(m_log);
         for (std::string line; std::getline(log, line);) {
             m_report.violation(line);
@@ -143,8 +143,8 @@ class Steady {
     std::string m_log = m_folder.path() + "/log";
     std::string m_latencies = m_folder.path() + "/latencies";
     Proxy m_proxy;
-    Worker m_worker{Work{.role = "steady", .rate = 200, .queue = "steady", .journal = m_latencies},
-                    m_log};
+    Process m_process{
+        Work{.role = "steady", .rate = 200, .queue = "steady", .journal = m_latencies}, m_log};
     std::vector<double> m_mebibytes;
     std::vector<double> m_descriptors;
 };

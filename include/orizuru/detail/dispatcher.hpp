@@ -95,7 +95,8 @@ class Dispatcher {
                       const std::function<bool()>& fetch);
     void postpone(Place& place, std::chrono::milliseconds time) noexcept;
     void postpone_failed(Place& place, std::string_view why) noexcept;
-    std::shared_ptr<TaskBatch> take_in_hand(Place& place) noexcept;
+    std::shared_ptr<TaskBatch> take_in_hand(Place& place, std::unique_ptr<Task> first) noexcept;
+    [[nodiscard]] bool has_batch() const noexcept { return m_batch && !m_batch->empty(); }
     void await_news(Lock& lock);
     void start_waiting(Place& place) noexcept;
     void cancel(Place& place);
@@ -144,26 +145,32 @@ inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& q
 }
 
 inline std::unique_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch) {
-    if (batch && !m_stopped) {
-        if (std::unique_ptr<Task> task = batch->take()) {
+    while (true) {
+        if (batch && !m_stopped) {
+            if (std::unique_ptr<Task> task = batch->take()) {
+                return task;
+            }
+        }
+        Lock lock(m_mutex);
+        ++m_free;
+        std::unique_ptr<Task> task = await_task(lock);
+        batch = m_batch;
+        --m_free;
+        if (m_free == 0) {
+            std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
+        } else if (m_followers > 0 && !m_called) {
+            // One at a time: while it wakes up, this thread may be back.
+            m_called = true;
+            lock.unlock();
+            m_turn.notify_one();
+        }
+        if (task || m_stopped) {
             return task;
         }
     }
-    Lock lock(m_mutex);
-    ++m_free;
-    std::unique_ptr<Task> task = await_task(lock);
-    batch = m_batch;
-    --m_free;
-    if (m_free == 0) {
-        std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
-    } else if (m_followers > 0 && !m_called) {
-        // One at a time: while it wakes up, this thread may be back.
-        m_called = true;
-        m_turn.notify_one();
-    }
-    return task;
 }
 
+/// None when the thread has to look into the batch, or to end.
 inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
     if (m_led) {
         ++m_followers;
@@ -173,11 +180,8 @@ inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
         });
         --m_followers;
     }
-    if (m_stopped) {
+    if (m_stopped || has_batch()) {
         return nullptr;
-    }
-    if (std::unique_ptr<Task> task = m_batch ? m_batch->take() : nullptr) {
-        return task;
     }
     m_led = true;
     std::unique_ptr<Task> task = lead(lock);
@@ -189,7 +193,8 @@ inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
 inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
     while (!m_stopped) {
         m_news = false;
-        if (std::unique_ptr<Task> task = look(lock)) {
+        std::unique_ptr<Task> task = look(lock);
+        if (task || has_batch()) {
             return task;
         }
         await_news(lock);
@@ -197,7 +202,7 @@ inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
     return nullptr;
 }
 
-/// What the first queue has that has something.
+/// What the first queue has that has something; none when that is a batch.
 inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
     // One that is being cancelled may bring something more urgent than what can be fetched.
     m_news_told.wait(lock, [this] {
@@ -220,9 +225,10 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
         }
         lock.unlock();
         std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0));
-        std::shared_ptr<TaskBatch> batch = task ? take_in_hand(place) : nullptr;
+        std::shared_ptr<TaskBatch> batch =
+            task && place.queue->in_hand() > 0 ? take_in_hand(place, std::move(task)) : nullptr;
         lock.lock();
-        if (task) {
+        if (task || batch) {
             m_batch = std::move(batch);
             return task;
         }
@@ -233,10 +239,13 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
     return nullptr;
 }
 
-/// What came with the task that was just taken.
-inline std::shared_ptr<TaskBatch> Dispatcher::take_in_hand(Place& place) noexcept {
+/// A task and what came with it. The leader has none of them yet: it may be put to sleep when it
+/// calls another thread, and acks cost the least when the oldest message is acked first.
+inline std::shared_ptr<TaskBatch> Dispatcher::take_in_hand(Place& place,
+                                                           std::unique_ptr<Task> first) noexcept {
     try {
         std::vector<std::unique_ptr<Task>> tasks;
+        tasks.push_back(std::move(first));
         while (const std::size_t in_hand = place.queue->in_hand()) {
             if (std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0))) {
                 tasks.push_back(std::move(task));
@@ -244,7 +253,7 @@ inline std::shared_ptr<TaskBatch> Dispatcher::take_in_hand(Place& place) noexcep
                 break; // passed over
             }
         }
-        return tasks.empty() ? nullptr : std::make_shared<TaskBatch>(std::move(tasks));
+        return std::make_shared<TaskBatch>(std::move(tasks));
     } catch (const std::bad_alloc&) {
         return nullptr; // their guards have rejected them
     }
@@ -277,12 +286,13 @@ inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_toke
                                               std::chrono::milliseconds timeout) noexcept {
     std::unique_ptr<Task> task;
     bool asked = false;
+    const auto fetch = [&] {
+        asked = true;
+        task = place.queue->take(token, timeout);
+        return task != nullptr;
+    };
     try {
-        fetch_inside(0, *place.queue, [&] {
-            asked = true;
-            task = place.queue->take(token, timeout);
-            return task != nullptr;
-        });
+        fetch_inside(0, *place.queue, std::ref(fetch)); // copied, it would need memory each time
         if (!asked) {
             postpone(place, m_shared->options.recheck);
         }

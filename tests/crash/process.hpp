@@ -6,14 +6,9 @@
 
 #pragma once
 
-#include "crash/consumer_work.hpp"
-#include "crash/producer_work.hpp"
-#include "crash/steady_work.hpp"
 #include "crash/work.hpp"
 #include "support/fault_run.hpp"
 #include "support/posix.hpp"
-
-#include <orizuru/garbage_collector.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,31 +19,15 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <stop_token>
 #include <string>
 #include <utility>
 
 namespace orizuru::test {
 
-/// In the child. Returns its exit status.
-inline int do_work(const Work& work) {
-    if (work.role == "producer") {
-        ProducerWork(work).run();
-    } else if (work.role == "consumer") {
-        ConsumerWork(work).run();
-    } else if (work.role == "steady") {
-        SteadyWork(work).run();
-        return EXIT_SUCCESS;
-    } else {
-        connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector())
-            ->run(std::stop_token(), storm_pass);
-    }
-    return EXIT_FAILURE; // it is to be killed
-}
-
-/// The main function of a program whose processes are itself.
-template <class Parent>
-int main_of_storm(int count, char** arguments, Parent parent) {
+/// The main function of a program whose processes are itself: `do_work` returns the exit status of
+/// a child.
+template <class DoWork, class Parent>
+int main_of_processes(int count, char** arguments, DoWork do_work, Parent parent) {
     return run_fault_program([&] {
         if (count > 1 && arguments[1] == Work::command) {
             return do_work(Work::from(arguments));
@@ -58,16 +37,16 @@ int main_of_storm(int count, char** arguments, Parent parent) {
 }
 
 /// One thread's.
-class Worker {
+class Process {
   public:
     /// What the process writes, which is nothing unless something is wrong, is appended to `log`.
-    Worker(Work work, std::string log) : m_work(std::move(work)), m_log(std::move(log)) {}
-    Worker(Worker&& other) noexcept
+    Process(Work work, std::string log) : m_work(std::move(work)), m_log(std::move(log)) {}
+    Process(Process&& other) noexcept
         : m_work(std::move(other.m_work)),
           m_log(std::move(other.m_log)),
           m_pid(std::exchange(other.m_pid, -1)) {}
-    Worker& operator=(Worker&&) = delete;
-    ~Worker() { kill(); }
+    Process& operator=(Process&&) = delete;
+    ~Process() { kill(); }
 
     [[nodiscard]] const Work& work() const noexcept { return m_work; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
