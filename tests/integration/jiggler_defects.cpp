@@ -156,10 +156,12 @@ TEST_CASE_FIXTURE(Defect, "5: what kills its workers is counted, and given up at
 TEST_CASE_FIXTURE(Defect, "6: a worker that was away for too long cannot settle what others have") {
     std::atomic<bool> valid{true};
     const Gate gate;
-    worker.handle<Raw>("q", [&, gate](JobContext<Raw>& context) {
-        gate.pass();
-        valid = context.lease_valid();
-    }, {.lease = 200ms});
+    worker.handle<Raw>("q",
+                       [&, gate](JobContext<Raw>& context) {
+                           gate.pass();
+                           valid = context.lease_valid();
+                       },
+                       {.lease = 200ms});
     push_jobs({"a"});
     const Running running(worker);
     REQUIRE(gate.reached());
@@ -173,7 +175,8 @@ TEST_CASE_FIXTURE(Defect, "6: a worker that was away for too long cannot settle 
     CHECK(jobs("with another one") == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Defect, "7: a worker that stops gives back what does not end, whoever else runs") {
+TEST_CASE_FIXTURE(Defect,
+                  "7: a worker that stops gives back what does not end, whoever else runs") {
     WorkerOptions hurried = options(); // without scheduler and collector
     hurried.stop_timeout = 0ms;
     Worker stopping(uri, hurried);
@@ -190,9 +193,8 @@ TEST_CASE_FIXTURE(Defect, "7: a worker that stops gives back what does not end, 
 }
 
 TEST_CASE_FIXTURE(Defect, "8: the dead list keeps as many as it says, not one less") {
-    worker.handle<Raw>(
-        "q", [](const Raw&) { throw std::runtime_error("no"); },
-        {.retry = {.max_attempts = 1}, .dead = {.most = 3}});
+    worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("no"); },
+                       {.retry = {.max_attempts = 1}, .dead = {.most = 3}});
     push_jobs({"a", "b", "c", "d", "e"});
     const Running running(worker);
     REQUIRE(eventually([&] { return worker.statistics().died == 5; }));

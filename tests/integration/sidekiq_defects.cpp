@@ -207,8 +207,7 @@ TEST_CASE_FIXTURE(Defect, "9: the jobs of a dead worker come back while the othe
 
 TEST_CASE_FIXTURE(Defect, "10: a worker that is busy for long is no orphan") {
     const Gate gate;
-    worker.handle<Raw>(
-        "q", [=](const Raw&) { gate.pass(); }, {.lease = 100ms});
+    worker.handle<Raw>("q", [=](const Raw&) { gate.pass(); }, {.lease = 100ms});
     push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
@@ -271,8 +270,9 @@ TEST_CASE_FIXTURE(Defect, "13: a job whose delivery was lost on its way is handl
     REQUIRE(so_many_wait(1));
     // What comes next from Redis on any connection that waits does not arrive.
     for (std::size_t connection = 0; connection < proxy.accepted(); ++connection) {
-        proxy.cut_after(Relay::Direction::to_client, proxy.bytes(connection, Relay::Direction::to_client),
-                        Relay::Cut::fin, connection);
+        proxy.cut_after(Relay::Direction::to_client,
+                        proxy.bytes(connection, Relay::Direction::to_client), Relay::Cut::fin,
+                        connection);
     }
     push_jobs({"a"});
     CHECK(eventually([this] { return handled.all() == Texts{"a"}; }, 20s));

@@ -62,8 +62,7 @@ struct Fixture : WorkerFixture {
 
 TEST_CASE_FIXTURE(Fixture, "a handler takes a job in whatever form it likes") {
     Worker worker(uri, options(2));
-    worker
-        .handle<Raw>("payload", [=, this](const Raw& payload) { handled.add(payload.bytes); })
+    worker.handle<Raw>("payload", [=, this](const Raw& payload) { handled.add(payload.bytes); })
         .handle<Raw>("job", [=, this](const Job<Raw>& job) { handled.add(job.payload.bytes); })
         .handle<Raw>("context",
                      [=, this](JobContext<Raw>& context) { handled.add(context->payload.bytes); })
@@ -156,15 +155,14 @@ TEST_CASE_FIXTURE(Fixture, "a job whose handler fails is put off, with what it f
 TEST_CASE_FIXTURE(Fixture, "a job is tried until a handler returns") {
     Worker worker(uri, with_scheduler());
     const Record<int> attempts;
-    worker.handle<Raw>(
-        "q",
-        [=](JobContext<Raw>& context) {
-            attempts.add(context.attempt());
-            if (context.attempt() < 4) {
-                throw std::runtime_error("not yet");
-            }
-        },
-        {.retry = {.delay = retry_delay::fixed(20ms)}});
+    worker.handle<Raw>("q",
+                       [=](JobContext<Raw>& context) {
+                           attempts.add(context.attempt());
+                           if (context.attempt() < 4) {
+                               throw std::runtime_error("not yet");
+                           }
+                       },
+                       {.retry = {.delay = retry_delay::fixed(20ms)}});
     push_jobs({"a"});
     const Running running(worker);
     CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
@@ -207,8 +205,8 @@ TEST_CASE_FIXTURE(Fixture, "what a handler settles itself is left alone") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "a handler that puts a job off itself counts no attempt") {
-    const auto worker = this->worker(
-        [](JobContext<Raw>& context) { orizuru::push_after(*context.guard(), 1h); });
+    const auto worker =
+        this->worker([](JobContext<Raw>& context) { orizuru::push_after(*context.guard(), 1h); });
     push_jobs({"a"});
     const Running running(*worker);
     REQUIRE(eventually([&] { return put_off().size() == 1; }));
@@ -262,9 +260,8 @@ TEST_CASE_FIXTURE(Fixture, "a job that failed for the last time is buried, or go
 
 TEST_CASE_FIXTURE(Fixture, "a failed job comes again in the queue that retries go to") {
     Worker worker(uri, with_scheduler());
-    worker.handle<Raw>(
-        "q", [](const Raw&) { throw std::runtime_error("not here"); },
-        {.retry = {.delay = retry_delay::fixed(20ms), .retry_queue = "second"}});
+    worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("not here"); },
+                       {.retry = {.delay = retry_delay::fixed(20ms), .retry_queue = "second"}});
     push_jobs({"a"});
     const Running running(worker);
     CHECK(eventually([&] { return jobs("second") == Texts{"a"}; }));

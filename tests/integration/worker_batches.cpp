@@ -188,7 +188,8 @@ TEST_CASE_FIXTURE(Fixture, "a batch whose time is over while no thread is free i
     CHECK(has_handled_batches({{"a"}}));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a batch that is not complete when the worker stops goes back as it was") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a batch that is not complete when the worker stops goes back as it was") {
     Worker worker(uri, options());
     QueueOptions of_queue;
     SUBCASE("fetched one by one") {}
@@ -204,19 +205,19 @@ TEST_CASE_FIXTURE(Fixture, "a batch that is not complete when the worker stops g
     CHECK(batches.size() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a batch whose handler does not end in time goes back as it was, but for "
-                           "what was settled") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a batch whose handler does not end in time goes back as it was, but for "
+                  "what was settled") {
     const Gate gate;
     WorkerOptions impatient = options();
     impatient.stop_timeout = 50ms;
     Worker worker(uri, impatient);
-    worker.handle_batch<Raw>(
-        "q",
-        [=](JobBatch<Raw> batch) {
-            batch[1]->guard()->ack();
-            gate.pass();
-        },
-        {.size = 3, .time = 1h});
+    worker.handle_batch<Raw>("q",
+                             [=](JobBatch<Raw> batch) {
+                                 batch[1]->guard()->ack();
+                                 gate.pass();
+                             },
+                             {.size = 3, .time = 1h});
     push_jobs({"a", "b", "c", "d"});
     Texts before = waiting();
     Running running(worker);

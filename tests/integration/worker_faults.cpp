@@ -61,8 +61,10 @@ struct Fixture : WorkerFixture {
 
     /// Of a queue that is refused.
     std::string refusal_of(const QueueOptions& of_queue, const std::string& queue = "mine") {
-        return message_of<std::invalid_argument>(
-            [&] { worker.handle<Raw>(queue, [](const Raw&) {}, of_queue); });
+        return message_of<std::invalid_argument>([&] {
+            worker.handle<Raw>(
+                queue, [](const Raw&) {}, of_queue);
+        });
     }
     template <class Change>
     std::string refusal_with(Change change) {
@@ -154,13 +156,12 @@ TEST_CASE_FIXTURE(Fixture, "a worker finds the jobs of one that died") {
 
 TEST_CASE_FIXTURE(Fixture, "at most once: a job is acked before its handler runs") {
     const Gate gate;
-    worker.handle<Raw>(
-        "q",
-        [=](const Raw&) {
-            gate.pass();
-            throw std::runtime_error("no such user");
-        },
-        {.guarantee = Guarantee::at_most_once});
+    worker.handle<Raw>("q",
+                       [=](const Raw&) {
+                           gate.pass();
+                           throw std::runtime_error("no such user");
+                       },
+                       {.guarantee = Guarantee::at_most_once});
     push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
@@ -176,8 +177,8 @@ TEST_CASE_FIXTURE(Fixture, "at most once: a job is acked before its handler runs
 TEST_CASE_FIXTURE(Fixture, "at most once: a crash loses the job") {
     push_jobs({"a", "b"});
     Child child([this] {
-        worker.handle<Raw>(
-            "q", [](const Raw&) { ::raise(SIGKILL); }, {.guarantee = Guarantee::at_most_once});
+        worker.handle<Raw>("q", [](const Raw&) { ::raise(SIGKILL); },
+                           {.guarantee = Guarantee::at_most_once});
         return worker.run();
     });
     CHECK(child.status() == -1);
@@ -235,15 +236,14 @@ TEST_CASE_FIXTURE(Fixture, "a worker that was taken for dead knows, and does not
     const Gate gate;
     std::atomic<bool> valid_before{false};
     std::atomic<bool> valid{true};
-    worker.handle<Raw>(
-        "q",
-        [&](JobContext<Raw>& context) {
-            valid_before = context.lease_valid();
-            gate.pass();
-            valid = context.lease_valid();
-            context.fail("too late");
-        },
-        {.lease = 300ms});
+    worker.handle<Raw>("q",
+                       [&](JobContext<Raw>& context) {
+                           valid_before = context.lease_valid();
+                           gate.pass();
+                           valid = context.lease_valid();
+                           context.fail("too late");
+                       },
+                       {.lease = 300ms});
     const std::string id = push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
@@ -287,8 +287,8 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
     worker.handle<Raw>("mine", [](const Raw&) {});
     CHECK(contains(refusal_of({}), "'mine': it is handled already"));
     CHECK(contains(message_of<std::invalid_argument>([&] {
-                       worker.handle_batch<Raw>(
-                           "other", [](orizuru::JobBatch<Raw>) {}, {.size = 0});
+                       worker.handle_batch<Raw>("other", [](orizuru::JobBatch<Raw>) {},
+                                                {.size = 0});
                    }),
                    "size"));
 }

@@ -109,7 +109,8 @@ TEST_CASE_FIXTURE(Fixture, "a job fails by what its middleware throws, or lets t
         };
     }
     Worker worker(uri, inside({[](JobRun&, const Next& next) { next(); }, failing}));
-    worker.handle<Raw>("q", [](const Raw&) {}, much_later());
+    worker.handle<Raw>(
+        "q", [](const Raw&) {}, much_later());
     push_jobs({"a"});
     const Running running(worker);
     REQUIRE(eventually([this] { return put_off().size() == 1; }));

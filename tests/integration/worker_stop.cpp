@@ -111,7 +111,8 @@ TEST_CASE_FIXTURE(Fixture, "a stop waits for the jobs that run, whose handlers a
     CHECK(worker.statistics().succeeded == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a worker that was stopped before it ran ends at once, and loses nothing") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a worker that was stopped before it ran ends at once, and loses nothing") {
     push_jobs({"a"});
     Worker worker(uri, options());
     worker.handle<Raw>("q", write_down());
@@ -183,8 +184,7 @@ TEST_CASE_FIXTURE(Fixture, "a batch that is not begun goes back in front of what
                            "job that did not end") {
     const Gate gate;
     Worker worker(uri, impatient());
-    worker.handle<Raw>(
-        "q", [=](const Raw&) { gate.pass(); }, {.prefetch = 2});
+    worker.handle<Raw>("q", [=](const Raw&) { gate.pass(); }, {.prefetch = 2});
     push_jobs({"a", "b", "c", "d", "e", "f"});
     const Texts before = waiting();
     Running running(worker);
