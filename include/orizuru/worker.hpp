@@ -33,7 +33,6 @@
 #include <concepts>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -196,6 +195,9 @@ inline int Worker::run(std::stop_token token) {
         const auto stopped = detail::at_exit([this] { m_core->dispatcher->stop(); });
         m_pool.start(m_core->shared->options.concurrency);
         await_wish(signals);
+        if (signals != nullptr) {
+            signals->end_at_next();
+        }
         m_core->shared->stop.request_stop();
         m_core->dispatcher->stop();
         m_core->dispatcher->give_back();
@@ -238,9 +240,7 @@ inline void Worker::await_end(const detail::Signals* signals) {
     while (!m_pool.await_end(std::min(deadline, detail::deadline_in(step))) &&
            detail::Clock::now() < deadline) {
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
-            if (*signal == SIGTERM || *signal == SIGINT) {
-                std::_Exit(128 + *signal);
-            } else if (*signal == SIGTTIN) {
+            if (*signal == SIGTTIN) {
                 report();
             }
         }

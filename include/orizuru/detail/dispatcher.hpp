@@ -215,7 +215,7 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
             break;
         }
         Place& place = m_places[index];
-        if (place.waiter == Waiter::brought) {
+        if (place.brought) {
             place.waiter = Waiter::idle;
             place.turn.notify_one();
             return std::move(place.brought);

@@ -152,6 +152,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
     const Window& window = m_channels.window;
+    const bool had_some = window.has_ready();
     std::uint64_t fetches = window.fetches();
     bool looked = false; // asked without waiting, and nothing was there
     TimePoint last_chance = TimePoint::max();
@@ -166,6 +167,11 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             }
             if (m_blocking_fetch.stop(lock, until) && stopped()) {
                 leave(lock, until);
+            }
+            if (!had_some && window.has_ready() && m_run.empty() && !stopped()) {
+                // It came in this call: nobody else would get it until the next one.
+                take_run();
+                return true;
             }
             return false;
         }

@@ -20,6 +20,9 @@ namespace orizuru::detail {
 
 /// Listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN for as long as it lives; then their actions are
 /// what they were. One at a time in a process; other signals are left alone.
+///
+/// A SIGTERM or SIGINT that comes after another one, or after end_at_next(), ends the process at
+/// once, whatever its threads wait for.
 class Signals {
   public:
     /// Throws std::logic_error when there is one already, std::system_error for want of
@@ -36,6 +39,7 @@ class Signals {
             close();
             throw std::logic_error("two workers of a process cannot both handle its signals");
         }
+        ending() = false;
         struct sigaction action {};
         action.sa_handler = [](int number) { write(number); };
         action.sa_flags = SA_RESTART;
@@ -52,6 +56,8 @@ class Signals {
         listener() = -1;
         close();
     }
+
+    static void end_at_next() noexcept { ending() = true; }
 
     /// Readable when there is a signal.
     [[nodiscard]] int fd() const noexcept { return m_read; }
@@ -71,7 +77,15 @@ class Signals {
         return fd;
     }
 
+    static std::atomic<bool>& ending() noexcept {
+        static std::atomic<bool> is_ending{false};
+        return is_ending;
+    }
+
     static void write(int number) noexcept {
+        if ((number == SIGTERM || number == SIGINT) && ending().exchange(true)) {
+            ::_exit(128 + number);
+        }
         const int saved = errno;
         const auto byte = static_cast<unsigned char>(number);
         // Fails when the pipe is full of signals: then nobody misses this one.

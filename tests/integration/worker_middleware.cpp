@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What users put around a worker's handlers, its fetches and the pushes of jobs.
+
+#include "integration/queue_fixture.hpp"
+#include "integration/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/job_producer.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::FetchMiddleware;
+using orizuru::HandleMiddleware;
+using orizuru::Job;
+using orizuru::JobProducer;
+using orizuru::JobRun;
+using orizuru::PushMiddleware;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::eventually;
+using orizuru::test::message_of;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+using Next = std::function<void()>;
+using Fetch = std::function<bool()>;
+
+struct Fixture : WorkerFixture {
+    /// Writes down when it is entered and left.
+    HandleMiddleware noting(const std::string& name) const {
+        return [=, record = handled](JobRun& job, const Next& next) {
+            record.add(name + " before " + job.queue());
+            next();
+            record.add(name + " after");
+        };
+    }
+    WorkerOptions inside(std::vector<HandleMiddleware> middleware) const {
+        WorkerOptions chosen = options();
+        chosen.handle_middleware = std::move(middleware);
+        return chosen;
+    }
+    WorkerOptions fetching_inside(std::vector<FetchMiddleware> middleware) const {
+        WorkerOptions chosen = options();
+        chosen.fetch_middleware = std::move(middleware);
+        return chosen;
+    }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(Fixture, "handling is inside its middleware, the first one outermost") {
+    Worker worker(uri, inside({noting("one"), noting("two")}));
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", write_down()); }
+    SUBCASE("a handler of batches") {
+        worker.handle_batch<Raw>(
+            "q", [this](orizuru::JobBatch<Raw> batch) { handled.add((*batch[0])->payload.bytes); },
+            {.size = 1});
+    }
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(has_handled({"one before q", "two before q", "a", "two after", "one after"}));
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job whose middleware does not go on is acked unhandled") {
+    Worker worker(uri, inside({noting("one"), [](JobRun&, const Next&) {}, noting("three")}));
+    worker.handle<Raw>("q", write_down());
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(eventually([this] { return nothing_left(); }));
+    CHECK(handled.all() == Texts{"one before q", "one after"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job fails by what its middleware throws, or lets through, or says") {
+    HandleMiddleware failing;
+    SUBCASE("throws before") {
+        failing = [](JobRun&, const Next&) { throw std::runtime_error("no licence"); };
+    }
+    SUBCASE("throws behind") {
+        failing = [](JobRun&, const Next& next) {
+            next();
+            throw std::runtime_error("no licence");
+        };
+    }
+    SUBCASE("says") {
+        failing = [](JobRun& job, const Next& next) {
+            next();
+            job.fail("no licence");
+        };
+    }
+    Worker worker(uri, inside({[](JobRun&, const Next& next) { next(); }, failing}));
+    worker.handle<Raw>(
+        "q", [](const Raw&) {}, much_later());
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([this] { return put_off().size() == 1; }));
+    CHECK(put_off().front().last_error == "no licence");
+    CHECK(eventually([this] { return held_jobs().empty(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "middleware can let a failed job pass") {
+    std::atomic<bool> seen{false};
+    Worker worker(uri, inside({[&](JobRun&, const Next& next) {
+                      try {
+                          next();
+                      } catch (const std::runtime_error&) {
+                          seen = true;
+                      }
+                  }}));
+    worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("no such user"); });
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(eventually([this] { return nothing_left(); }));
+    CHECK(seen);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a fetch is inside its middleware, which sees whether there was "
+                           "something") {
+    const auto noting_fetch = [this](const std::string& name) {
+        return [=, record = handled](std::string_view queue, const Fetch& fetch) {
+            const bool found = fetch();
+            if (found) {
+                record.add(name + " from " + std::string(queue));
+            }
+            return found;
+        };
+    };
+    Worker worker(uri, fetching_inside({noting_fetch("outer"), noting_fetch("inner")}));
+    worker.handle<Raw>("q", write_down());
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(has_handled({"inner from q", "outer from q", "a"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue that its fetch's middleware passes over is looked at again") {
+    std::atomic<bool> open{false};
+    Worker worker(uri, fetching_inside({[&](std::string_view queue, const Fetch& fetch) {
+                      return queue == "q" && !open ? false : fetch();
+                  }}));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    push_jobs({"a", "b"});
+    push_jobs({"x", "y"}, "other");
+    const Running running(worker);
+    CHECK(has_handled({"x", "y"}));
+    CHECK(so_many_wait(1));
+    CHECK(jobs() == Texts{"a", "b"});
+    open = true;
+    CHECK(has_handled({"x", "y", "a", "b"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a fetch's middleware throws is told, and no other queue suffers") {
+    std::atomic<bool> broken{true};
+    Worker worker(uri, fetching_inside({[&](std::string_view queue, const Fetch& fetch) {
+                      if (queue == "q" && broken) {
+                          throw std::runtime_error("no licence");
+                      }
+                      return fetch();
+                  }}));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    push_jobs({"a"});
+    push_jobs({"x"}, "other");
+    const Running running(worker);
+    CHECK(has_handled({"x"}));
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::fetch_failed) > 0; }));
+    CHECK(diary.of(WorkerEventKind::fetch_failed).front().queue == "q");
+    CHECK(diary.of(WorkerEventKind::fetch_failed).front().detail == "no licence");
+    broken = false;
+    CHECK(has_handled({"x", "a"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a push is inside its middleware, which may change the job") {
+    const auto tagging = [](const std::string& tag) -> PushMiddleware<Raw> {
+        return [=](Job<Raw>& job, const Next& push) {
+            job.payload.bytes += tag;
+            push();
+        };
+    };
+    JobProducer<Raw> producer(uri, "q", {tagging("1"), tagging("2")});
+    const std::optional<std::string> id = producer.push(Raw{"a"});
+    REQUIRE(id);
+    CHECK(jobs() == Texts{"a12"});
+    CHECK(job_of(waiting().front()).id == *id);
+    CHECK(producer.push(Raw{"later"}, {.expires_after = 2h, .delay = 1h}));
+    REQUIRE(put_off().size() == 1);
+    CHECK(put_off().front().payload.bytes == "later12");
+    CHECK(put_off().front().expires_at == put_off().front().enqueued_at + 2h);
+}
+
+TEST_CASE_FIXTURE(Fixture, "middleware that does not push, or throws, leaves nothing behind") {
+    JobProducer<Raw> silent(uri, "q", {[](Job<Raw>&, const Next&) {}});
+    CHECK_FALSE(silent.push(Raw{"a"}));
+    JobProducer<Raw> loud(uri, "q", {[](Job<Raw>&, const Next&) { throw std::logic_error("no"); }});
+    CHECK(message_of<std::logic_error>([&] { loud.push(Raw{"a"}); }) == "no");
+    CHECK(nothing_left());
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The end of a worker: what becomes of its jobs, and what the signals of a process do.
+
+#include "integration/queue_fixture.hpp"
+#include "integration/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/job.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::AckMode;
+using orizuru::JobContext;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEvent;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::Child;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::RedisClient;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+struct Fixture : WorkerFixture {
+    /// One whose handlers end too late for it.
+    WorkerOptions impatient(int concurrency = 1) const {
+        WorkerOptions chosen = options(concurrency);
+        chosen.stop_timeout = 50ms;
+        return chosen;
+    }
+};
+
+std::atomic<int> handled_by_user{0};
+
+/// A process that runs a worker of `q`, whose handler runs until the worker is told to stop.
+struct Process : WorkerFixture {
+    int run(std::chrono::milliseconds after_stop = 0ms, int concurrency = 1) {
+        RedisClient own(uri); // the parent's goes on
+        WorkerOptions chosen = options(concurrency);
+        chosen.signals = orizuru::Signals::handle;
+        chosen.on_event = [&own](const WorkerEvent& event) {
+            if (event.kind == WorkerEventKind::report) {
+                own.lpush("reports", std::string(event.detail));
+            }
+        };
+        Worker worker(uri, chosen);
+        worker.handle<Raw>("q", [&, after_stop](JobContext<Raw>& context) {
+            own.lpush("started", context.id());
+            while (!context.stop_token().stop_requested()) {
+                std::this_thread::sleep_for(1ms);
+            }
+            own.lpush("stopping", "x");
+            std::this_thread::sleep_for(after_stop);
+        });
+        return worker.run();
+    }
+    /// The first job is being handled.
+    bool works() {
+        return eventually([this] { return redis.llen("started") == 1; });
+    }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a stop waits for the jobs that run, whose handlers are told") {
+    const Gate gate;
+    std::atomic<bool> told_before{true};
+    std::atomic<bool> told{false};
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [&, gate](JobContext<Raw>& context) {
+        const std::stop_token token = context.stop_token();
+        told_before = token.stop_requested();
+        gate.pass();
+        told = eventually([&] { return token.stop_requested(); });
+        handled.add(context->payload.bytes);
+    });
+    push_jobs({"a", "b"});
+    std::stop_source source;
+    Running running(worker, source.get_token());
+    REQUIRE(gate.reached());
+    SUBCASE("by stop()") { worker.stop(); }
+    SUBCASE("by its token") { source.request_stop(); }
+    CHECK_FALSE(running.ended(50ms));
+    gate.open();
+    CHECK(running.left() == 0);
+    CHECK_FALSE(told_before);
+    CHECK(told);
+    CHECK(handled.all() == Texts{"a"});
+    CHECK(jobs() == Texts{"b"});
+    CHECK(nobody_left());
+    CHECK(worker.statistics().succeeded == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a worker that was stopped before it ran ends at once, and loses nothing") {
+    push_jobs({"a"});
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down());
+    worker.stop();
+    CHECK(Running(worker).left() == 0);
+    CHECK(redis.llen("q") + static_cast<std::int64_t>(handled.size()) == 1);
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Fixture, "what does not end in time goes back once, as it was, to be served "
+                           "next; what its handler does later has no effect") {
+    const Gate gate;
+    std::atomic<int> later{0};
+    Worker worker(uri, impatient(2));
+    worker.handle<Raw>("q", [&, gate](JobContext<Raw>& context) {
+        gate.pass();
+        try {
+            context.guard()->bury("too late");
+        } catch (const std::logic_error&) {
+            ++later;
+        }
+        context.fail("too late");
+    });
+    push_jobs({"a", "b", "c"});
+    const Texts before = waiting();
+    {
+        Running running(worker);
+        REQUIRE(gate.reached(2));
+        CHECK(running.stop() == 2);
+        CHECK(waiting() == before);
+        CHECK(held_jobs().empty());
+        CHECK(diary.count(WorkerEventKind::given_back) == 2);
+        CHECK(worker.statistics().given_back == 2);
+    }
+    gate.open();
+    CHECK(eventually([&] { return later == 2; }));
+    CHECK(eventually([&] { return worker.running().empty(); }));
+    CHECK(waiting() == before);
+    CHECK(put_off().empty());
+    CHECK(redis.llen(dead) == 0);
+    CHECK(eventually([&] { return nobody_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what was fetched with others and not begun goes back at once, in "
+                           "order, while handlers go on") {
+    const Gate gate;
+    Worker worker(uri, options());
+    QueueOptions by_threes{.prefetch = 3};
+    SUBCASE("acked at once") {}
+    SUBCASE("acked with the next fetch") { by_threes.ack = AckMode::deferred; }
+    worker.handle<Raw>(
+        "q", [=](const Raw&) { gate.pass(); }, by_threes);
+    push_jobs({"a", "b", "c", "d", "e", "f", "g", "h"});
+    const Texts before = waiting();
+    Running running(worker);
+    REQUIRE(gate.reached());
+    REQUIRE(eventually([&] { return redis.llen("q") == 2; }));
+    worker.stop();
+    CHECK(eventually([&] { return redis.llen("q") == 7; }));
+    CHECK(waiting() == Texts(before.begin() + 1, before.end()));
+    CHECK(held_jobs() == Texts{"a"});
+    gate.open();
+    CHECK(running.left() == 0);
+    CHECK(waiting() == Texts(before.begin() + 1, before.end()));
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a batch that is not begun goes back in front of what waits, behind the "
+                           "job that did not end") {
+    const Gate gate;
+    Worker worker(uri, impatient());
+    worker.handle<Raw>("q", [=](const Raw&) { gate.pass(); }, {.prefetch = 2});
+    push_jobs({"a", "b", "c", "d", "e", "f"});
+    const Texts before = waiting();
+    Running running(worker);
+    REQUIRE(gate.reached());
+    REQUIRE(eventually([&] { return redis.llen("q") == 2; }));
+    CHECK(running.stop() == 1);
+    CHECK(waiting() == before);
+    gate.open();
+    CHECK(eventually([&] { return worker.running().empty(); }));
+    CHECK(waiting() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {
+    Texts expected;
+    for (int i = 0; i < 600; ++i) {
+        expected.push_back(std::to_string(1000 + i));
+    }
+    push_jobs(expected);
+    for (int round = 0; round < 60; ++round) {
+        Worker worker(uri, options(4));
+        worker.handle<Raw>("q", write_down(), {.prefetch = 1 + round % 3})
+            .handle<Raw>("other", write_down());
+        Running running(worker);
+        std::this_thread::sleep_for(std::chrono::microseconds(100 * (round % 20)));
+        worker.quiet();
+        CHECK(running.stop() == 0);
+        REQUIRE(nobody_left());
+    }
+    Texts all = handled.all();
+    const Texts rest = jobs();
+    all.insert(all.end(), rest.begin(), rest.end());
+    std::ranges::sort(all);
+    CHECK(all == expected);
+    CHECK(held_jobs().empty());
+}
+
+TEST_CASE_FIXTURE(Process, "SIGTERM and SIGINT stop a worker's process, which gives back nothing "
+                           "that it has done") {
+    push_jobs({"a", "b"});
+    int number = SIGTERM;
+    SUBCASE("SIGTERM") {}
+    SUBCASE("SIGINT") { number = SIGINT; }
+    Child child([this] { return run(); });
+    REQUIRE(works());
+    child.signal(number);
+    CHECK(child.status() == 0);
+    CHECK(jobs() == Texts{"b"});
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Process, "a second signal ends the process at once") {
+    push_jobs({"a", "b"});
+    Child child([this] { return run(1h); });
+    REQUIRE(works());
+    SUBCASE("after a while") {
+        child.signal(SIGTERM);
+        REQUIRE(eventually([this] { return redis.llen("stopping") == 1; }));
+        child.signal(SIGINT);
+        CHECK(child.status() == 128 + SIGINT);
+    }
+    SUBCASE("together with the first") {
+        child.signal(SIGSTOP);
+        child.signal(SIGTERM);
+        child.signal(SIGINT);
+        child.signal(SIGCONT);
+        CHECK(child.status() > 128);
+    }
+    CHECK(jobs() == Texts{"b"});
+    CHECK(held_jobs() == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Process, "SIGTSTP has a process take nothing more") {
+    push_jobs({"a"});
+    Child child([this] { return run(0ms, 2); });
+    REQUIRE(works());
+    child.signal(SIGTSTP);
+    child.signal(SIGTTIN); // told when the one before has been heeded
+    REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
+    push_jobs({"b"});
+    CHECK_FALSE(eventually([this] { return redis.llen("started") == 2; }, 50ms));
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+    CHECK(jobs() == Texts{"b"});
+}
+
+TEST_CASE_FIXTURE(Process, "SIGTTIN has a process tell what its threads do") {
+    const std::string id = push_jobs({"a"});
+    Child child([this] { return run(); });
+    REQUIRE(works());
+    child.signal(SIGTTIN);
+    REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
+    const std::string report = redis.lrange("reports").front();
+    CHECK(contains(report, "thread 0: job " + id + " of 'q', attempt 1, for "));
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+}
+
+TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, and its own are what "
+                           "they were when it has run") {
+    push_jobs({"a"});
+    Child child([this] {
+        struct sigaction own {};
+        own.sa_handler = [](int) { ++handled_by_user; };
+        for (const int number : {SIGTERM, SIGINT, SIGTSTP, SIGTTIN, SIGUSR1, SIGHUP}) {
+            ::sigaction(number, &own, nullptr);
+        }
+        const int left = run();
+        if (left != 0 || handled_by_user != 2) {
+            return 10 + handled_by_user;
+        }
+        for (const int number : {SIGTERM, SIGINT, SIGTSTP, SIGTTIN}) {
+            ::raise(number);
+        }
+        return handled_by_user == 6 ? 0 : 20;
+    });
+    REQUIRE(works());
+    child.signal(SIGUSR1);
+    child.signal(SIGHUP);
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+    CHECK(jobs().empty());
+}
