@@ -10,12 +10,11 @@
 // thread is free. What two of them bring at once for one free thread is given back.
 
 #include <orizuru/detail/queue_order.hpp>
+#include <orizuru/detail/queue_source.hpp>
+#include <orizuru/detail/queue_waiter.hpp>
 #include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
-#include <orizuru/error.hpp>
-#include <orizuru/worker_event.hpp>
-#include <orizuru/worker_options.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -23,14 +22,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <new>
-#include <stop_token>
-#include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,9 +43,10 @@ class Dispatcher {
     /// stopped. The thread has a batch of its own to pass in, null at first.
     std::unique_ptr<Task> next(std::shared_ptr<TaskBatch>& batch);
 
-    /// Nothing is taken from a queue, or from any, until it is resumed.
+    /// Nothing is taken from a queue until it is resumed.
     void pause(std::size_t queue);
     void resume(std::size_t queue);
+    /// Nothing is taken from any queue any more.
     void quiet();
     /// Ends `next` for all, and returns when nobody takes anything from a queue any more.
     void stop();
@@ -62,46 +56,29 @@ class Dispatcher {
   private:
     using Lock = std::unique_lock<std::mutex>;
 
-    /// Of the thread that waits for a queue's next job.
-    enum class Waiter {
-        idle,
-        waiting,   ///< in Redis: the queue is empty
-        cancelled, ///< it will be idle in a moment, or bring something
-        brought    ///< a task that nobody has taken yet
-    };
-
     struct Place {
-        explicit Place(WorkerQueue& source) : queue(&source) {}
+        Place(WorkerQueue& queue, Dispatcher& dispatcher)
+            : source(queue, dispatcher.m_shared->options),
+              waiter(source, dispatcher.m_mutex, [&dispatcher] { dispatcher.tell_news(); }) {}
 
-        WorkerQueue* queue;
-        bool paused = false;
-        TimePoint not_before{}; ///< after a failure
-        Waiter waiter = Waiter::idle;
-        std::unique_ptr<Task> brought;
-        std::stop_source cancel;
-        std::condition_variable turn; ///< the waiter's
+        QueueSource source;
+        QueueWaiter waiter;
     };
-
-    static constexpr std::chrono::milliseconds patience{10};
-    static constexpr std::chrono::milliseconds longest_wait{60'000};
-    static constexpr std::chrono::milliseconds failure_pause{1000};
 
     std::unique_ptr<Task> await_task(Lock& lock);
     std::unique_ptr<Task> lead(Lock& lock);
     std::unique_ptr<Task> look(Lock& lock);
-    std::unique_ptr<Task> take(Place& place, const std::stop_token& token,
-                               std::chrono::milliseconds timeout) noexcept;
-    bool fetch_inside(std::size_t middleware, const WorkerQueue& queue,
-                      const std::function<bool()>& fetch);
-    void postpone(Place& place, std::chrono::milliseconds time) noexcept;
-    void postpone_failed(Place& place, std::string_view why) noexcept;
-    std::shared_ptr<TaskBatch> take_in_hand(Place& place, std::unique_ptr<Task> first) noexcept;
-    [[nodiscard]] bool has_batch() const noexcept { return m_batch && !m_batch->empty(); }
+    std::unique_ptr<Task> take(Lock& lock, Place& place);
     void await_news(Lock& lock);
-    void start_waiting(Place& place) noexcept;
-    void cancel(Place& place);
-    void wait_for(Place& place);
-    [[nodiscard]] bool open(const Place& place) const;
+    void start_waiting(Place& place) {
+        if (!m_quiet && !m_stopped) {
+            place.waiter.start();
+        }
+    }
+    void cancel_waiting() {
+        std::ranges::for_each(m_places, [](Place& place) { place.waiter.cancel(); });
+    }
+    [[nodiscard]] bool has_batch() const noexcept { return m_batch && !m_batch->empty(); }
     void tell_news() noexcept {
         m_news = true;
         m_news_told.notify_one();
@@ -112,31 +89,27 @@ class Dispatcher {
     QueueOrderer m_order;
 
     std::mutex m_mutex; ///< guards what follows
-    std::deque<Place> m_places;
-    int m_free = 0; ///< threads in `next`
+    int m_free = 0;     ///< threads in `next`
     int m_followers = 0;
     bool m_led = false;
     bool m_called = false; ///< a follower was, and has not looked yet
     bool m_quiet = false;
     std::atomic<bool> m_stopped{false};
     bool m_news = false;                ///< for the leader
-    std::shared_ptr<TaskBatch> m_batch; ///< what came with the last task
+    std::shared_ptr<TaskBatch> m_batch; ///< for all
     std::condition_variable m_turn;
     std::condition_variable m_news_told;
     std::condition_variable m_at_rest;
-    std::vector<std::jthread> m_waiters;
+    std::deque<Place> m_places; // last: their threads use all of the above
 };
 
 inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& queues,
                               std::shared_ptr<const WorkerShared> shared)
     : m_shared(std::move(shared)), m_order(m_shared->options.order) {
-    for (const auto& queue : queues) {
-        m_places.emplace_back(*queue);
-        m_order.add(queue->options().weight);
-    }
     try {
-        for (Place& place : m_places) {
-            m_waiters.emplace_back([this, &place] { wait_for(place); });
+        for (const auto& queue : queues) {
+            m_order.add(queue->options().weight);
+            m_places.emplace_back(*queue, *this);
         }
     } catch (...) {
         stop();
@@ -157,7 +130,7 @@ inline std::unique_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch)
         batch = m_batch;
         --m_free;
         if (m_free == 0) {
-            std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
+            cancel_waiting();
         } else if (m_followers > 0 && !m_called) {
             // One at a time: while it wakes up, this thread may be back.
             m_called = true;
@@ -204,32 +177,26 @@ inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
 
 /// What the first queue has that has something; none when that is a batch.
 inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
-    // One that is being cancelled may bring something more urgent than what can be fetched.
+    // One that is about to leave may bring something more urgent than what can be fetched.
     m_news_told.wait(lock, [this] {
         return m_stopped || std::ranges::none_of(m_places, [](const Place& place) {
-                   return place.waiter == Waiter::cancelled;
+                   return place.waiter.leaving();
                });
     });
     for (const std::size_t index : m_order.next()) {
+        Place& place = m_places[index];
         if (m_stopped) {
             break;
         }
-        Place& place = m_places[index];
-        if (place.brought) {
-            place.waiter = Waiter::idle;
-            place.turn.notify_one();
-            return std::move(place.brought);
+        if (std::unique_ptr<Task> task = place.waiter.take()) {
+            return task;
         }
-        if (!open(place) || place.waiter != Waiter::idle) {
+        // Where somebody waits there is nothing.
+        if (m_quiet || !place.waiter.idle() || !place.source.open()) {
             continue;
         }
-        lock.unlock();
-        std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0));
-        std::shared_ptr<TaskBatch> batch =
-            task && place.queue->in_hand() > 0 ? take_in_hand(place, std::move(task)) : nullptr;
-        lock.lock();
-        if (task || batch) {
-            m_batch = std::move(batch);
+        std::unique_ptr<Task> task = take(lock, place);
+        if (task || has_batch()) {
             return task;
         }
         if (m_free > 1) {
@@ -239,155 +206,41 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
     return nullptr;
 }
 
-/// A task and what came with it. The leader has none of them yet: it may be put to sleep when it
-/// calls another thread, and acks cost the least when the oldest message is acked first.
-inline std::shared_ptr<TaskBatch> Dispatcher::take_in_hand(Place& place,
-                                                           std::unique_ptr<Task> first) noexcept {
-    try {
-        std::vector<std::unique_ptr<Task>> tasks;
-        tasks.push_back(std::move(first));
-        while (const std::size_t in_hand = place.queue->in_hand()) {
-            if (std::unique_ptr<Task> task = take(place, {}, std::chrono::milliseconds(0))) {
-                tasks.push_back(std::move(task));
-            } else if (place.queue->in_hand() == in_hand) {
-                break; // passed over
-            }
-        }
-        return std::make_shared<TaskBatch>(std::move(tasks));
-    } catch (const std::bad_alloc&) {
-        return nullptr; // their guards have rejected them
-    }
+/// The leader takes no task of a batch yet: it may be put to sleep when it calls another thread,
+/// and acks cost the least when the oldest message is acked first.
+inline std::unique_ptr<Task> Dispatcher::take(Lock& lock, Place& place) {
+    lock.unlock();
+    std::unique_ptr<Task> task = place.source.take({}, std::chrono::milliseconds(0));
+    std::shared_ptr<TaskBatch> batch = task ? place.source.take_in_hand(task) : nullptr;
+    lock.lock();
+    m_batch = std::move(batch);
+    return task;
 }
 
 /// All were empty.
 inline void Dispatcher::await_news(Lock& lock) {
-    TimePoint again = TimePoint::max();
+    TimePoint opens_at = TimePoint::max();
     for (Place& place : m_places) {
-        if (open(place)) {
-            start_waiting(place);
-        } else if (place.not_before > Clock::now()) {
-            again = std::min(again, place.not_before);
-        }
+        start_waiting(place);
+        opens_at = std::min(opens_at, place.source.opens_at());
     }
     const auto is_news = [this] { return m_news || m_stopped; };
-    if (again == TimePoint::max()) {
+    if (opens_at == TimePoint::max()) {
         m_news_told.wait(lock, is_news);
     } else {
-        m_news_told.wait_until(lock, again, is_news);
-    }
-}
-
-inline bool Dispatcher::open(const Place& place) const {
-    return !m_quiet && !place.paused && Clock::now() >= place.not_before;
-}
-
-/// Through the middleware.
-inline std::unique_ptr<Task> Dispatcher::take(Place& place, const std::stop_token& token,
-                                              std::chrono::milliseconds timeout) noexcept {
-    std::unique_ptr<Task> task;
-    bool asked = false;
-    const auto fetch = [&] {
-        asked = true;
-        task = place.queue->take(token, timeout);
-        return task != nullptr;
-    };
-    try {
-        fetch_inside(0, *place.queue, std::ref(fetch)); // copied, it would need memory each time
-        if (!asked) {
-            postpone(place, m_shared->options.recheck);
-        }
-    } catch (const std::exception& error) {
-        postpone_failed(place, error.what());
-    } catch (...) {
-        postpone_failed(place, "an exception that is no std::exception");
-    }
-    return task;
-}
-
-inline void Dispatcher::postpone_failed(Place& place, std::string_view why) noexcept {
-    postpone(place, failure_pause);
-    place.queue->tell(
-        {.kind = WorkerEventKind::fetch_failed, .detail = why, .retry_in = failure_pause});
-}
-
-inline bool Dispatcher::fetch_inside(std::size_t middleware, const WorkerQueue& queue,
-                                     const std::function<bool()>& fetch) {
-    const auto& around = m_shared->options.fetch_middleware;
-    return middleware == around.size() ? fetch() : around[middleware](queue.queue(), [&] {
-        return fetch_inside(middleware + 1, queue, fetch);
-    });
-}
-
-inline void Dispatcher::postpone(Place& place, std::chrono::milliseconds time) noexcept {
-    const Lock lock(m_mutex);
-    place.not_before = Clock::now() + time;
-}
-
-inline void Dispatcher::start_waiting(Place& place) noexcept {
-    if (!open(place) || place.waiter != Waiter::idle || m_stopped) {
-        return;
-    }
-    try {
-        place.cancel = std::stop_source();
-    } catch (const std::bad_alloc&) {
-        place.not_before = Clock::now() + failure_pause;
-        return;
-    }
-    place.waiter = Waiter::waiting;
-    place.turn.notify_one();
-}
-
-inline void Dispatcher::cancel(Place& place) {
-    if (place.waiter == Waiter::waiting) {
-        place.waiter = Waiter::cancelled;
-        place.cancel.request_stop();
-    }
-}
-
-/// The life of a waiter.
-inline void Dispatcher::wait_for(Place& place) {
-    const auto is_due = [&] {
-        return place.waiter == Waiter::waiting || place.waiter == Waiter::cancelled;
-    };
-    Lock lock(m_mutex);
-    while (true) {
-        place.turn.wait(lock, [&] { return m_stopped || is_due(); });
-        if (!is_due()) {
-            return; // stopped
-        }
-        const std::stop_token token = place.cancel.get_token();
-        lock.unlock();
-        std::unique_ptr<Task> task = take(place, token, longest_wait);
-        lock.lock();
-        place.brought = std::move(task);
-        place.waiter = place.brought ? Waiter::brought : Waiter::idle;
-        tell_news();
-        const auto taken = [&] { return place.waiter != Waiter::brought; };
-        if (taken() || place.turn.wait_for(lock, patience, [&] { return m_stopped || taken(); })) {
-            if (taken()) {
-                continue;
-            }
-        }
-        // No thread is free for it: others may have one.
-        task = std::move(place.brought);
-        lock.unlock();
-        task->give_back();
-        task.reset();
-        lock.lock();
-        place.waiter = Waiter::idle;
-        tell_news();
+        m_news_told.wait_until(lock, opens_at, is_news);
     }
 }
 
 inline void Dispatcher::pause(std::size_t queue) {
     const Lock lock(m_mutex);
-    m_places[queue].paused = true;
-    cancel(m_places[queue]);
+    m_places[queue].source.pause();
+    m_places[queue].waiter.cancel();
 }
 
 inline void Dispatcher::resume(std::size_t queue) {
     const Lock lock(m_mutex);
-    if (std::exchange(m_places[queue].paused, false)) {
+    if (m_places[queue].source.resume()) {
         tell_news();
     }
 }
@@ -395,30 +248,24 @@ inline void Dispatcher::resume(std::size_t queue) {
 inline void Dispatcher::quiet() {
     const Lock lock(m_mutex);
     m_quiet = true;
-    std::ranges::for_each(m_places, [this](Place& place) { cancel(place); });
+    cancel_waiting();
 }
 
 inline void Dispatcher::stop() {
     Lock lock(m_mutex);
     m_stopped = true;
-    for (Place& place : m_places) {
-        cancel(place);
-        place.turn.notify_one();
-    }
+    std::ranges::for_each(m_places, [](Place& place) { place.waiter.stop(); });
     m_turn.notify_all();
     m_news_told.notify_all();
     m_at_rest.wait(lock, [this] {
-        return !m_led && std::ranges::all_of(m_places, [](const Place& place) {
-            return place.waiter == Waiter::idle;
-        });
+        return !m_led && std::ranges::all_of(
+                             m_places, [](const Place& place) { return place.waiter.idle(); });
     });
 }
 
 inline void Dispatcher::give_back() noexcept {
     // What goes back is served next: so the newest goes first.
-    for (const Place& place : m_places) {
-        place.queue->give_back_fetched();
-    }
+    std::ranges::for_each(m_places, [](Place& place) { place.source.give_back(); });
     if (m_batch) {
         m_batch->give_back();
     }
