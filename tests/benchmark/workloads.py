@@ -195,7 +195,6 @@ def queues(way, batch, count, ack):
         {"queues": 3, "count": count, "way": way, "batch": batch, "ack": ack},
         rate(),
         {"count": 1000},
-        (TWO_CORES,),
     )
 
 
