@@ -30,7 +30,6 @@ using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
 using orizuru::Guarantee;
 using orizuru::Job;
-using orizuru::job_time;
 using orizuru::JobContext;
 using orizuru::make_job;
 using orizuru::QueueOptions;
@@ -100,22 +99,6 @@ TEST_CASE_FIXTURE(Fixture, "what is no job is buried with the reason, and told a
     CHECK(diary.of(WorkerEventKind::died).front().payload == bytes);
     CHECK(eventually([&] { return held_jobs().empty(); }));
     CHECK(worker.statistics().died == 1);
-}
-
-TEST_CASE_FIXTURE(Fixture, "a job that nobody needs any more is not handled") {
-    Job<Raw> late = make_job(Raw{"late"});
-    late.expires_at = job_time();
-    push({bytes_of(late)});
-    Job<Raw> timely = make_job(Raw{"timely"}, 1h);
-    push({bytes_of(timely)});
-    worker.handle<Raw>("q", write_down());
-    const Running running(worker);
-    CHECK(has_handled({"timely"}));
-    CHECK(eventually([&] { return nothing_left(); }));
-    REQUIRE(diary.count(WorkerEventKind::expired) == 1);
-    CHECK(diary.of(WorkerEventKind::expired).front().job_id == late.id);
-    CHECK(worker.statistics().expired == 1);
-    CHECK(worker.statistics().succeeded == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "the crash of a worker counts as a try of the jobs that it held") {
