@@ -27,6 +27,7 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using orizuru::Exhausted;
 using orizuru::Job;
+using orizuru::job_time;
 using orizuru::JobContext;
 using orizuru::make_job;
 using orizuru::QueueOptions;
@@ -278,4 +279,20 @@ TEST_CASE_FIXTURE(Fixture, "a job says how far it has come") {
     CHECK(redis.command({"HGET", key, "fraction"}).text == "0.25");
     CHECK(redis.command({"HGET", key, "note"}).text == "reading");
     CHECK(redis.command({"PTTL", key}).integer > 23 * 3'600'000);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that nobody needs any more is not handled") {
+    Job<Raw> late = make_job(Raw{"late"});
+    late.expires_at = job_time();
+    push({bytes_of(late)});
+    Job<Raw> timely = make_job(Raw{"timely"}, 1h);
+    push({bytes_of(timely)});
+    const auto worker = this->worker(write_down());
+    const Running running(*worker);
+    CHECK(has_handled({"timely"}));
+    CHECK(eventually([&] { return nothing_left(); }));
+    REQUIRE(diary.count(WorkerEventKind::expired) == 1);
+    CHECK(diary.of(WorkerEventKind::expired).front().job_id == late.id);
+    CHECK(worker->statistics().expired == 1);
+    CHECK(worker->statistics().succeeded == 1);
 }

@@ -247,3 +247,27 @@ TEST_CASE_FIXTURE(Fixture, "many short jobs come through pauses and waits withou
     CHECK(eventually([&] { return nothing_left(); }));
     CHECK(worker.statistics().succeeded == count);
 }
+
+TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {
+    Texts expected;
+    for (int i = 0; i < 600; ++i) {
+        expected.push_back(std::to_string(1000 + i));
+    }
+    push_jobs(expected);
+    for (int round = 0; round < 60; ++round) {
+        Worker worker(uri, options(4));
+        worker.handle<Raw>("q", write_down(), {.prefetch = 1 + round % 3})
+            .handle<Raw>("other", write_down());
+        Running running(worker);
+        std::this_thread::sleep_for(std::chrono::microseconds(100 * (round % 20)));
+        worker.quiet();
+        CHECK(running.stop() == 0);
+        REQUIRE(nobody_left());
+    }
+    Texts all = handled.all();
+    const Texts rest = jobs();
+    all.insert(all.end(), rest.begin(), rest.end());
+    std::ranges::sort(all);
+    CHECK(all == expected);
+    CHECK(held_jobs().empty());
+}

@@ -197,30 +197,6 @@ TEST_CASE_FIXTURE(Fixture, "a batch that is not begun goes back in front of what
     CHECK(waiting() == before);
 }
 
-TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {
-    Texts expected;
-    for (int i = 0; i < 600; ++i) {
-        expected.push_back(std::to_string(1000 + i));
-    }
-    push_jobs(expected);
-    for (int round = 0; round < 60; ++round) {
-        Worker worker(uri, options(4));
-        worker.handle<Raw>("q", write_down(), {.prefetch = 1 + round % 3})
-            .handle<Raw>("other", write_down());
-        Running running(worker);
-        std::this_thread::sleep_for(std::chrono::microseconds(100 * (round % 20)));
-        worker.quiet();
-        CHECK(running.stop() == 0);
-        REQUIRE(nobody_left());
-    }
-    Texts all = handled.all();
-    const Texts rest = jobs();
-    all.insert(all.end(), rest.begin(), rest.end());
-    std::ranges::sort(all);
-    CHECK(all == expected);
-    CHECK(held_jobs().empty());
-}
-
 TEST_CASE_FIXTURE(Process, "SIGTERM and SIGINT stop a worker's process, which gives back nothing "
                            "that it has done") {
     push_jobs({"a", "b"});
