@@ -37,18 +37,6 @@
 
 namespace orizuru {
 
-/// Which of the messages that a consumer held when it died are blamed for its death. All go back to
-/// the source but those that were blamed more than max_recoveries times.
-enum class Blame {
-    /// The oldest: for consumers that handle one message after the other. No neighbour is ever
-    /// buried for it.
-    oldest,
-    /// All of them: for consumers that handle several at once, so that any may have been the
-    /// killer. One that lies beside a killer each time is buried with it. Equal messages cannot be
-    /// told apart: a death counts once for them, and they are buried together.
-    all
-};
-
 struct GarbageCollectorOptions {
     /// How often a message may be blamed for a consumer's death; once more and it goes to the dead
     /// list. Counts are forgotten when none was added for 72 h.
@@ -62,8 +50,11 @@ struct GarbageCollectorOptions {
     std::int64_t dead_limit = 0;
     /// Told of buried messages and of an eviction policy that may lose messages.
     std::function<void(const Event&)> on_event = {};
-    /// Collectors of one queue should agree on it: they count together.
-    Blame blame = Blame::oldest;
+    /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
+    /// or more. One that handles n at once needs n, for any of them may have been the killer. One
+    /// that lies beside a killer each time is buried with it; equal messages cannot be told apart,
+    /// a death counts once for them. Collectors of one queue should agree: they count together.
+    std::int64_t blamed = 1;
 };
 
 /// What one pass moved.
@@ -124,6 +115,9 @@ inline GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
     if (m_options.batch < 1 || m_options.batch > detail::largest_batch) {
         throw std::invalid_argument("batch must be 1 to 1000");
     }
+    if (m_options.blamed < 1) {
+        throw std::invalid_argument("blamed must be 1 or more");
+    }
     if (m_options.max_recoveries < 0 || m_options.dead_limit < 0 || m_options.grace.count() < 0) {
         throw std::invalid_argument("max_recoveries, dead_limit and grace must not be negative");
     }
@@ -163,8 +157,7 @@ inline void GarbageCollector::reap(const std::string& id, Collected& collected) 
         m_keys.source(), "EVAL", detail::reap_script, 6, m_keys.heartbeat(id),
         m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
         m_keys.dead(), id, detail::fence_time.count(), m_options.max_recoveries,
-        detail::recovery_memory.count(), m_options.dead_limit,
-        m_options.blame == Blame::all ? "all" : "oldest");
+        detail::recovery_memory.count(), m_options.dead_limit, m_options.blamed);
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
         return; // alive, or another collector was here before

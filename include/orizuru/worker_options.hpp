@@ -86,7 +86,7 @@ struct WorkerOptions {
     /// Moves what is due to the queues, and to those that retries go to. None: done elsewhere.
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
     /// How often jobs of dead workers are looked for, once Redis is up for 10 s. None: a collector
-    /// runs elsewhere; it should have Blame::all.
+    /// runs elsewhere, where `blamed` should be the concurrency.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(5);
     std::vector<HandleMiddleware> handle_middleware = {};
     std::vector<FetchMiddleware> fetch_middleware = {};

@@ -278,7 +278,7 @@ inline Words RandomCommands::collecting_script(std::size_t owner) {
                     {m_keys.heartbeat(id(owner)), m_keys.processing(id(owner)), m_keys.source(),
                      m_keys.consumers(), m_keys.recoveries(), m_keys.dead()},
                     {id(owner), "600000", small(0, 2), "600", m_chance.happens(0.5) ? "0" : "2",
-                     m_chance.happens(0.5) ? "oldest" : "all"});
+                     std::to_string(m_chance.below(3) + 1)});
     default:
         return call(detail::refill_script, {m_keys.unack(), m_keys.source()}, {small(1, 3)});
     }

@@ -233,12 +233,11 @@ inline Number SearchTables::number_of(const Reply& reply) {
 inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisModel& model) {
     const Keys& keys = SearchConsumer::keys();
     const auto consumers = model.data().find(keys.consumers());
-    return {
-        script(detail::reap_script,
-               {"6", keys.heartbeat(id), keys.processing(id), keys.source(), keys.consumers(),
-                keys.recoveries(), keys.dead(), id, "604800000", "100", "259200", "0", "oldest"}),
-        consumers != model.data().end() &&
-            std::get<RedisModel::Set>(consumers->second.data).contains(id)};
+    return {script(detail::reap_script,
+                   {"6", keys.heartbeat(id), keys.processing(id), keys.source(), keys.consumers(),
+                    keys.recoveries(), keys.dead(), id, "604800000", "100", "259200", "0", "1"}),
+            consumers != model.data().end() &&
+                std::get<RedisModel::Set>(consumers->second.data).contains(id)};
 }
 
 inline Number SearchTables::number_of(const RedisModel& model) {

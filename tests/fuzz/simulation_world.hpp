@@ -72,7 +72,7 @@ inline void Simulation::collect(bool everyone, bool quiet) {
         const Reply reply = m_network.run(
             {"EVAL", std::string(detail::reap_script), "6", m_keys.heartbeat(id),
              m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
-             m_keys.dead(), id, "604800000", "2", "259200", "0", std::string(m_scenario.blame)});
+             m_keys.dead(), id, "604800000", "2", "259200", "0", std::string(m_scenario.blamed)});
         if (reply.is(Reply::Type::error)) {
             if (!m_source_broken || alive) {
                 throw Violation("REAP: " + reply.text);

@@ -13,12 +13,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace {
 
 using namespace std::chrono_literals;
-using orizuru::Blame;
 using orizuru::Collected;
 using orizuru::Consumer;
 using orizuru::EventKind;
@@ -38,7 +38,7 @@ struct Blaming : QueueFixture {
     GarbageCollector collector{
         uri,
         "q",
-        {.max_recoveries = 1, .grace = 0ms, .on_event = diary.pen(), .blame = Blame::all}};
+        {.max_recoveries = 1, .grace = 0ms, .on_event = diary.pen(), .blamed = 1'000'000}};
 
     static std::string field_of(const std::string& payload) {
         const auto digits = orizuru::detail::sha1_hex(payload);
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(Blaming, "dead_limit bounds what one death adds, and the newes
                              .grace = 0ms,
                              .dead_limit = 2,
                              .on_event = diary.pen(),
-                             .blame = Blame::all});
+                             .blamed = 1'000'000});
     add_dead_consumer("id", {"a", "b", "c"});
     CHECK(strict.collect() == Collected{.buried = 3, .consumers = 1});
     const Texts entries = oldest_first(dead);
@@ -198,6 +198,24 @@ TEST_CASE_FIXTURE(Blaming, "a count that is none is named, before anything is co
         CHECK(collector.collect() == Collected{.reclaimed = 3, .consumers = 1});
         CHECK(count_of("b") == "1");
     }
+}
+
+TEST_CASE_FIXTURE(Blaming, "the oldest are blamed, as many as were said, and none behind them") {
+    GarbageCollector two(uri, "q", {.max_recoveries = 1, .grace = 0ms, .blamed = 2});
+    add_dead_consumer("1", {"a", "b", "c", "a"});
+    CHECK(two.collect() == Collected{.reclaimed = 4, .consumers = 1});
+    CHECK(count_of("a") == "1");
+    CHECK(count_of("b") == "1");
+    CHECK(count_of("c").empty());
+    redis.del("q");
+    add_dead_consumer("2", {"x", "b", "a", "b"});
+    CHECK(two.collect() == Collected{.reclaimed = 3, .buried = 1, .consumers = 1});
+    CHECK(waiting() == Texts{"x", "a", "b"});
+    REQUIRE(redis.llen(dead) == 1);
+    CHECK(is_dead_entry_of(redis.lrange(dead).front(), "b"));
+    CHECK(contains(
+        message_of<std::invalid_argument>([&] { GarbageCollector(uri, "q", {.blamed = 0}); }),
+        "blamed"));
 }
 
 TEST_CASE_FIXTURE(Blaming, "by default the oldest alone is blamed, not even its equals are") {

@@ -26,7 +26,6 @@
 namespace {
 
 using namespace std::chrono_literals;
-using orizuru::Blame;
 using orizuru::GarbageCollector;
 using orizuru::Job;
 using orizuru::JobContext;
@@ -48,7 +47,7 @@ using orizuru::test::WorkerFixture;
 struct Defect : WorkerFixture {
     Worker worker{uri, options()};
     GarbageCollector collector{
-        uri, "q", {.grace = std::chrono::milliseconds(0), .blame = Blame::all}};
+        uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 };
 
 } // namespace

@@ -27,7 +27,6 @@
 namespace {
 
 using namespace std::chrono_literals;
-using orizuru::Blame;
 using orizuru::GarbageCollector;
 using orizuru::Job;
 using orizuru::JobContext;
@@ -51,7 +50,7 @@ using orizuru::test::WorkerFixture;
 struct Defect : WorkerFixture {
     Worker worker{uri, options()};
     GarbageCollector collector{
-        uri, "q", {.grace = std::chrono::milliseconds(0), .blame = Blame::all}};
+        uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 
     WorkerOptions impatient() const {
         WorkerOptions chosen = options();
@@ -254,7 +253,7 @@ TEST_CASE_FIXTURE(Defect, "12: what kills each of its workers dies itself, also 
         forget_heartbeat(only_id());
         GarbageCollector strict(
             uri, "q",
-            {.max_recoveries = 1, .grace = std::chrono::milliseconds(0), .blame = Blame::all});
+            {.max_recoveries = 1, .grace = std::chrono::milliseconds(0), .blamed = 10});
         CHECK(strict.collect().consumers == 1);
     }
     CHECK(redis.llen(dead) == 1);

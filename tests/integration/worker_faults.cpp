@@ -56,7 +56,7 @@ struct Fixture : WorkerFixture {
 
     Worker worker{uri, options()};
     GarbageCollector collector{
-        uri, "q", {.grace = std::chrono::milliseconds(0), .blame = orizuru::Blame::all}};
+        uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 
     /// Of a queue that is refused.
     std::string refusal_of(const QueueOptions& of_queue, const std::string& queue = "mine") {

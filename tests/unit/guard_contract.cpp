@@ -167,7 +167,7 @@ const GarbageCollectorOptions every_collector_option{.max_recoveries = 1,
                                                      .grace = milliseconds(1),
                                                      .dead_limit = 1,
                                                      .on_event = [](const Event&) {},
-                                                     .blame = Blame::all};
+                                                     .blamed = 10};
 
 } // namespace
 
@@ -186,7 +186,7 @@ TEST_CASE("the options that nobody chose are those of the design") {
     CHECK(collector.grace == std::chrono::seconds(10));
     CHECK(collector.dead_limit == 0);
     CHECK_FALSE(collector.on_event);
-    CHECK(collector.blame == Blame::oldest);
+    CHECK(collector.blamed == 1);
     CHECK(every_consumer_option.prefetch == 1);
     CHECK(every_collector_option.batch == 1);
 }

@@ -45,6 +45,9 @@ class BatchQueue final : public ConsumerQueue<T> {
 
     std::unique_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override;
+    [[nodiscard]] std::int64_t most_at_once() const noexcept override {
+        return ConsumerQueue<T>::most_at_once() * m_options.size;
+    }
     void give_back_fetched() noexcept override {
         ConsumerQueue<T>::give_back_fetched();
         if (m_gathered) {

@@ -169,12 +169,12 @@ return {header, held}
 
 /// Returns a dead consumer's messages to the source's serving end, fences its list and takes it out
 /// of the registry. Those that are blamed for the death are counted, and go to the dead list when
-/// that was once too often: with 'oldest' the oldest message, and no neighbour for it, not even an
-/// equal one; with 'all' every message, equal ones being counted once and buried together.
+/// that was once too often: the oldest ones, as many as is said, and no other for them, not even an
+/// equal one. Equal ones among them are counted once and buried together.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
-///   'oldest' | 'all'
+///   how many are blamed
 /// Returns {-1} alive | {-2} fenced already | {moved, buried, payload...}, of the buried, the
 ///   oldest first | WRONGTYPE | ERR (what was counted is no number)
 /// O(messages held); the payloads of the blamed are hashed.
@@ -209,11 +209,11 @@ end
 local held = redis.call('LRANGE', processing, 0, -1)
 local header = ''
 if #held > 0 and string.find(held[#held], '^orz:%w+:%d+$') then header = table.remove(held) end
-local all, most = ARGV[6] == 'all', tonumber(ARGV[3])
+local most, blamed = tonumber(ARGV[3]), tonumber(ARGV[6])
 local deaths, back, buried = {}, {}, {}
 for i, payload in ipairs(held) do
     local to = back
-    if all or i == #held then
+    if i > #held - blamed then
         local field = redis.sha1hex(payload)
         local before = redis.call('HGET', recoveries, field) or '0'
         if before ~= '0' and not string.find(before, '^[1-9]%d*$') then
@@ -236,7 +236,7 @@ local outcome = {#back, #buried}
 local now = redis.call('TIME')
 for i = #buried, 1, -1 do
     redis.call('LPUSH', dead, cmsgpack.pack({1, buried[i],
-        (all and 'held by ' or 'held as the oldest message by ') ..
+        (blamed == 1 and 'held as the oldest message by ' or 'held by ') ..
             deaths[redis.sha1hex(buried[i])] .. ' consumers that died',
         now[1] * 1000 + math.floor(now[2] / 1000)}))
     outcome[#outcome + 1] = buried[i]

@@ -121,7 +121,7 @@ inline void Upkeep::collect(WorkerQueue& queue) {
                              {.max_recoveries = queue.options().max_recoveries,
                               .dead_limit = queue.options().dead.most,
                               .on_event = [&queue](const Event& event) { queue.tell(event); },
-                              .blame = Blame::all})
+                              .blamed = queue.most_at_once()})
                 .run(token, *m_shared.options.collect_interval);
         });
     }

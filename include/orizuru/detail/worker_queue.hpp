@@ -99,6 +99,10 @@ class WorkerQueue : public JobHost {
     /// time. Throws as Consumer::next does.
     virtual std::unique_ptr<Task> take(const std::stop_token& token,
                                        std::chrono::milliseconds timeout) = 0;
+    /// How many jobs can be at work at once, in all threads.
+    [[nodiscard]] virtual std::int64_t most_at_once() const noexcept {
+        return m_shared->options.concurrency;
+    }
     /// How many jobs `take` has without asking Redis.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
     /// Gives back what `take` has not returned; nothing can be taken any more.
