@@ -7,7 +7,8 @@
 // thread is free, and no task is handed from thread to thread. A batch is left to all of them.
 //
 // When all queues are empty, each one has a thread of its own that waits in Redis, as long as some
-// thread is free. What two of them bring at once for one free thread is given back.
+// thread is free and a moment longer: it costs several commands to end a wait and begin it again.
+// What they bring and no thread is free for is given back.
 
 #include <orizuru/detail/queue_order.hpp>
 #include <orizuru/detail/queue_source.hpp>
@@ -24,6 +25,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,9 @@ class Dispatcher {
   private:
     using Lock = std::unique_lock<std::mutex>;
 
+    // Most jobs take less.
+    static constexpr std::chrono::milliseconds busy_patience{20};
+
     struct Place {
         Place(WorkerQueue& queue, Dispatcher& dispatcher)
             : source(queue, dispatcher.m_shared->options),
@@ -78,6 +83,11 @@ class Dispatcher {
     void cancel_waiting() {
         std::ranges::for_each(m_places, [](Place& place) { place.waiter.cancel(); });
     }
+    [[nodiscard]] bool some_wait() const {
+        return std::ranges::any_of(m_places,
+                                   [](const Place& place) { return !place.waiter.idle(); });
+    }
+    void watch();
     [[nodiscard]] bool has_batch() const noexcept { return m_batch && !m_batch->empty(); }
     void tell_news() noexcept {
         m_news = true;
@@ -100,7 +110,9 @@ class Dispatcher {
     std::condition_variable m_turn;
     std::condition_variable m_news_told;
     std::condition_variable m_at_rest;
-    std::deque<Place> m_places; // last: their threads use all of the above
+    std::condition_variable m_busy;
+    std::deque<Place> m_places; // behind all that their threads use
+    std::jthread m_watch;
 };
 
 inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& queues,
@@ -111,6 +123,7 @@ inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& q
             m_order.add(queue->options().weight);
             m_places.emplace_back(*queue, *this);
         }
+        m_watch = std::jthread([this] { watch(); });
     } catch (...) {
         stop();
         throw;
@@ -129,8 +142,8 @@ inline std::unique_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch)
         std::unique_ptr<Task> task = await_task(lock);
         batch = m_batch;
         --m_free;
-        if (m_free == 0) {
-            cancel_waiting();
+        if (m_free == 0 && some_wait()) {
+            m_busy.notify_one();
         } else if (m_followers > 0 && !m_called) {
             // One at a time: while it wakes up, this thread may be back.
             m_called = true;
@@ -232,6 +245,19 @@ inline void Dispatcher::await_news(Lock& lock) {
     }
 }
 
+/// Ends the waiting when no thread was free for a while.
+inline void Dispatcher::watch() {
+    Lock lock(m_mutex);
+    while (!m_stopped) {
+        m_busy.wait(lock, [this] { return m_stopped || (m_free == 0 && some_wait()); });
+        if (!m_busy.wait_for(lock, busy_patience, [this] { return m_stopped || m_free > 0; })) {
+            cancel_waiting();
+            // Until they are gone there is nothing more to do here.
+            m_at_rest.wait(lock, [this] { return m_stopped || m_free > 0 || !some_wait(); });
+        }
+    }
+}
+
 inline void Dispatcher::pause(std::size_t queue) {
     const Lock lock(m_mutex);
     m_places[queue].source.pause();
@@ -257,6 +283,8 @@ inline void Dispatcher::stop() {
     std::ranges::for_each(m_places, [](Place& place) { place.waiter.stop(); });
     m_turn.notify_all();
     m_news_told.notify_all();
+    m_busy.notify_all();
+    m_at_rest.notify_all();
     m_at_rest.wait(lock, [this] {
         return !m_led && std::ranges::all_of(
                              m_places, [](const Place& place) { return place.waiter.idle(); });
