@@ -201,11 +201,14 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
         if (m_stopped) {
             break;
         }
+        if (m_quiet || place.source.paused()) {
+            continue; // what a waiter brings all the same it gives back
+        }
         if (std::unique_ptr<Task> task = place.waiter.take()) {
             return task;
         }
         // Where somebody waits there is nothing.
-        if (m_quiet || !place.waiter.idle() || !place.source.open()) {
+        if (!place.waiter.idle() || !place.source.open()) {
             continue;
         }
         std::unique_ptr<Task> task = take(lock, place);

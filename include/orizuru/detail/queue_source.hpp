@@ -43,6 +43,7 @@ class QueueSource {
     void pause() noexcept { m_paused = true; }
     /// Returns whether it was paused.
     bool resume() noexcept { return m_paused.exchange(false); }
+    [[nodiscard]] bool paused() const noexcept { return m_paused; }
     void close_for(std::chrono::milliseconds time) noexcept { m_opens_at = Clock::now() + time; }
 
     [[nodiscard]] bool open() const noexcept {
