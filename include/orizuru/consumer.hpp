@@ -81,6 +81,11 @@ class Consumer {
         return next(token, detail::Timeout(timeout));
     }
 
+    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
+    /// for who can use now more, now fewer. For the thread that calls `next`. Throws
+    /// std::invalid_argument.
+    void limit(int most) { m_session->limit(most); }
+
     /// How many messages `next` hands out without asking Redis: what is left of a batch; 0 with a
     /// prefetch of 1. For the thread that calls `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_session->in_hand(); }

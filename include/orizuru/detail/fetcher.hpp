@@ -30,7 +30,11 @@ class Fetcher {
     using Lock = Channels::Lock;
 
     Fetcher(Channels& channels, const ConsumerOptions& options)
-        : m_channels(channels), m_options(options), m_blocking_fetch(channels, m_wake) {}
+        : m_channels(channels),
+          m_options(options),
+          m_most(options.prefetch),
+          m_ahead(options.prefetch > 1),
+          m_blocking_fetch(channels, m_wake) {}
 
     /// The next message, handed out; null when the time is over or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
@@ -41,6 +45,12 @@ class Fetcher {
     }
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
+    }
+    /// From now on one fetch takes at most so many, and none is sent ahead; for the thread in
+    /// `next`.
+    void limit(int most) noexcept {
+        m_most = most;
+        m_ahead = false;
     }
     /// How many messages `next` hands out without asking Redis; for the thread in `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
@@ -80,6 +90,8 @@ class Fetcher {
 
     Channels& m_channels;
     const ConsumerOptions& m_options;
+    int m_most;   ///< that one fetch takes
+    bool m_ahead; ///< the next batch is fetched while one is handled
     std::atomic<bool> m_stopped{false};
     Wake m_wake;
     BlockingFetch m_blocking_fetch;
@@ -117,9 +129,9 @@ inline void Fetcher::take_run() {
     // Acks that are given without the lock have to be looked for: where many messages are held, the
     // lock is cheaper.
     const bool open_acks = m_options.ack == AckMode::deferred &&
-                           std::cmp_less_equal(window.messages().size(), 2 * m_options.prefetch);
-    m_run.reserve(static_cast<std::size_t>(m_options.prefetch));
-    while (window.has_ready() && std::cmp_less(m_run.size(), m_options.prefetch)) {
+                           std::cmp_less_equal(window.messages().size(), 2 * m_most);
+    m_run.reserve(static_cast<std::size_t>(m_most));
+    while (window.has_ready() && std::cmp_less(m_run.size(), m_most)) {
         m_run.push_back(window.hand_out());
         if (open_acks) {
             window.open_ack(*m_run.back());
@@ -206,7 +218,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
         } else if (window.blocked()) {
             m_blocking_fetch.read(lock, until);
             looked = looked && !m_blocking_fetch.refused_for_memory();
-        } else if (!looked && (late || m_options.prefetch > 1 || window.has_acks() ||
+        } else if (!looked && (late || m_most > 1 || window.has_acks() ||
                                m_blocking_fetch.refused_for_memory())) {
             in_time = look(lock, until, interrupted);
         } else if (!late) {
@@ -239,15 +251,13 @@ inline void Fetcher::fetch_behind() {
 
 inline void Fetcher::fetch_more() {
     const Window& window = m_channels.window;
-    if (window.more_to_fetch() && m_options.prefetch > 1 && !window.blocked() &&
-        m_channels.ready()) {
+    if (window.more_to_fetch() && m_ahead && !window.blocked() && m_channels.ready()) {
         send_fetch();
     }
 }
 
 inline void Fetcher::send_fetch() {
-    m_channels.send(
-        [this](std::string& out) { m_channels.window.send_settle(out, m_options.prefetch); });
+    m_channels.send([this](std::string& out) { m_channels.window.send_settle(out, m_most); });
 }
 
 // One script settles what is due and fetches what is there, without waiting for more. False when

@@ -48,6 +48,7 @@ class Session {
         return m_fetcher.next(token, timeout);
     }
 
+    void limit(int most);
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_fetcher.in_hand(); }
 
     /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
@@ -176,6 +177,13 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
         m_channels.events.note(EventKind::not_noeviction, m_channels.window.identity().id,
                                std::string(evicting_policy(answer->reply->text)));
     }
+}
+
+inline void Session::limit(int most) {
+    if (most < 1 || most > m_options.prefetch) {
+        throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
+    }
+    m_fetcher.limit(most);
 }
 
 inline void Session::end(Lock& lock) {
