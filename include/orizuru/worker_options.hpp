@@ -58,9 +58,9 @@ struct QueueOptions {
     Guarantee guarantee = Guarantee::at_least_once;
     /// How long the worker may go unheard before another one gets its jobs; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// The most jobs that one fetch takes. With 1 nothing is fetched while no thread is free. Above
-    /// 1, up to twice as many are held: faster for short jobs, but those in hand wait for a thread
-    /// of this process while others might have one.
+    /// With 1 a fetch takes a job for each thread that is free, and nothing is fetched while none
+    /// is. Above 1, a fetch takes so many, and up to twice as many are held: faster for short jobs,
+    /// but those in hand wait for a thread of this process while others might have one.
     int prefetch = 1;
     /// Deferred: faster for short jobs; more of them run again after a crash.
     AckMode ack = AckMode::immediate;

@@ -13,6 +13,7 @@
 #include <orizuru/job.hpp>
 #include <orizuru/message_guard.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -30,11 +31,16 @@ class ConsumerQueue : public WorkerQueue {
         m_consumer.emplace(endpoint, queue(),
                            ConsumerOptions{.name = shared().options.name,
                                            .lease = options().lease,
-                                           .prefetch = options().prefetch,
+                                           .prefetch = most_ahead(),
                                            .ack = options().ack,
                                            .max_payload = options().max_payload,
                                            .on_event = [this](const Event& event) { tell(event); },
                                            .on_beat = [this] { heard(); }});
+    }
+    void limit(int free) override {
+        if (options().prefetch == 1) {
+            m_consumer->limit(std::min(free, most_ahead()));
+        }
     }
     [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
     void give_back_fetched() noexcept override {
@@ -58,6 +64,12 @@ class ConsumerQueue : public WorkerQueue {
     }
 
   private:
+    /// With a prefetch of 1 a fetch takes one job for each thread that is free.
+    [[nodiscard]] int most_ahead() const noexcept {
+        return options().prefetch > 1 ? options().prefetch
+                                      : std::min(shared().options.concurrency, largest_batch);
+    }
+
     std::optional<Consumer<Job<T>>> m_consumer;
 };
 

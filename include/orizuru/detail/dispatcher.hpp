@@ -225,8 +225,9 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
 /// The leader takes no task of a batch yet: it may be put to sleep when it calls another thread,
 /// and acks cost the least when the oldest message is acked first.
 inline std::unique_ptr<Task> Dispatcher::take(Lock& lock, Place& place) {
+    const int free = m_free;
     lock.unlock();
-    std::unique_ptr<Task> task = place.source.take({}, std::chrono::milliseconds(0));
+    std::unique_ptr<Task> task = place.source.take({}, std::chrono::milliseconds(0), free);
     std::shared_ptr<TaskBatch> batch = task ? place.source.take_in_hand(task) : nullptr;
     lock.lock();
     m_batch = std::move(batch);

@@ -33,8 +33,9 @@ class QueueSource {
         : m_queue(queue), m_options(options) {}
 
     /// The next task; none when there was none in time, or `token` said stop.
-    std::unique_ptr<Task> take(const std::stop_token& token,
-                               std::chrono::milliseconds timeout) noexcept;
+    /// `free` threads are there for what is fetched.
+    std::unique_ptr<Task> take(const std::stop_token& token, std::chrono::milliseconds timeout,
+                               int free) noexcept;
     /// A task that was taken and what came with it; none when it came alone.
     std::shared_ptr<TaskBatch> take_in_hand(std::unique_ptr<Task>& first) noexcept;
     /// Gives back what was fetched and not taken, when nobody takes any more.
@@ -72,11 +73,13 @@ class QueueSource {
 };
 
 inline std::unique_ptr<Task> QueueSource::take(const std::stop_token& token,
-                                               std::chrono::milliseconds timeout) noexcept {
+                                               std::chrono::milliseconds timeout,
+                                               int free) noexcept {
     std::unique_ptr<Task> task;
     bool asked = false;
     const auto fetch = [&] {
         asked = true;
+        m_queue.limit(free);
         task = m_queue.take(token, timeout);
         return task != nullptr;
     };
@@ -108,7 +111,7 @@ inline std::shared_ptr<TaskBatch> QueueSource::take_in_hand(std::unique_ptr<Task
         std::vector<std::unique_ptr<Task>> tasks;
         tasks.push_back(std::move(first));
         while (const std::size_t in_hand = m_queue.in_hand()) {
-            if (std::unique_ptr<Task> task = take({}, std::chrono::milliseconds(0))) {
+            if (std::unique_ptr<Task> task = take({}, std::chrono::milliseconds(0), 1)) {
                 tasks.push_back(std::move(task));
             } else if (m_queue.in_hand() == in_hand) {
                 break; // passed over

@@ -114,7 +114,7 @@ inline void QueueWaiter::live() {
         }
         const std::stop_token token = m_cancel.get_token();
         lock.unlock();
-        std::unique_ptr<Task> task = m_source.take(token, longest_wait);
+        std::unique_ptr<Task> task = m_source.take(token, longest_wait, 1);
         lock.lock();
         m_brought = std::move(task);
         become(m_brought ? State::brought : State::idle);

@@ -103,6 +103,8 @@ class WorkerQueue : public JobHost {
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept {
         return m_shared->options.concurrency;
     }
+    /// How many threads are free for what the next fetch takes. For the thread in `take`.
+    virtual void limit(int free) = 0;
     /// How many jobs `take` has without asking Redis.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
     /// Gives back what `take` has not returned; nothing can be taken any more.
