@@ -62,7 +62,8 @@ struct QueueOptions {
     /// 1, up to twice as many are held: faster for short jobs, but those in hand wait for a thread
     /// of this process while others might have one.
     int prefetch = 1;
-    /// Deferred: faster for short jobs; more of them run again after a crash.
+    /// Deferred: faster for short jobs; more of them run again after a crash. Of no effect on jobs
+    /// that are acked before they run.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead

@@ -4,6 +4,7 @@
 
 // A worker's queue whose jobs are handled one by one.
 
+#include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
 #include <orizuru/detail/job_settling.hpp>
 #include <orizuru/detail/worker_queue.hpp>
@@ -31,7 +32,7 @@ class JobQueue final : public ConsumerQueue<T> {
     using Handler = std::function<void(JobContext<T>&)>;
 
     JobQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options, Handler handler)
-        : ConsumerQueue<T>(std::move(shared), std::move(keys), std::move(options)),
+        : ConsumerQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
           m_handler(std::move(handler)) {}
 
     std::unique_ptr<Task> take(const std::stop_token& token,
@@ -56,6 +57,13 @@ class JobQueue final : public ConsumerQueue<T> {
         JobQueue& m_queue;
         JobContext<T> m_context;
     };
+
+    static QueueOptions settled(QueueOptions options) {
+        if (options.guarantee == Guarantee::at_most_once) {
+            options.ack = AckMode::immediate; // before the handler means: in Redis
+        }
+        return options;
+    }
 
     Handler m_handler;
 };
