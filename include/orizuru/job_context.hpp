@@ -11,7 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <concepts>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -35,11 +34,11 @@ class JobHost {
 
     [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
-    /// Of the lease under which a message is held that was taken while this was the number.
-    [[nodiscard]] virtual std::uint64_t lease_number() const noexcept = 0;
-    [[nodiscard]] virtual bool lease_valid(std::uint64_t number) const noexcept = 0;
     virtual void progress(std::string_view job_id, double fraction, std::string_view note) = 0;
 };
+
+template <class T>
+class JobSettling;
 
 } // namespace detail
 
@@ -61,9 +60,10 @@ class JobRun {
     /// not, and is not through when WorkerOptions::stop_timeout is over, has its job given back.
     [[nodiscard]] std::stop_token stop_token() const noexcept { return m_host->stop_token(); }
 
-    /// False when others may have the job, since Redis has not heard of this worker for the lease:
-    /// what is done from then on is done twice. O(1), no command.
-    [[nodiscard]] bool lease_valid() const noexcept { return m_host->lease_valid(m_lease); }
+    /// False when others may have the job, since Redis has not heard of this worker for the lease,
+    /// or it was given back: what is done from then on is done twice. O(1), no command; waits
+    /// while another thread has the guard.
+    [[nodiscard]] virtual bool lease_valid() const = 0;
 
     /// Writes down how far the job has come, 0 to 1, for whoever asks (progress.hpp), for a day.
     /// Redis: as Progress::set; a connection of the queue's own, opened for the first call. Throws
@@ -81,7 +81,7 @@ class JobRun {
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
   protected:
-    JobRun(detail::JobHost& host, std::uint64_t lease) : m_host(&host), m_lease(lease) {}
+    explicit JobRun(detail::JobHost& host) : m_host(&host) {}
     ~JobRun() = default;
 
     void describe(const std::string& id, int attempt, JobTime enqueued_at) noexcept {
@@ -92,7 +92,6 @@ class JobRun {
 
   private:
     detail::JobHost* m_host;
-    std::uint64_t m_lease;
     const std::string* m_id = nullptr;
     int m_attempt = 0;
     JobTime m_enqueued_at{};
@@ -103,7 +102,10 @@ class JobRun {
 
 /// The same with the job itself.
 template <class T>
-class JobContext : public JobRun {
+class JobContext final : public JobRun {
+    // A handler that has the guard may ask for its lease.
+    using Mutex = std::recursive_mutex;
+
   public:
     /// The guard of the job's message, while nobody else can use it.
     class LockedGuard {
@@ -113,20 +115,25 @@ class JobContext : public JobRun {
 
       private:
         friend class JobContext;
-        LockedGuard(std::unique_lock<std::mutex> lock, MessageGuard<Job<T>>& guard)
+        LockedGuard(std::unique_lock<Mutex> lock, MessageGuard<Job<T>>& guard)
             : m_lock(std::move(lock)), m_guard(&guard) {}
 
-        std::unique_lock<std::mutex> m_lock;
+        std::unique_lock<Mutex> m_lock;
         MessageGuard<Job<T>>* m_guard;
     };
 
-    JobContext(detail::JobHost& host, std::uint64_t lease, MessageGuard<Job<T>>&& guard)
-        : JobRun(host, lease), m_guard(std::move(guard)) {
+    JobContext(detail::JobHost& host, MessageGuard<Job<T>>&& guard)
+        : JobRun(host), m_guard(std::move(guard)) {
         describe(m_guard->id, m_guard->attempt, m_guard->enqueued_at);
     }
 
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }
     [[nodiscard]] const Job<T>* operator->() const noexcept { return &*m_guard; }
+
+    [[nodiscard]] bool lease_valid() const override {
+        const std::lock_guard lock(m_mutex);
+        return m_guard.settled() ? m_by_worker == ByWorker::acked : m_guard.held();
+    }
 
     /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
     /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone.
@@ -148,8 +155,13 @@ class JobContext : public JobRun {
     }
 
   private:
-    std::mutex m_mutex;
+    friend class detail::JobSettling<T>;
+
+    enum class ByWorker { nothing, acked, given_back };
+
+    mutable Mutex m_mutex; ///< guards what follows
     MessageGuard<Job<T>> m_guard;
+    ByWorker m_by_worker = ByWorker::nothing;
 };
 
 /// Several jobs that are handled together, in the order of the queue, each one settled on its own.

@@ -159,12 +159,13 @@ TEST_CASE_FIXTURE(Fixture, "at most once: a job is acked before its handler runs
     QueueOptions at_most_once{.guarantee = Guarantee::at_most_once};
     SUBCASE("with immediate acks") {}
     SUBCASE("whatever acks were chosen") { at_most_once.ack = orizuru::AckMode::deferred; }
-    worker.handle<Raw>("q",
-                       [=](const Raw&) {
-                           gate.pass();
-                           throw std::runtime_error("no such user");
-                       },
-                       at_most_once);
+    worker.handle<Raw>(
+        "q",
+        [=](const Raw&) {
+            gate.pass();
+            throw std::runtime_error("no such user");
+        },
+        at_most_once);
     push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());

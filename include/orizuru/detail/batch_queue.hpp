@@ -57,9 +57,7 @@ class BatchQueue final : public ConsumerQueue<T> {
       public:
         explicit Run(BatchQueue& queue) : m_queue(queue) {}
 
-        void add(MessageGuard<Job<T>>&& guard) {
-            m_jobs.emplace_back(m_queue, m_queue.lease_number(), std::move(guard));
-        }
+        void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
         void run() noexcept override;

@@ -27,14 +27,14 @@ class ConsumerQueue : public WorkerQueue {
 
     void open(const Endpoint& endpoint) override {
         use(endpoint);
-        m_consumer.emplace(endpoint, queue(),
-                           ConsumerOptions{.name = shared().options.name,
-                                           .lease = options().lease,
-                                           .prefetch = options().prefetch,
-                                           .ack = options().ack,
-                                           .max_payload = options().max_payload,
-                                           .on_event = [this](const Event& event) { tell(event); },
-                                           .on_beat = [this] { heard(); }});
+        m_consumer.emplace(
+            endpoint, queue(),
+            ConsumerOptions{.name = shared().options.name,
+                            .lease = options().lease,
+                            .prefetch = options().prefetch,
+                            .ack = options().ack,
+                            .max_payload = options().max_payload,
+                            .on_event = [this](const Event& event) { tell(event); }});
     }
     [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
     void give_back_fetched() noexcept override {

@@ -45,7 +45,7 @@ class JobQueue final : public ConsumerQueue<T> {
     class Run final : public Task {
       public:
         Run(JobQueue& queue, MessageGuard<Job<T>>&& guard)
-            : m_queue(queue), m_context(queue, queue.lease_number(), std::move(guard)) {}
+            : m_queue(queue), m_context(queue, std::move(guard)) {}
 
         void run() noexcept override;
         void give_back() noexcept override { settling().give_back(); }

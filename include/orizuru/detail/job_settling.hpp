@@ -70,7 +70,17 @@ bool JobSettling<T>::begin() {
         }
         return false;
     }
-    return m_queue.options().guarantee == Guarantee::at_least_once || settle(ack);
+    if (m_queue.options().guarantee == Guarantee::at_most_once) {
+        const bool acked = settle(ack);
+        m_context.m_by_worker = JobContext<T>::ByWorker::acked;
+        return acked;
+    }
+    if (m_context.lease_valid()) {
+        return true;
+    }
+    // Redis knows whether somebody else has it; if not, it is next again.
+    settle([](Guard& guard) { return guard.release(); });
+    return false;
 }
 
 template <class T>

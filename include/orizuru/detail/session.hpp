@@ -64,6 +64,9 @@ class Session {
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                              const std::stop_token& token, TimePoint deadline);
 
+    /// Nobody else can have a message that was handed out.
+    [[nodiscard]] bool holds(const DeliveryPtr& message);
+
     std::size_t flush();
     std::uint64_t size();
     std::string id();
