@@ -11,12 +11,15 @@
 #include <orizuru/job.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/producer.hpp>
+#include <orizuru/retry.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -37,6 +40,8 @@ using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
+void fail(const Raw& /*payload*/) { throw std::runtime_error("no such user"); }
+
 struct Fixture : WorkerFixture {
     GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0)}};
 };
@@ -46,8 +51,8 @@ struct Fixture : WorkerFixture {
 TEST_CASE_FIXTURE(Fixture, "a process that was asleep for longer than its lease does not handle "
                            "the jobs in its hands") {
     QueueOptions of_queue{.lease = 300ms, .prefetch = 5};
+    push_jobs({"a", "b", "c", "d", "e"});
     Child child([=, this] {
-        // Each process tells Redis what it ran.
         Worker worker(uri, options());
         worker.handle<Raw>(
             "q",
@@ -58,7 +63,6 @@ TEST_CASE_FIXTURE(Fixture, "a process that was asleep for longer than its lease 
                 }
             },
             of_queue);
-        push_jobs({"a", "b", "c", "d", "e"});
         return worker.run();
     });
     REQUIRE(eventually([&] { return oldest_first("ran") == Texts{"a"}; }));
@@ -90,4 +94,39 @@ TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, a
     gate.open();
     CHECK(eventually([&] { return diary.count(WorkerEventKind::lost) == 3; }));
     CHECK(handled.all() == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job is buried when the delay of its retry throws, with both reasons") {
+    Worker worker(uri, options());
+    const orizuru::RetryDelay broken = [](int, std::uint64_t) -> std::chrono::milliseconds {
+        throw std::runtime_error("no table of delays");
+    };
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", fail, {.retry = {.delay = broken}}); }
+    SUBCASE("a handler of batches") {
+        worker.handle_batch<Raw>(
+            "q", [](orizuru::JobBatch<Raw>) { throw std::runtime_error("no such user"); },
+            {.size = 1}, {.retry = {.delay = broken, .exhausted = orizuru::Exhausted::discard}});
+    }
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return redis.llen(dead) == 1; }));
+    CHECK(contains(redis.lrange(dead).front(), "no such user; its retry's delay: no table"));
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 1; }));
+    CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "no such user"));
+    CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "no table of delays"));
+    CHECK(eventually([&] { return held_jobs().empty(); }));
+    CHECK(redis.llen(unack) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job is put off for a century when its retry waits for longer") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fail, {.retry = {.delay = [](int, std::uint64_t) {
+                                       return std::chrono::milliseconds::max();
+                                   }}});
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
+    CHECK(put_off().front().attempt == 2);
+    CHECK(redis.llen(unack) == 0);
 }

@@ -110,6 +110,7 @@ template <class T>
 void BatchQueue<T>::Run::run() noexcept {
     try {
         std::vector<JobContext<T>*> begun;
+        begun.reserve(m_jobs.size());
         for (JobContext<T>& job : m_jobs) {
             if (JobSettling<T>(m_queue, job).begin()) {
                 begun.push_back(&job);

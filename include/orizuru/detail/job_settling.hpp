@@ -31,10 +31,17 @@ class JobSettling {
   public:
     JobSettling(WorkerQueue& queue, JobContext<T>& context) : m_queue(queue), m_context(context) {}
 
-    /// Whether the handler is to run.
-    bool begin();
-    /// After the handler. Throws for want of memory only: the guard rejects the message then.
-    void end(const std::optional<std::string>& failure);
+    /// Whether the handler is to run. What is told and not settled, the guard rejects.
+    bool begin() noexcept {
+        return attempt([this] { return prepare(); });
+    }
+    /// After the handler.
+    void end(const std::optional<std::string>& failure) noexcept {
+        attempt([&] {
+            conclude(failure);
+            return true;
+        });
+    }
     /// Back to the queue's serving end, unless it is settled.
     void give_back() noexcept;
     void tell(WorkerEventKind kind, std::string_view detail = {},
@@ -52,6 +59,10 @@ class JobSettling {
     /// A running handler may hold the guard.
     static constexpr std::chrono::seconds patience{1};
 
+    template <class Step>
+    bool attempt(Step step) noexcept;
+    bool prepare();
+    void conclude(const std::optional<std::string>& failure);
     bool fail(Guard& guard, const std::string& reason);
     template <class Settlement>
     bool settle(Settlement settlement);
@@ -60,8 +71,22 @@ class JobSettling {
     JobContext<T>& m_context;
 };
 
+/// False for what it throws, which is told: no other job of a batch suffers.
 template <class T>
-bool JobSettling<T>::begin() {
+template <class Step>
+bool JobSettling<T>::attempt(Step step) noexcept {
+    try {
+        return step();
+    } catch (const std::exception& error) {
+        tell(WorkerEventKind::unsettled, error.what());
+    } catch (...) {
+        tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+    }
+    return false;
+}
+
+template <class T>
+bool JobSettling<T>::prepare() {
     const auto ack = [](Guard& guard) { return ack_unique(guard); };
     if (m_context->expires_at && m_context->expired(job_time())) {
         if (settle(ack)) {
@@ -84,7 +109,7 @@ bool JobSettling<T>::begin() {
 }
 
 template <class T>
-void JobSettling<T>::end(const std::optional<std::string>& failure) {
+void JobSettling<T>::conclude(const std::optional<std::string>& failure) {
     WorkerCounts& counts = m_queue.shared().counts;
     ++(failure ? counts.failed : counts.succeeded);
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
@@ -107,7 +132,7 @@ bool JobSettling<T>::fail(Guard& guard, const std::string& reason) {
         tell(WorkerEventKind::failed, reason, retried.delay);
         return true;
     case RetryOutcome::buried:
-        m_queue.tell_died(m_context.id(), reason, guard.payload());
+        m_queue.tell_died(m_context.id(), retried.reason, guard.payload());
         return true;
     case RetryOutcome::discarded:
         tell(WorkerEventKind::discarded, reason);
