@@ -34,7 +34,7 @@ class JobHost {
 
     [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
-    virtual void progress(std::string_view job_id, double fraction, std::string_view note) = 0;
+    virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
 };
 
 template <class T>
@@ -50,10 +50,11 @@ class JobRun {
 
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
     [[nodiscard]] const std::string& id() const noexcept { return *m_id; }
-    /// From 1, without the crashes of workers.
+    /// From 1. Crashes of workers since the try before failed are not in it yet: they are added
+    /// when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_attempt; }
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_enqueued_at; }
-    /// When it was taken from the queue.
+    /// When its handler began; before that, when it was taken from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
     /// Asks a handler that runs for long to end, when the worker is told to stop. One that does
@@ -66,13 +67,15 @@ class JobRun {
     [[nodiscard]] virtual bool lease_valid() const = 0;
 
     /// Writes down how far the job has come, 0 to 1, for whoever asks (progress.hpp), for a day.
-    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call. Throws
-    /// as it does: a handler that lets it pass fails.
-    void progress(double fraction, std::string_view note = {}) {
-        m_host->progress(id(), fraction, note);
+    /// False when it could not be written, which on_event is told: the job does not depend on it.
+    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call, which
+    /// waits at most connect_timeout. Throws std::invalid_argument as Progress::set does.
+    bool progress(double fraction, std::string_view note = {}) {
+        const bool written = m_host->progress(id(), fraction, note);
         m_fraction = fraction;
+        return written;
     }
-    /// As last written down; any thread.
+    /// As last told; any thread.
     [[nodiscard]] double fraction() const noexcept { return m_fraction; }
 
     /// The job has failed, as if the handler had thrown a std::runtime_error; what comes of it is
@@ -84,6 +87,7 @@ class JobRun {
     explicit JobRun(detail::JobHost& host) : m_host(&host) {}
     ~JobRun() = default;
 
+    void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
     void describe(const std::string& id, int attempt, JobTime enqueued_at) noexcept {
         m_id = &id;
         m_attempt = attempt;
@@ -95,7 +99,7 @@ class JobRun {
     const std::string* m_id = nullptr;
     int m_attempt = 0;
     JobTime m_enqueued_at{};
-    std::chrono::steady_clock::time_point m_since = std::chrono::steady_clock::now();
+    std::atomic<std::chrono::steady_clock::time_point> m_since{std::chrono::steady_clock::now()};
     std::optional<std::string> m_failure;
     std::atomic<double> m_fraction{0};
 };
@@ -132,7 +136,7 @@ class JobContext final : public JobRun {
 
     [[nodiscard]] bool lease_valid() const override {
         const std::lock_guard lock(m_mutex);
-        return m_guard.settled() ? m_by_worker == ByWorker::acked : m_guard.held();
+        return m_guard.settled() ? settled_by() == SettledBy::acking : m_guard.held();
     }
 
     /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
@@ -157,11 +161,17 @@ class JobContext final : public JobRun {
   private:
     friend class detail::JobSettling<T>;
 
-    enum class ByWorker { nothing, acked, given_back };
+    /// The worker settles it by one of the first two.
+    enum class SettledBy { acking, giving_back, handler, nobody };
+
+    [[nodiscard]] SettledBy settled_by() const {
+        const std::lock_guard lock(m_mutex);
+        return m_guard.settled() ? m_worker : SettledBy::nobody;
+    }
 
     mutable Mutex m_mutex; ///< guards what follows
     MessageGuard<Job<T>> m_guard;
-    ByWorker m_by_worker = ByWorker::nothing;
+    SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
 };
 
 /// Several jobs that are handled together, in the order of the queue, each one settled on its own.
@@ -173,8 +183,12 @@ using JobBatch = std::span<JobContext<T>* const>;
 /// called in the first of these forms that it has.
 template <class F, class T>
 concept JobHandler = std::copy_constructible<F> &&
-    (std::invocable<F&, const Job<T>&, JobContext<T>&> ||
-     std::invocable<F&, const T&, JobContext<T>&> || std::invocable<F&, JobContext<T>&> ||
-     std::invocable<F&, const Job<T>&> || std::invocable<F&, const T&>);
+    (std::invocable<F&, const T&, JobContext<T>&> ||
+     std::invocable<F&, const Job<T>&, JobContext<T>&> || std::invocable<F&, const T&> ||
+     std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&>);
+
+/// What can handle batches of them.
+template <class F, class T>
+concept JobBatchHandler = std::copy_constructible<F> && std::invocable<F&, JobBatch<T>>;
 
 } // namespace orizuru

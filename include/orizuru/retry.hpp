@@ -147,7 +147,8 @@ enum class Exhausted {
 };
 
 struct RetryPolicy {
-    /// How often a job is tried in all.
+    /// How often a job is tried in all. It is looked at when a try fails; tries that end with the
+    /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
     RetryDelay delay = retry_delay::polynomial();
     /// For how long after it was first enqueued a job is tried again; 0 or less = however long it

@@ -40,8 +40,10 @@ enum class Signals {
     ignore  ///< whoever does so far
 };
 
-/// Around each handling, the first one outermost: to be left with or without `next()` called.
-/// What it throws is the job's failure, as what the handler throws is.
+/// Around each handling, the first one outermost. A job fails by what it throws, as by what the
+/// handler throws, and when it returns without having called `next()`: one that is not to be
+/// handled it settles itself, which it can by the guard if it knows the type,
+/// `dynamic_cast<JobContext<T>&>(job)`.
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
 
 /// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
@@ -67,7 +69,8 @@ struct QueueOptions {
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead
-    /// list. Each time counts as an attempt.
+    /// list. Each time counts as an attempt, added when a try fails: of jobs that only ever crash,
+    /// this is the bound, and not `retry.max_attempts`.
     int max_recoveries = 3;
     /// How much of the dead list is kept.
     DeadLimits dead = {};

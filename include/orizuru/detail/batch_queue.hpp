@@ -119,12 +119,10 @@ void BatchQueue<T>::Run::run() noexcept {
         if (begun.empty()) {
             return;
         }
-        const std::optional<std::string> thrown = failure_of([&] {
-            run_in_middleware(m_queue.shared().options, *begun.front(),
-                              [&] { m_queue.m_handler(begun); });
-        });
+        const Handling handling = handle_in_middleware(m_queue.shared().options, *begun.front(),
+                                                       [&] { m_queue.m_handler(begun); });
         for (JobContext<T>* const job : begun) {
-            JobSettling<T>(m_queue, *job).end(job->failure() ? job->failure() : thrown);
+            JobSettling<T>(m_queue, *job).end(handling);
         }
     } catch (const std::exception& error) {
         JobSettling<T>(m_queue, m_jobs.front()).tell(WorkerEventKind::unsettled, error.what());

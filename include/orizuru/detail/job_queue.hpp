@@ -72,11 +72,8 @@ template <class T>
 void JobQueue<T>::Run::run() noexcept {
     try {
         if (settling().begin()) {
-            const std::optional<std::string> thrown = failure_of([this] {
-                run_in_middleware(m_queue.shared().options, m_context,
-                                  [this] { m_queue.m_handler(m_context); });
-            });
-            settling().end(thrown ? thrown : m_context.failure());
+            settling().end(handle_in_middleware(m_queue.shared().options, m_context,
+                                                [this] { m_queue.m_handler(m_context); }));
         }
     } catch (const std::exception& error) {
         settling().tell(WorkerEventKind::unsettled, error.what());

@@ -8,6 +8,7 @@
 #include <orizuru/detail/sha1.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/keys.hpp>
@@ -58,6 +59,7 @@ struct WorkerCounts {
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> died{0};
     std::atomic<std::uint64_t> expired{0};
+    std::atomic<std::uint64_t> settled{0};
     std::atomic<std::uint64_t> given_back{0};
 };
 
@@ -113,12 +115,20 @@ class WorkerQueue : public JobHost {
     [[nodiscard]] std::stop_token stop_token() const noexcept override {
         return m_shared->stop.get_token();
     }
-    void progress(std::string_view job_id, double fraction, std::string_view note) override {
-        const std::lock_guard lock(m_asking);
-        if (!m_progress) {
-            m_progress.emplace(*m_endpoint, queue());
+    bool progress(std::string_view job_id, double fraction, std::string_view note) override {
+        try {
+            const std::lock_guard lock(m_asking);
+            if (!m_progress) {
+                m_progress.emplace(*m_endpoint, queue());
+            }
+            m_progress->set(job_id, fraction, note);
+            return true;
+        } catch (const Error& error) {
+            tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
+                             .job_id = job_id,
+                             .detail = error.what()});
+            return false;
         }
-        m_progress->set(job_id, fraction, note);
     }
 
     /// How often workers have died with these bytes in their hands.
