@@ -146,7 +146,7 @@ inline Keys Worker::checked(std::string queue, const QueueOptions& options) cons
                             [&](const auto& other) { return other->queue() == keys.source(); })) {
         throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
     }
-    detail::check(options, "queue '" + keys.source() + "': ");
+    detail::check(options, keys.source());
     return keys;
 }
 

@@ -277,8 +277,13 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
     }
     CHECK(contains(refusal_with([](WorkerOptions& of) { of.collect_interval = 0ms; }),
                    "collect_interval"));
-    CHECK(contains(refusal_of({.weight = 0}), "'mine': its weight"));
-    CHECK(contains(refusal_of({.weight = 1'000'001}), "'mine': its weight"));
+    CHECK(contains(refusal_with([](WorkerOptions& of) { of.name = "a b"; }), "'a b'"));
+    CHECK(contains(refusal_with([](WorkerOptions& of) { of.scheduler = {.poll = 99ms}; }), "poll"));
+    CHECK(contains(refusal_of({.weight = 0}), "'mine': weight"));
+    CHECK(contains(refusal_of({.weight = 1'000'001}), "'mine': weight"));
+    CHECK(contains(refusal_of({.lease = 99ms}), "'mine': lease"));
+    CHECK(contains(refusal_of({.prefetch = 0}), "'mine': prefetch"));
+    CHECK(contains(refusal_of({.max_payload = 0}), "'mine': max_payload"));
     CHECK(contains(refusal_of({.retry = {.max_attempts = 0}}), "max_attempts"));
     CHECK(contains(refusal_of({.retry = {.delay = nullptr}}), "a delay"));
     CHECK(contains(refusal_of({.retry = {.retry_queue = "{"}}), "'{'"));

@@ -6,6 +6,7 @@
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/worker_checks.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 namespace orizuru::detail {
 
@@ -27,14 +29,9 @@ class ConsumerQueue : public WorkerQueue {
 
     void open(const Endpoint& endpoint) override {
         use(endpoint);
-        m_consumer.emplace(
-            endpoint, queue(),
-            ConsumerOptions{.name = shared().options.name,
-                            .lease = options().lease,
-                            .prefetch = options().prefetch,
-                            .ack = options().ack,
-                            .max_payload = options().max_payload,
-                            .on_event = [this](const Event& event) { tell(event); }});
+        ConsumerOptions chosen = consumer_options(shared().options, options());
+        chosen.on_event = [this](const Event& event) { tell(event); };
+        m_consumer.emplace(endpoint, queue(), std::move(chosen));
     }
     [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
     void give_back_fetched() noexcept override {
