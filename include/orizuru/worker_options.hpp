@@ -31,7 +31,8 @@ enum class QueueOrder {
 /// What a crash does to the jobs that were being handled.
 enum class Guarantee {
     at_least_once, ///< acked when the handler has returned: a crash has them run again
-    at_most_once   ///< acked before the handler runs: a crash loses them, failures are not retried
+    at_most_once   ///< acked before the handler runs: a crash loses them, failures are not retried;
+                   ///< so is a batch whose acks were not all in time, as nobody knows whose
 };
 
 /// Who listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while a Worker runs.
@@ -64,8 +65,9 @@ struct QueueOptions {
     /// 1, up to twice as many are held: faster for short jobs, but those in hand wait for a thread
     /// of this process while others might have one.
     int prefetch = 1;
-    /// Deferred: faster for short jobs; more of them run again after a crash. Of no effect on jobs
-    /// that are acked before they run.
+    /// Deferred: faster for short jobs; more of them run again after a crash. For handlers of
+    /// single jobs that are acked behind them: before a handler each ack is awaited, and those of a
+    /// batch go together, with one round trip that is awaited.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead

@@ -16,6 +16,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -31,7 +33,7 @@ class ConsumerQueue : public WorkerQueue {
         use(endpoint);
         ConsumerOptions chosen = consumer_options(shared().options, options());
         chosen.on_event = [this](const Event& event) { tell(event); };
-        m_consumer.emplace(endpoint, queue(), std::move(chosen));
+        m_consumer = std::make_shared<Consumer<Job<T>>>(endpoint, queue(), std::move(chosen));
     }
     [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
     void give_back_fetched() noexcept override {
@@ -42,7 +44,10 @@ class ConsumerQueue : public WorkerQueue {
             // The destructor tries again.
         }
     }
-    void close() noexcept override { m_consumer.reset(); }
+    void close() noexcept override {
+        const std::lock_guard lock(m_closing);
+        m_consumer.reset();
+    }
 
   protected:
     std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
@@ -54,8 +59,18 @@ class ConsumerQueue : public WorkerQueue {
         }
     }
 
+    /// As Consumer::flush; any thread, also of a handler that has not ended when the queue closes:
+    /// then the acks leave with the last guard.
+    std::size_t flush() {
+        std::unique_lock lock(m_closing);
+        const std::shared_ptr<Consumer<Job<T>>> consumer = m_consumer;
+        lock.unlock();
+        return consumer ? consumer->flush() : 0;
+    }
+
   private:
-    std::optional<Consumer<Job<T>>> m_consumer;
+    std::mutex m_closing;
+    std::shared_ptr<Consumer<Job<T>>> m_consumer;
 };
 
 } // namespace orizuru::detail
