@@ -263,11 +263,17 @@ TEST_CASE_FIXTURE(Fixture, "the acks of a batch go to Redis in one request, befo
     CHECK(scripts("evalsha") + scripts("eval") < 20);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a batch whose acks come too late is told") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a batch whose acks come too late is told, and not handled at most once") {
     orizuru::GarbageCollector collector(uri, "q", {.grace = 0ms});
     const Gate gate;
     Worker worker(uri, options());
-    QueueOptions of_queue{.lease = 300ms, .prefetch = 3};
+    QueueOptions of_queue{.lease = 300ms, .prefetch = 6};
+    Texts lost{"d", "e", "f"};
+    SUBCASE("at least once: what is under way") { lost = {"a", "b", "c", "d", "e", "f"}; }
+    SUBCASE("at most once: what has not begun") {
+        of_queue.guarantee = orizuru::Guarantee::at_most_once;
+    }
     worker.handle_batch<Raw>(
         "q",
         [&](JobBatch<Raw> batch) {
@@ -275,14 +281,16 @@ TEST_CASE_FIXTURE(Fixture, "a batch whose acks come too late is told") {
             gate.pass();
         },
         {.size = 3, .time = 1h}, of_queue);
-    push_jobs({"a", "b", "c"});
+    push_jobs({"a", "b", "c", "d", "e", "f"});
     const Running running(worker);
     REQUIRE(gate.reached());
     forget_heartbeat(only_id());
-    REQUIRE(collector.collect().reclaimed == 3);
-    redis.command({"RENAME", "q", "elsewhere"});
+    REQUIRE(collector.collect().reclaimed == lost.size());
+    redis.command({"RENAME", "q", "elsewhere"}); // others have them
     gate.open();
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::lost) > 0; }));
-    CHECK(jobs("elsewhere") == Texts{"a", "b", "c"});
-    CHECK(nothing_left());
+    push_jobs({"x", "y", "z"});
+    CHECK(has_handled_batches({{"a", "b", "c"}, {"x", "y", "z"}}));
+    CHECK(jobs("elsewhere") == lost);
+    CHECK(eventually([this] { return nothing_left(); }));
 }
