@@ -274,7 +274,7 @@ template <class T>
 Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::string_view reason,
               int crashes = 0) {
     Scratch scratch;
-    Job<Raw> next = detail::decode<Job<Raw>>(guard.payload(), scratch);
+    auto next = detail::decode<Job<Raw>>(guard.payload(), scratch);
     const JobTime now = job_time();
     next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
     std::optional<std::chrono::milliseconds> delay;

@@ -75,7 +75,7 @@ class JobSettling {
     void fail(const std::string& reason);
     template <class Settlement>
     auto settle(Settlement settlement) -> std::optional<std::invoke_result_t<Settlement&, Guard&>>;
-    bool done(std::optional<bool> settled) const noexcept {
+    [[nodiscard]] bool done(std::optional<bool> settled) const noexcept {
         if (settled == false) {
             tell(WorkerEventKind::lost);
         }
@@ -117,7 +117,7 @@ bool JobSettling<T>::prepare() {
         return true;
     }
     // Redis knows whether somebody else has it; if not, it is next again.
-    done(settle([](Guard& guard) { return guard.release(); }));
+    static_cast<void>(done(settle([](Guard& guard) { return guard.release(); })));
     return false;
 }
 
