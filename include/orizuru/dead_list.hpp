@@ -49,6 +49,16 @@ struct DeadLimits {
     std::chrono::milliseconds oldest = std::chrono::hours(24 * 180);
 };
 
+namespace detail {
+
+inline void check(const DeadLimits& limits) {
+    if (limits.most < 0 || limits.oldest.count() < 0) {
+        throw std::invalid_argument("the limits of a dead list must not be negative");
+    }
+}
+
+} // namespace detail
+
 /// What a redrive of many has done.
 struct Redriven {
     std::uint64_t redriven = 0;
@@ -234,9 +244,7 @@ inline std::uint64_t DeadList::purge(std::chrono::milliseconds age) {
 }
 
 inline std::uint64_t DeadList::trim(const DeadLimits& limits) {
-    if (limits.most < 0 || limits.oldest.count() < 0) {
-        throw std::invalid_argument("the limits of a dead list must not be negative");
-    }
+    detail::check(limits);
     std::uint64_t removed = 0;
     for (bool over = limits.most > 0; over;) {
         const std::uint64_t gone =

@@ -134,6 +134,12 @@ struct JobScratch {
     throw std::invalid_argument(std::string("the job's envelope has ") + what);
 }
 
+inline void check_time(JobTime time) {
+    if (time < earliest_job_time || time > latest_job_time) {
+        refuse_envelope("a time beyond the year 9999");
+    }
+}
+
 /// The fields of an envelope, one after the other.
 class EnvelopeReader {
   public:
@@ -196,9 +202,7 @@ class EnvelopeReader {
             refuse_envelope("a time that is no number");
         }
         const JobTime time(std::chrono::milliseconds(field.as<std::int64_t>()));
-        if (time < earliest_job_time || time > latest_job_time) {
-            refuse_envelope("a time beyond the year 9999");
-        }
+        check_time(time);
         return time;
     }
 
@@ -220,6 +224,9 @@ struct Codec<Job<T>> {
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
+        detail::check_time(job.first_enqueued_at);
+        detail::check_time(job.enqueued_at);
+        detail::check_time(job.expires_at.value_or(job.enqueued_at));
         std::string payload;
         detail::append_encoded(job.payload, payload);
         const std::string_view error = detail::cut_text(job.last_error, detail::longest_last_error);

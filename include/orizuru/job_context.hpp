@@ -11,7 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <concepts>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -35,11 +34,11 @@ class JobHost {
 
     [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
-    /// Of the lease under which a message is held that was taken while this was the number.
-    [[nodiscard]] virtual std::uint64_t lease_number() const noexcept = 0;
-    [[nodiscard]] virtual bool lease_valid(std::uint64_t number) const noexcept = 0;
-    virtual void progress(std::string_view job_id, double fraction, std::string_view note) = 0;
+    virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
 };
+
+template <class T>
+class JobSettling;
 
 } // namespace detail
 
@@ -51,28 +50,32 @@ class JobRun {
 
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
     [[nodiscard]] const std::string& id() const noexcept { return *m_id; }
-    /// From 1, without the crashes of workers.
+    /// From 1. Crashes of workers since the try before failed are not in it yet: they are added
+    /// when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_attempt; }
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_enqueued_at; }
-    /// When it was taken from the queue.
+    /// When its handler began; before that, when it was taken from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
     /// Asks a handler that runs for long to end, when the worker is told to stop. One that does
     /// not, and is not through when WorkerOptions::stop_timeout is over, has its job given back.
     [[nodiscard]] std::stop_token stop_token() const noexcept { return m_host->stop_token(); }
 
-    /// False when others may have the job, since Redis has not heard of this worker for the lease:
-    /// what is done from then on is done twice. O(1), no command.
-    [[nodiscard]] bool lease_valid() const noexcept { return m_host->lease_valid(m_lease); }
+    /// False when others may have the job, since Redis has not heard of this worker for the lease,
+    /// or it was given back: what is done from then on is done twice. O(1), no command; waits
+    /// while another thread has the guard.
+    [[nodiscard]] virtual bool lease_valid() const = 0;
 
     /// Writes down how far the job has come, 0 to 1, for whoever asks (progress.hpp), for a day.
-    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call. Throws
-    /// as it does: a handler that lets it pass fails.
-    void progress(double fraction, std::string_view note = {}) {
-        m_host->progress(id(), fraction, note);
+    /// False when it could not be written, which on_event is told: the job does not depend on it.
+    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call, which
+    /// waits at most connect_timeout. Throws std::invalid_argument as Progress::set does.
+    bool progress(double fraction, std::string_view note = {}) {
+        const bool written = m_host->progress(id(), fraction, note);
         m_fraction = fraction;
+        return written;
     }
-    /// As last written down; any thread.
+    /// As last told; any thread.
     [[nodiscard]] double fraction() const noexcept { return m_fraction; }
 
     /// The job has failed, as if the handler had thrown a std::runtime_error; what comes of it is
@@ -81,9 +84,10 @@ class JobRun {
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
   protected:
-    JobRun(detail::JobHost& host, std::uint64_t lease) : m_host(&host), m_lease(lease) {}
+    explicit JobRun(detail::JobHost& host) : m_host(&host) {}
     ~JobRun() = default;
 
+    void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
     void describe(const std::string& id, int attempt, JobTime enqueued_at) noexcept {
         m_id = &id;
         m_attempt = attempt;
@@ -92,18 +96,20 @@ class JobRun {
 
   private:
     detail::JobHost* m_host;
-    std::uint64_t m_lease;
     const std::string* m_id = nullptr;
     int m_attempt = 0;
     JobTime m_enqueued_at{};
-    std::chrono::steady_clock::time_point m_since = std::chrono::steady_clock::now();
+    std::atomic<std::chrono::steady_clock::time_point> m_since{std::chrono::steady_clock::now()};
     std::optional<std::string> m_failure;
     std::atomic<double> m_fraction{0};
 };
 
 /// The same with the job itself.
 template <class T>
-class JobContext : public JobRun {
+class JobContext final : public JobRun {
+    // A handler that has the guard may ask for its lease.
+    using Mutex = std::recursive_mutex;
+
   public:
     /// The guard of the job's message, while nobody else can use it.
     class LockedGuard {
@@ -113,20 +119,25 @@ class JobContext : public JobRun {
 
       private:
         friend class JobContext;
-        LockedGuard(std::unique_lock<std::mutex> lock, MessageGuard<Job<T>>& guard)
+        LockedGuard(std::unique_lock<Mutex> lock, MessageGuard<Job<T>>& guard)
             : m_lock(std::move(lock)), m_guard(&guard) {}
 
-        std::unique_lock<std::mutex> m_lock;
+        std::unique_lock<Mutex> m_lock;
         MessageGuard<Job<T>>* m_guard;
     };
 
-    JobContext(detail::JobHost& host, std::uint64_t lease, MessageGuard<Job<T>>&& guard)
-        : JobRun(host, lease), m_guard(std::move(guard)) {
+    JobContext(detail::JobHost& host, MessageGuard<Job<T>>&& guard)
+        : JobRun(host), m_guard(std::move(guard)) {
         describe(m_guard->id, m_guard->attempt, m_guard->enqueued_at);
     }
 
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }
     [[nodiscard]] const Job<T>* operator->() const noexcept { return &*m_guard; }
+
+    [[nodiscard]] bool lease_valid() const override {
+        const std::lock_guard lock(m_mutex);
+        return m_guard.settled() ? settled_by() == SettledBy::acking : m_guard.held();
+    }
 
     /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
     /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone.
@@ -148,8 +159,19 @@ class JobContext : public JobRun {
     }
 
   private:
-    std::mutex m_mutex;
+    friend class detail::JobSettling<T>;
+
+    /// The worker settles it by one of the first two.
+    enum class SettledBy { acking, giving_back, handler, nobody };
+
+    [[nodiscard]] SettledBy settled_by() const {
+        const std::lock_guard lock(m_mutex);
+        return m_guard.settled() ? m_worker : SettledBy::nobody;
+    }
+
+    mutable Mutex m_mutex; ///< guards what follows
     MessageGuard<Job<T>> m_guard;
+    SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
 };
 
 /// Several jobs that are handled together, in the order of the queue, each one settled on its own.
@@ -161,8 +183,12 @@ using JobBatch = std::span<JobContext<T>* const>;
 /// called in the first of these forms that it has.
 template <class F, class T>
 concept JobHandler = std::copy_constructible<F> &&
-    (std::invocable<F&, const Job<T>&, JobContext<T>&> ||
-     std::invocable<F&, const T&, JobContext<T>&> || std::invocable<F&, JobContext<T>&> ||
-     std::invocable<F&, const Job<T>&> || std::invocable<F&, const T&>);
+    (std::invocable<F&, const T&, JobContext<T>&> ||
+     std::invocable<F&, const Job<T>&, JobContext<T>&> || std::invocable<F&, const T&> ||
+     std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&>);
+
+/// What can handle batches of them.
+template <class F, class T>
+concept JobBatchHandler = std::copy_constructible<F> && std::invocable<F&, JobBatch<T>>;
 
 } // namespace orizuru

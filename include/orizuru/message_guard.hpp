@@ -132,6 +132,11 @@ class [[nodiscard]] MessageGuard {
     /// What a replacement may have, in bytes; an unsettled guard's only.
     [[nodiscard]] std::int64_t max_payload() const { return session().options().max_payload; }
 
+    /// True as long as nobody else can have the message: it was not lost, and the lease that Redis
+    /// confirmed holds, counted from when the last confirmed beat was asked for. False when
+    /// settled. No command, O(1).
+    [[nodiscard]] bool held() const { return m_session != nullptr && m_session->holds(m_delivery); }
+
     /// True when there is nothing left to settle here; true for a guard that was moved from.
     [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
 

@@ -19,8 +19,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -30,18 +32,23 @@
 
 namespace orizuru {
 
-/// How long to wait after a try, the first is 1, has failed. A pure function of the try and of a
-/// seed: equal ones give equal times. Different seeds spread jobs that failed together.
+/// How long to wait after a try, the first is 1, has failed: 0 to 100 years, to which other times
+/// are bounded. A pure function of the try and of a seed: equal ones give equal times. Different
+/// seeds spread jobs that failed together.
 using RetryDelay = std::function<std::chrono::milliseconds(int attempt, std::uint64_t seed)>;
 
 namespace detail {
 
-// What a delay cannot exceed, so that no formula overflows.
+// What a delay cannot exceed, so that no formula overflows and every time has four digits of a
+// year.
 inline constexpr std::chrono::milliseconds longest_retry_delay = std::chrono::hours(24 * 365 * 100);
 
 [[nodiscard]] inline std::chrono::milliseconds bounded_delay(double milliseconds,
                                                              std::chrono::milliseconds longest) {
     const auto most = static_cast<double>(std::min(longest, longest_retry_delay).count());
+    if (std::isnan(milliseconds)) {
+        return {}; // 0 times infinity
+    }
     return std::chrono::milliseconds(
         static_cast<std::int64_t>(std::clamp(milliseconds, 0.0, most)));
 }
@@ -140,7 +147,8 @@ enum class Exhausted {
 };
 
 struct RetryPolicy {
-    /// How often a job is tried in all.
+    /// How often a job is tried in all. It is looked at when a try fails; tries that end with the
+    /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
     RetryDelay delay = retry_delay::polynomial();
     /// For how long after it was first enqueued a job is tried again; 0 or less = however long it
@@ -153,16 +161,20 @@ struct RetryPolicy {
 
 /// How long a job that has failed waits for its next try; none: it was tried often or long enough.
 /// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
-/// the job's id, say.
+/// the job's id, say. Throws what the policy's delay throws.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds>
 next_try(const RetryPolicy& policy, int attempt, JobTime first_enqueued_at, JobTime now,
          std::uint64_t seed) {
     if (attempt >= policy.max_attempts) {
         return std::nullopt;
     }
-    const std::chrono::milliseconds delay = policy.delay(attempt, seed);
+    using std::chrono::milliseconds;
+    const milliseconds delay =
+        std::clamp(policy.delay(attempt, seed), milliseconds(0), detail::longest_retry_delay);
+    // Whoever enqueued it may have a clock that is ahead.
+    const milliseconds age = std::max(now - first_enqueued_at, milliseconds(0));
     // No sum, which could overflow: retry_for may be the longest time there is.
-    if (policy.retry_for.count() > 0 && delay > policy.retry_for - (now - first_enqueued_at)) {
+    if (policy.retry_for.count() > 0 && delay > policy.retry_for - age) {
         return std::nullopt;
     }
     return delay;
@@ -220,6 +232,7 @@ enum class RetryOutcome {
 struct Retried {
     RetryOutcome outcome;
     std::chrono::milliseconds delay{};
+    std::string reason = {}; ///< of one that was buried: as it is on the dead list
 };
 
 namespace detail {
@@ -240,11 +253,20 @@ inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int6
     return {};
 }
 
+template <class T>
+Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason) {
+    std::string cut(cut_text(reason, longest_last_error));
+    const bool done = guard.bury(cut);
+    return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
+}
+
 } // namespace detail
 
 /// Settles a job that has failed: has it come again as the policy says, one attempt on and with
 /// `reason` as its last_error, its payload's bytes as they are; or ends it when it was the last
 /// try. `crashes` are tries that ended with the death of a consumer, in the count of a collector.
+/// When the policy's delay throws, the job is buried with both reasons: nothing says when to try
+/// again, and it must not be tried for ever.
 ///
 /// Redis: as push_after, bury or ack. Atomic: one step. Blocks and throws as every settlement
 /// (message_guard.hpp); a ReplyError leaves the guard unsettled.
@@ -252,11 +274,20 @@ template <class T>
 Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::string_view reason,
               int crashes = 0) {
     Scratch scratch;
-    Job<Raw> next = detail::decode<Job<Raw>>(guard.payload(), scratch);
+    auto next = detail::decode<Job<Raw>>(guard.payload(), scratch);
     const JobTime now = job_time();
     next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
-    const auto delay = next_try(policy, next.attempt, next.first_enqueued_at, now,
-                                std::hash<std::string>{}(next.id));
+    std::optional<std::chrono::milliseconds> delay;
+    try {
+        delay = next_try(policy, next.attempt, next.first_enqueued_at, now,
+                         std::hash<std::string>{}(next.id));
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::exception& error) {
+        return detail::bury(guard, std::string(reason) + "; its retry's delay: " + error.what());
+    } catch (...) {
+        return detail::bury(guard, std::string(reason) + "; its retry's delay threw");
+    }
     ++next.attempt;
     next.enqueued_at = now;
     std::string body =
@@ -272,8 +303,7 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
     if (policy.exhausted == Exhausted::discard) {
         return {ack_unique(guard) ? RetryOutcome::discarded : RetryOutcome::lost};
     }
-    const bool done = guard.bury(detail::cut_text(reason, detail::longest_last_error));
-    return {done ? RetryOutcome::buried : RetryOutcome::lost};
+    return detail::bury(guard, reason);
 }
 
 } // namespace orizuru

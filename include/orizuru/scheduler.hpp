@@ -69,6 +69,16 @@ struct SchedulerOptions {
     std::chrono::milliseconds poll = std::chrono::seconds(5);
 };
 
+namespace detail {
+
+inline void check(const SchedulerOptions& options) {
+    if (options.poll < std::chrono::milliseconds(100) || options.poll > std::chrono::hours(24)) {
+        throw std::invalid_argument("poll must be 100 ms to 24 h");
+    }
+}
+
+} // namespace detail
+
 /// A scheduler for one queue: two connections, used by one thread at a time.
 class Scheduler {
   public:
@@ -117,10 +127,7 @@ inline Scheduler::Scheduler(Endpoint endpoint, std::string queue, SchedulerOptio
       m_id(detail::make_identity("scheduler").id),
       m_connection(endpoint),
       m_waiting(std::move(endpoint)) {
-    if (m_options.poll < std::chrono::milliseconds(100) ||
-        m_options.poll > std::chrono::hours(24)) {
-        throw std::invalid_argument("poll must be 100 ms to 24 h");
-    }
+    detail::check(m_options);
 }
 
 inline std::uint64_t Scheduler::move_due() {

@@ -30,7 +30,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <concepts>
 #include <csignal>
 #include <cstddef>
 #include <functional>
@@ -74,7 +73,7 @@ class Worker {
     /// that it has not settled; JobRun::fail is that of one. A batch is handled in one thread, and
     /// for middleware and reports it is its first job. Throws as `handle`, and as next_batch for
     /// `batch`.
-    template <class T, std::invocable<JobBatch<T>> F>
+    template <class T, JobBatchHandler<T> F>
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
 
@@ -147,7 +146,7 @@ inline Keys Worker::checked(std::string queue, const QueueOptions& options) cons
                             [&](const auto& other) { return other->queue() == keys.source(); })) {
         throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
     }
-    detail::check(options, "queue '" + keys.source() + "': ");
+    detail::check(options, keys.source());
     return keys;
 }
 
@@ -162,7 +161,7 @@ Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     return *this;
 }
 
-template <class T, std::invocable<JobBatch<T>> F>
+template <class T, JobBatchHandler<T> F>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
@@ -278,6 +277,7 @@ inline WorkerStatistics Worker::statistics() const {
             .failed = counts.failed,
             .died = counts.died,
             .expired = counts.expired,
+            .settled = counts.settled,
             .given_back = counts.given_back};
 }
 

@@ -15,17 +15,19 @@
 namespace orizuru {
 
 enum class WorkerEventKind {
-    failed,        ///< a handler threw; the job is tried again after `retry_in`
-    died,          ///< a job is on the dead list; payload: its bytes; detail: why
-    discarded,     ///< a job failed for the last time and is gone; detail: why
-    expired,       ///< a job was taken too late for anybody; it is gone
-    lost,          ///< the lease was lost while a job ran: another worker gets it, too
-    given_back,    ///< a job did not end within stop_timeout: it is back in the queue
-    unsettled,     ///< what is to become of a job could not be written; it is tried again
-    fetch_failed,  ///< a queue cannot be read; it is tried again
-    upkeep_failed, ///< the scheduler, the collector or what watches the queues; tried again
-    report,        ///< SIGTTIN; detail: a line for each thread
-    consumer       ///< what the queue's consumer or collector has told: `event`
+    failed,     ///< a handler failed; the job is tried again after `retry_in`, or, when there is
+                ///< none, not by the worker: the handler had settled it before
+    died,       ///< a job is on the dead list; payload: its bytes; detail: why
+    discarded,  ///< a job failed for the last time and is gone; detail: why
+    expired,    ///< a job was taken too late for anybody; it is gone
+    lost,       ///< the lease was lost while a job ran: another worker gets it, too
+    given_back, ///< a job did not end within stop_timeout: it is back in the queue
+    unsettled,  ///< what is to become of a job could not be written; it is tried again
+    progress_failed, ///< how far a job has come could not be written; it goes on
+    fetch_failed,    ///< a queue cannot be read; it is tried again
+    upkeep_failed,   ///< the scheduler, the collector or what watches the queues; tried again
+    report,          ///< SIGTTIN; detail: a line for each thread
+    consumer         ///< what the queue's consumer or collector has told: `event`
 };
 
 /// One thing that happened. The views are valid during the call of `on_event` only.
@@ -58,6 +60,8 @@ struct WorkerEvent {
         return "given_back";
     case WorkerEventKind::unsettled:
         return "unsettled";
+    case WorkerEventKind::progress_failed:
+        return "progress_failed";
     case WorkerEventKind::fetch_failed:
         return "fetch_failed";
     case WorkerEventKind::upkeep_failed:

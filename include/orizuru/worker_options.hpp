@@ -31,7 +31,8 @@ enum class QueueOrder {
 /// What a crash does to the jobs that were being handled.
 enum class Guarantee {
     at_least_once, ///< acked when the handler has returned: a crash has them run again
-    at_most_once   ///< acked before the handler runs: a crash loses them, failures are not retried
+    at_most_once   ///< acked before the handler runs: a crash loses them, failures are not retried;
+                   ///< so is a batch whose acks were not all in time, as nobody knows whose
 };
 
 /// Who listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while a Worker runs.
@@ -40,8 +41,10 @@ enum class Signals {
     ignore  ///< whoever does so far
 };
 
-/// Around each handling, the first one outermost: to be left with or without `next()` called.
-/// What it throws is the job's failure, as what the handler throws is.
+/// Around each handling, the first one outermost. A job fails by what it throws, as by what the
+/// handler throws, and when it returns without having called `next()`: one that is not to be
+/// handled it settles itself, which it can by the guard if it knows the type,
+/// `dynamic_cast<JobContext<T>&>(job)`.
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
 
 /// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
@@ -62,11 +65,14 @@ struct QueueOptions {
     /// is. Above 1, a fetch takes so many, and up to twice as many are held: faster for short jobs,
     /// but those in hand wait for a thread of this process while others might have one.
     int prefetch = 1;
-    /// Deferred: faster for short jobs; more of them run again after a crash.
+    /// Deferred: faster for short jobs; more of them run again after a crash. For handlers of
+    /// single jobs that are acked behind them: before a handler each ack is awaited, and those of a
+    /// batch go together, with one round trip that is awaited.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead
-    /// list. Each time counts as an attempt.
+    /// list. Each time counts as an attempt, added when a try fails: of jobs that only ever crash,
+    /// this is the bound, and not `retry.max_attempts`.
     int max_recoveries = 3;
     /// How much of the dead list is kept.
     DeadLimits dead = {};

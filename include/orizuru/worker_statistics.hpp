@@ -13,10 +13,11 @@ namespace orizuru {
 
 /// What has become of a worker's jobs so far.
 struct WorkerStatistics {
-    std::uint64_t succeeded = 0;
-    std::uint64_t failed = 0; ///< runs of handlers, however often a job was tried
-    std::uint64_t died = 0;   ///< on the dead list
+    std::uint64_t succeeded = 0; ///< handled and acked
+    std::uint64_t failed = 0;    ///< runs of handlers, however often a job was tried
+    std::uint64_t died = 0;      ///< on the dead list
     std::uint64_t expired = 0;
+    std::uint64_t settled = 0;    ///< by their handlers, which did not fail
     std::uint64_t given_back = 0; ///< not done in time when the worker stopped
 };
 

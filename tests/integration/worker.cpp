@@ -67,6 +67,11 @@ TEST_CASE_FIXTURE(Fixture, "a handler takes a job in whatever form it likes") {
         .handle<Raw>("job", [=, this](const Job<Raw>& job) { handled.add(job.payload.bytes); })
         .handle<Raw>("context",
                      [=, this](JobContext<Raw>& context) { handled.add(context->payload.bytes); })
+        .handle<Raw>("anything", [=, this](const auto& payload) { handled.add(payload.bytes); })
+        .handle<Raw>("anything and context",
+                     [=, this](const auto& payload, auto& context) {
+                         handled.add(payload.bytes + context.queue());
+                     })
         .handle<Raw>("payload and context",
                      [=, this](const Raw& payload, JobContext<Raw>& context) {
                          handled.add(payload.bytes + context.queue());
@@ -78,12 +83,15 @@ TEST_CASE_FIXTURE(Fixture, "a handler takes a job in whatever form it likes") {
     push_jobs({"b"}, "job");
     push_jobs({"c"}, "context");
     push_jobs({"d"}, "payload and context");
+    push_jobs({"e"}, "anything");
+    push_jobs({"f"}, "anything and context");
     const std::string id = push_jobs({"\x05"}, "job and context");
     const Running running(worker);
     CHECK(eventually([&] {
         Texts all = handled.all();
         std::ranges::sort(all);
-        return all == Texts{"5" + id, "a", "b", "c", "dpayload and context"};
+        return all ==
+               Texts{"5" + id, "a", "b", "c", "dpayload and context", "e", "fanything and context"};
     }));
     CHECK(diary.count(WorkerEventKind::failed) == 0);
 }
@@ -174,6 +182,7 @@ TEST_CASE_FIXTURE(Fixture, "a job is tried until a handler returns") {
 
 TEST_CASE_FIXTURE(Fixture, "what a handler settles itself is left alone") {
     std::string where;
+    bool fails = true;
     std::unique_ptr<Worker> worker;
     SUBCASE("by burying it, even when it throws then") {
         where = dead;
@@ -184,6 +193,7 @@ TEST_CASE_FIXTURE(Fixture, "what a handler settles itself is left alone") {
     }
     SUBCASE("by passing it on") {
         where = "other";
+        fails = false;
         worker = this->worker([](JobContext<Raw>& context) { context.guard()->push("other"); });
     }
     SUBCASE("by rejecting it") {
@@ -202,7 +212,14 @@ TEST_CASE_FIXTURE(Fixture, "what a handler settles itself is left alone") {
     CHECK(redis.llen("q") + redis.llen(unack) + redis.llen(dead) + redis.llen("other") == 1);
     CHECK(put_off().empty());
     CHECK(held_jobs().empty());
-    CHECK(diary.count(WorkerEventKind::failed) == 0);
+    CHECK(worker->statistics().succeeded == 0);
+    CHECK(worker->statistics().failed == (fails ? 1 : 0));
+    CHECK(worker->statistics().settled == (fails ? 0 : 1));
+    REQUIRE(diary.count(WorkerEventKind::failed) == (fails ? 1 : 0));
+    if (fails) {
+        CHECK(diary.of(WorkerEventKind::failed).front().detail == "too late");
+        CHECK_FALSE(diary.of(WorkerEventKind::failed).front().retry_in);
+    }
 }
 
 TEST_CASE_FIXTURE(Fixture, "a handler that puts a job off itself counts no attempt") {

@@ -8,12 +8,14 @@
 #include "support/eventually.hpp"
 
 #include <orizuru/batch.hpp>
+#include <orizuru/garbage_collector.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -105,7 +107,8 @@ TEST_CASE_FIXTURE(Fixture, "each job of a batch is settled on its own") {
         {.size = 4, .time = 1h}, much_later());
     push_jobs({"a", "fails", "dies", "b"});
     const Running running(worker);
-    CHECK(eventually([&] { return worker.statistics().succeeded == 3; }));
+    CHECK(eventually([&] { return worker.statistics().succeeded == 2; }));
+    CHECK(worker.statistics().settled == 1);
     REQUIRE(eventually([this] { return held_jobs().empty(); }));
     REQUIRE(put_off().size() == 1);
     CHECK(put_off().front().payload.bytes == "fails");
@@ -229,4 +232,65 @@ TEST_CASE_FIXTURE(Fixture,
     gate.open();
     CHECK(eventually([&] { return worker.running().empty(); }));
     CHECK(waiting() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the acks of a batch go to Redis in one request, before the handler for "
+                           "at most once") {
+    Worker worker(uri, options());
+    QueueOptions of_queue{.prefetch = 100};
+    std::vector<std::size_t> held;
+    std::size_t expected = 100;
+    SUBCASE("behind the handler") {}
+    SUBCASE("before the handler") {
+        of_queue.guarantee = orizuru::Guarantee::at_most_once;
+        expected = 0;
+    }
+    worker.handle_batch<Raw>(
+        "q", [&](JobBatch<Raw>) { held.push_back(held_jobs().size()); }, {.size = 100, .time = 1h},
+        of_queue);
+    push_jobs(Texts(100, "a"));
+    redis.command({"CONFIG", "RESETSTAT"});
+    Running running(worker);
+    REQUIRE(eventually([&] { return worker.statistics().succeeded == 100; }));
+    CHECK(eventually([this] { return held_jobs().empty(); }));
+    const std::string calls = redis.command({"INFO", "commandstats"}).text;
+    CHECK(running.stop() == 0);
+    CHECK(held == std::vector{expected});
+    const auto scripts = [&](const std::string& name) {
+        const auto at = calls.find("cmdstat_" + name + ":calls=");
+        return at == std::string::npos ? 0 : std::stoi(calls.substr(calls.find('=', at) + 1));
+    };
+    CHECK(scripts("evalsha") + scripts("eval") < 20);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a batch whose acks come too late is told, and not handled at most once") {
+    orizuru::GarbageCollector collector(uri, "q", {.grace = 0ms});
+    const Gate gate;
+    Worker worker(uri, options());
+    QueueOptions of_queue{.lease = 300ms, .prefetch = 6};
+    Texts lost{"d", "e", "f"};
+    SUBCASE("at least once: what is under way") { lost = {"a", "b", "c", "d", "e", "f"}; }
+    SUBCASE("at most once: what has not begun") {
+        of_queue.guarantee = orizuru::Guarantee::at_most_once;
+    }
+    worker.handle_batch<Raw>(
+        "q",
+        [&](JobBatch<Raw> batch) {
+            batches.add(payloads_in(batch));
+            gate.pass();
+        },
+        {.size = 3, .time = 1h}, of_queue);
+    push_jobs({"a", "b", "c", "d", "e", "f"});
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    forget_heartbeat(only_id());
+    REQUIRE(collector.collect().reclaimed == lost.size());
+    redis.command({"RENAME", "q", "elsewhere"}); // others have them
+    gate.open();
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::lost) > 0; }));
+    push_jobs({"x", "y", "z"});
+    CHECK(has_handled_batches({{"a", "b", "c"}, {"x", "y", "z"}}));
+    CHECK(jobs("elsewhere") == lost);
+    CHECK(eventually([this] { return nothing_left(); }));
 }

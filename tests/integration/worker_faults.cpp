@@ -139,12 +139,16 @@ TEST_CASE_FIXTURE(Fixture, "a worker finds the jobs of one that died") {
 
 TEST_CASE_FIXTURE(Fixture, "at most once: a job is acked before its handler runs") {
     const Gate gate;
-    worker.handle<Raw>("q",
-                       [=](const Raw&) {
-                           gate.pass();
-                           throw std::runtime_error("no such user");
-                       },
-                       {.guarantee = Guarantee::at_most_once});
+    QueueOptions at_most_once{.guarantee = Guarantee::at_most_once};
+    SUBCASE("with immediate acks") {}
+    SUBCASE("whatever acks were chosen") { at_most_once.ack = orizuru::AckMode::deferred; }
+    worker.handle<Raw>(
+        "q",
+        [=](const Raw&) {
+            gate.pass();
+            throw std::runtime_error("no such user");
+        },
+        at_most_once);
     push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
@@ -256,14 +260,19 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
     }
     CHECK(contains(refusal_with([](WorkerOptions& of) { of.collect_interval = 0ms; }),
                    "collect_interval"));
-    CHECK(contains(refusal_of({.weight = 0}), "'mine': its weight"));
-    CHECK(contains(refusal_of({.weight = 1'000'001}), "'mine': its weight"));
+    CHECK(contains(refusal_with([](WorkerOptions& of) { of.name = "a b"; }), "'a b'"));
+    CHECK(contains(refusal_with([](WorkerOptions& of) { of.scheduler = {.poll = 99ms}; }), "poll"));
+    CHECK(contains(refusal_of({.weight = 0}), "'mine': weight"));
+    CHECK(contains(refusal_of({.weight = 1'000'001}), "'mine': weight"));
+    CHECK(contains(refusal_of({.lease = 99ms}), "'mine': lease"));
+    CHECK(contains(refusal_of({.prefetch = 0}), "'mine': prefetch"));
+    CHECK(contains(refusal_of({.max_payload = 0}), "'mine': max_payload"));
     CHECK(contains(refusal_of({.retry = {.max_attempts = 0}}), "max_attempts"));
     CHECK(contains(refusal_of({.retry = {.delay = nullptr}}), "a delay"));
     CHECK(contains(refusal_of({.retry = {.retry_queue = "{"}}), "'{'"));
     CHECK(contains(refusal_of({.max_recoveries = -1}), "max_recoveries"));
-    CHECK(contains(refusal_of({.dead = {.most = -1}}), "the dead list"));
-    CHECK(contains(refusal_of({.dead = {.oldest = -1ms}}), "the dead list"));
+    CHECK(contains(refusal_of({.dead = {.most = -1}}), "dead list"));
+    CHECK(contains(refusal_of({.dead = {.oldest = -1ms}}), "dead list"));
     CHECK(contains(refusal_of({}, ""), "queue name is empty"));
     CHECK(contains(refusal_of({}, "orizuru:x"), "reserved"));
     worker.handle<Raw>("mine", [](const Raw&) {});

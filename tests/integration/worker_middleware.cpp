@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -35,6 +36,7 @@ using orizuru::Raw;
 using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
+using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::Running;
@@ -81,14 +83,36 @@ TEST_CASE_FIXTURE(Fixture, "handling is inside its middleware, the first one out
     CHECK(eventually([this] { return nothing_left(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a job whose middleware does not go on is acked unhandled") {
+TEST_CASE_FIXTURE(Fixture, "a job whose middleware does not go on fails, with all of its batch") {
     Worker worker(uri, inside({noting("one"), [](JobRun&, const Next&) {}, noting("three")}));
+    std::size_t pushed = 1;
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", write_down(), much_later()); }
+    SUBCASE("a handler of batches") {
+        pushed = 3;
+        worker.handle_batch<Raw>(
+            "q", [this](orizuru::JobBatch<Raw>) { handled.add("handled"); }, {.size = 3},
+            much_later());
+    }
+    push_jobs(Texts(pushed, "a"));
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == pushed; }));
+    CHECK(contains(put_off().back().last_error, "has not called next"));
+    CHECK(worker.statistics().succeeded == 0);
+    CHECK(worker.statistics().failed == pushed);
+    CHECK(handled.all() == Texts{"one before q", "one after"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "middleware that does not go on may settle the job itself") {
+    Worker worker(uri, inside({[](JobRun& job, const Next&) {
+                      dynamic_cast<orizuru::JobContext<Raw>&>(job).guard()->bury("no licence");
+                  }}));
     worker.handle<Raw>("q", write_down());
     push_jobs({"a"});
     const Running running(worker);
-    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
-    CHECK(eventually([this] { return nothing_left(); }));
-    CHECK(handled.all() == Texts{"one before q", "one after"});
+    CHECK(eventually([&] { return worker.statistics().settled == 1; }));
+    CHECK(redis.llen(dead) == 1);
+    CHECK(handled.all().empty());
+    CHECK(diary.count(WorkerEventKind::failed) == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job fails by what its middleware throws, or lets through, or says") {

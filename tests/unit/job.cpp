@@ -175,7 +175,7 @@ TEST_CASE("a job that is to expire in ages expires at the end of the year 9999")
               .expired(orizuru::job_time()));
 }
 
-TEST_CASE("an id or an attempt that no reader would take is not written") {
+TEST_CASE("an id, an attempt or a time that no reader would take is not written") {
     for (const std::string& id : {""s, std::string(513, 'i')}) {
         auto job = some_job();
         job.id = id;
@@ -187,6 +187,17 @@ TEST_CASE("an id or an attempt that no reader would take is not written") {
     job = some_job();
     job.unique_id = std::string(513, 'u');
     CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    for (const orizuru::JobTime time : {orizuru::JobTime::min(), orizuru::JobTime::max()}) {
+        job = some_job();
+        job.first_enqueued_at = time;
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+        job = some_job();
+        job.enqueued_at = time;
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+        job = some_job();
+        job.expires_at = time;
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    }
 }
 
 TEST_CASE("a long error is cut at 10,000 bytes, and within no character") {

@@ -127,3 +127,21 @@ TEST_CASE("a job is not put off beyond retry_for after it was first enqueued") {
     CHECK_FALSE(next_try(policy, 1, birth, birth + 50s + 1ms, 1));
     CHECK(next_try({.delay = retry_delay::fixed(10s)}, 1, birth, birth + 9000h, 1) == 10s);
 }
+
+TEST_CASE("a delay of whatever length leaves a time that can be written") {
+    const auto wait = [](milliseconds delay) {
+        return next_try({.delay = [=](int, std::uint64_t) { return delay; }}, 1, birth, birth, 1);
+    };
+    CHECK(wait(-1ms) == 0ms);
+    CHECK(wait(milliseconds::min()) == 0ms);
+    CHECK(wait(milliseconds::max()) == orizuru::detail::longest_retry_delay);
+}
+
+TEST_CASE("no delay grows out of none, however often something failed") {
+    CHECK(retry_delay::exponential(0ms)(2000, 1) == 0ms);
+}
+
+TEST_CASE("a job from a clock that is ahead is tried again") {
+    const RetryPolicy policy{.delay = retry_delay::fixed(1s), .retry_for = milliseconds::max()};
+    CHECK(next_try(policy, 1, birth + 1ms, birth, 1) == 1s);
+}

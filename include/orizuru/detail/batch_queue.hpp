@@ -3,13 +3,17 @@
 #pragma once
 
 // A worker's queue whose jobs are handled by the batch. What was gathered of a batch that is not
-// complete stays here when a wait ends, and is given back when the worker stops.
+// complete stays here when a wait ends, and is given back when the worker stops. The acks of a
+// batch go to Redis together: one by one they would cost a round trip for each job.
 
 #include <orizuru/batch.hpp>
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
 #include <orizuru/detail/job_settling.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/keys.hpp>
@@ -24,9 +28,11 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,7 +45,7 @@ class BatchQueue final : public ConsumerQueue<T> {
 
     BatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
                BatchOptions batch, Handler handler)
-        : ConsumerQueue<T>(std::move(shared), std::move(keys), std::move(options)),
+        : ConsumerQueue<T>(std::move(shared), std::move(keys), deferred(std::move(options))),
           m_options(batch),
           m_handler(std::move(handler)) {}
 
@@ -60,12 +66,18 @@ class BatchQueue final : public ConsumerQueue<T> {
       public:
         explicit Run(BatchQueue& queue) : m_queue(queue) {}
 
-        void add(MessageGuard<Job<T>>&& guard) {
-            m_jobs.emplace_back(m_queue, m_queue.lease_number(), std::move(guard));
-        }
+        void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
-        void run() noexcept override;
+        void run() noexcept override {
+            try {
+                handle();
+            } catch (const std::exception& error) {
+                tell(WorkerEventKind::unsettled, error.what());
+            } catch (...) {
+                tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+            }
+        }
         void give_back() noexcept override {
             // The newest first: each one goes in front of those that wait.
             for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
@@ -75,12 +87,26 @@ class BatchQueue final : public ConsumerQueue<T> {
         [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front(); }
 
       private:
+        void handle();
+        std::vector<JobContext<T>*> begin();
+        bool flush();
+        void tell(WorkerEventKind kind, std::string_view detail,
+                  std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
+            m_queue.tell(WorkerEvent{.kind = kind, .detail = detail, .retry_in = retry_in});
+        }
+
         BatchQueue& m_queue;
         std::deque<JobContext<T>> m_jobs; // its elements cannot be moved
     };
 
+    static QueueOptions deferred(QueueOptions options) {
+        options.ack = AckMode::deferred;
+        return options;
+    }
+
     BatchOptions m_options;
     Handler m_handler;
+    std::mutex m_acking_first;       ///< a flush tells how many acks were late, and not whose
     std::unique_ptr<Run> m_gathered; ///< for the thread in `take`
     TimePoint m_complete{};          ///< when its time is over
 };
@@ -112,29 +138,72 @@ std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
 }
 
 template <class T>
-void BatchQueue<T>::Run::run() noexcept {
-    try {
-        std::vector<JobContext<T>*> begun;
-        for (JobContext<T>& job : m_jobs) {
-            if (JobSettling<T>(m_queue, job).begin()) {
-                begun.push_back(&job);
+void BatchQueue<T>::Run::handle() {
+    const std::vector<JobContext<T>*> begun = begin();
+    if (begun.empty()) {
+        return;
+    }
+    const Handling handling = handle_in_middleware(m_queue.shared().options, *begun.front(),
+                                                   [&] { m_queue.m_handler(begun); });
+    for (JobContext<T>* const job : begun) {
+        JobSettling<T>(m_queue, *job).end(handling);
+    }
+    if (m_queue.options().guarantee == Guarantee::at_least_once) {
+        flush();
+    }
+}
+
+/// Those that the handler is to have.
+template <class T>
+std::vector<JobContext<T>*> BatchQueue<T>::Run::begin() {
+    std::vector<JobContext<T>*> begun;
+    begun.reserve(m_jobs.size());
+    std::unique_lock lock(m_queue.m_acking_first, std::defer_lock);
+    const bool acks_first = m_queue.options().guarantee == Guarantee::at_most_once;
+    if (acks_first) {
+        lock.lock();
+    }
+    for (JobContext<T>& job : m_jobs) {
+        if (JobSettling<T>(m_queue, job).begin()) {
+            begun.push_back(&job);
+        }
+    }
+    // One of them may run elsewhere, and nobody knows which.
+    if (acks_first && !flush()) {
+        begun.clear();
+    }
+    return begun;
+}
+
+/// Whether all acks have come in time; else that is told.
+template <class T>
+bool BatchQueue<T>::Run::flush() {
+    std::optional<Backoff> backoff;
+    while (true) {
+        std::string problem;
+        try {
+            const std::size_t late = m_queue.flush();
+            if (late > 0) {
+                tell(WorkerEventKind::lost,
+                     std::to_string(late) + " of the acks of a batch came too late");
             }
+            return late == 0;
+        } catch (const ReplyError& error) {
+            problem = error.what();
+        } catch (const Error& error) {
+            tell(WorkerEventKind::unsettled, error.what()); // it goes on in the background
+            return false;
         }
-        if (begun.empty()) {
-            return;
+        if (m_queue.stop_token().stop_requested()) {
+            tell(WorkerEventKind::unsettled, problem);
+            return false;
         }
-        const std::optional<std::string> thrown = failure_of([&] {
-            run_in_middleware(m_queue.shared().options, *begun.front(),
-                              [&] { m_queue.m_handler(begun); });
-        });
-        for (JobContext<T>* const job : begun) {
-            JobSettling<T>(m_queue, *job).end(job->failure() ? job->failure() : thrown);
+        if (!backoff) {
+            backoff.emplace();
         }
-    } catch (const std::exception& error) {
-        JobSettling<T>(m_queue, m_jobs.front()).tell(WorkerEventKind::unsettled, error.what());
-    } catch (...) {
-        JobSettling<T>(m_queue, m_jobs.front())
-            .tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+        const auto pause = backoff->next();
+        tell(WorkerEventKind::unsettled, problem, pause);
+        m_queue.pause(pause);
     }
 }
 

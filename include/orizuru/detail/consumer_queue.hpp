@@ -6,6 +6,7 @@
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/worker_checks.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -16,8 +17,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 namespace orizuru::detail {
 
@@ -28,14 +32,10 @@ class ConsumerQueue : public WorkerQueue {
 
     void open(const Endpoint& endpoint) override {
         use(endpoint);
-        m_consumer.emplace(endpoint, queue(),
-                           ConsumerOptions{.name = shared().options.name,
-                                           .lease = options().lease,
-                                           .prefetch = most_ahead(),
-                                           .ack = options().ack,
-                                           .max_payload = options().max_payload,
-                                           .on_event = [this](const Event& event) { tell(event); },
-                                           .on_beat = [this] { heard(); }});
+        ConsumerOptions chosen = consumer_options(shared().options, options());
+        chosen.prefetch = most_ahead();
+        chosen.on_event = [this](const Event& event) { tell(event); };
+        m_consumer = std::make_shared<Consumer<Job<T>>>(endpoint, queue(), std::move(chosen));
     }
     void limit(int free) override {
         if (options().prefetch == 1) {
@@ -51,7 +51,10 @@ class ConsumerQueue : public WorkerQueue {
             // The destructor tries again.
         }
     }
-    void close() noexcept override { m_consumer.reset(); }
+    void close() noexcept override {
+        const std::lock_guard lock(m_closing);
+        m_consumer.reset();
+    }
 
   protected:
     std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
@@ -63,6 +66,15 @@ class ConsumerQueue : public WorkerQueue {
         }
     }
 
+    /// As Consumer::flush; any thread, also of a handler that has not ended when the queue closes:
+    /// then the acks leave with the last guard.
+    std::size_t flush() {
+        std::unique_lock lock(m_closing);
+        const std::shared_ptr<Consumer<Job<T>>> consumer = m_consumer;
+        lock.unlock();
+        return consumer ? consumer->flush() : 0;
+    }
+
   private:
     /// With a prefetch of 1 a fetch takes one job for each thread that is free.
     [[nodiscard]] int most_ahead() const noexcept {
@@ -70,7 +82,8 @@ class ConsumerQueue : public WorkerQueue {
                                       : std::min(shared().options.concurrency, largest_batch);
     }
 
-    std::optional<Consumer<Job<T>>> m_consumer;
+    std::mutex m_closing;
+    std::shared_ptr<Consumer<Job<T>>> m_consumer;
 };
 
 } // namespace orizuru::detail

@@ -13,16 +13,16 @@ namespace orizuru::detail {
 
 template <class T, JobHandler<T> F>
 void call_handler(F& handler, JobContext<T>& context) {
-    if constexpr (std::invocable<F&, const Job<T>&, JobContext<T>&>) {
-        handler(*context, context);
-    } else if constexpr (std::invocable<F&, const T&, JobContext<T>&>) {
+    if constexpr (std::invocable<F&, const T&, JobContext<T>&>) {
         handler(context->payload, context);
+    } else if constexpr (std::invocable<F&, const Job<T>&, JobContext<T>&>) {
+        handler(*context, context);
+    } else if constexpr (std::invocable<F&, const T&>) {
+        handler(context->payload);
     } else if constexpr (std::invocable<F&, JobContext<T>&>) {
         handler(context);
-    } else if constexpr (std::invocable<F&, const Job<T>&>) {
-        handler(*context);
     } else {
-        handler(context->payload);
+        handler(*context);
     }
 }
 

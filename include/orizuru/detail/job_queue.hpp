@@ -4,6 +4,7 @@
 
 // A worker's queue whose jobs are handled one by one.
 
+#include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
 #include <orizuru/detail/job_settling.hpp>
 #include <orizuru/detail/worker_queue.hpp>
@@ -31,7 +32,7 @@ class JobQueue final : public ConsumerQueue<T> {
     using Handler = std::function<void(JobContext<T>&)>;
 
     JobQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options, Handler handler)
-        : ConsumerQueue<T>(std::move(shared), std::move(keys), std::move(options)),
+        : ConsumerQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
           m_handler(std::move(handler)) {}
 
     std::unique_ptr<Task> take(const std::stop_token& token,
@@ -44,7 +45,7 @@ class JobQueue final : public ConsumerQueue<T> {
     class Run final : public Task {
       public:
         Run(JobQueue& queue, MessageGuard<Job<T>>&& guard)
-            : m_queue(queue), m_context(queue, queue.lease_number(), std::move(guard)) {}
+            : m_queue(queue), m_context(queue, std::move(guard)) {}
 
         void run() noexcept override;
         void give_back() noexcept override { settling().give_back(); }
@@ -57,6 +58,13 @@ class JobQueue final : public ConsumerQueue<T> {
         JobContext<T> m_context;
     };
 
+    static QueueOptions settled(QueueOptions options) {
+        if (options.guarantee == Guarantee::at_most_once) {
+            options.ack = AckMode::immediate; // before the handler means: in Redis
+        }
+        return options;
+    }
+
     Handler m_handler;
 };
 
@@ -64,11 +72,8 @@ template <class T>
 void JobQueue<T>::Run::run() noexcept {
     try {
         if (settling().begin()) {
-            const std::optional<std::string> thrown = failure_of([this] {
-                run_in_middleware(m_queue.shared().options, m_context,
-                                  [this] { m_queue.m_handler(m_context); });
-            });
-            settling().end(thrown ? thrown : m_context.failure());
+            settling().end(handle_in_middleware(m_queue.shared().options, m_context,
+                                                [this] { m_queue.m_handler(m_context); }));
         }
     } catch (const std::exception& error) {
         settling().tell(WorkerEventKind::unsettled, error.what());

@@ -22,21 +22,35 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <type_traits>
 
 namespace orizuru::detail {
+
+/// How a run of a handler, inside its middleware, has ended.
+struct Handling {
+    bool begun = false;                ///< each middleware has called the next one
+    std::optional<std::string> thrown; ///< why it failed, when it has thrown
+};
 
 template <class T>
 class JobSettling {
   public:
     JobSettling(WorkerQueue& queue, JobContext<T>& context) : m_queue(queue), m_context(context) {}
 
-    /// Whether the handler is to run.
-    bool begin();
-    /// After the handler. Throws for want of memory only: the guard rejects the message then.
-    void end(const std::optional<std::string>& failure);
+    /// Whether the handler is to run. What is told and not settled, the guard rejects.
+    bool begin() noexcept {
+        return attempt([this] { return prepare(); });
+    }
+    /// After the handler.
+    void end(const Handling& handling) noexcept {
+        attempt([&] {
+            conclude(handling);
+            return true;
+        });
+    }
     /// Back to the queue's serving end, unless it is settled.
     void give_back() noexcept;
+    /// Called with the guard unlocked.
     void tell(WorkerEventKind kind, std::string_view detail = {},
               std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
         m_queue.tell(WorkerEvent{.kind = kind,
@@ -48,91 +62,155 @@ class JobSettling {
 
   private:
     using Guard = MessageGuard<Job<T>>;
+    using SettledBy = typename JobContext<T>::SettledBy;
 
     /// A running handler may hold the guard.
     static constexpr std::chrono::seconds patience{1};
 
-    bool fail(Guard& guard, const std::string& reason);
+    template <class Step>
+    bool attempt(Step step) noexcept;
+    bool prepare();
+    void conclude(const Handling& handling);
+    bool ack();
+    void fail(const std::string& reason);
     template <class Settlement>
-    bool settle(Settlement settlement);
+    auto settle(Settlement settlement) -> std::optional<std::invoke_result_t<Settlement&, Guard&>>;
+    [[nodiscard]] bool done(std::optional<bool> settled) const noexcept {
+        if (settled == false) {
+            tell(WorkerEventKind::lost);
+        }
+        return settled == true;
+    }
 
     WorkerQueue& m_queue;
     JobContext<T>& m_context;
 };
 
+/// False for what it throws, which is told: no other job of a batch suffers.
 template <class T>
-bool JobSettling<T>::begin() {
-    const auto ack = [](Guard& guard) { return ack_unique(guard); };
+template <class Step>
+bool JobSettling<T>::attempt(Step step) noexcept {
+    try {
+        return step();
+    } catch (const std::exception& error) {
+        tell(WorkerEventKind::unsettled, error.what());
+    } catch (...) {
+        tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+    }
+    return false;
+}
+
+template <class T>
+bool JobSettling<T>::prepare() {
+    m_context.restart_clock();
     if (m_context->expires_at && m_context->expired(job_time())) {
-        if (settle(ack)) {
+        if (ack()) {
             ++m_queue.shared().counts.expired;
             tell(WorkerEventKind::expired);
         }
         return false;
     }
-    return m_queue.options().guarantee == Guarantee::at_least_once || settle(ack);
+    if (m_queue.options().guarantee == Guarantee::at_most_once) {
+        return ack();
+    }
+    if (m_context.lease_valid()) {
+        return true;
+    }
+    // Redis knows whether somebody else has it; if not, it is next again.
+    static_cast<void>(done(settle([](Guard& guard) { return guard.release(); })));
+    return false;
 }
 
 template <class T>
-void JobSettling<T>::end(const std::optional<std::string>& failure) {
-    WorkerCounts& counts = m_queue.shared().counts;
-    ++(failure ? counts.failed : counts.succeeded);
-    if (m_queue.options().guarantee == Guarantee::at_most_once) {
-        if (failure) {
-            tell(WorkerEventKind::discarded, *failure);
-        }
-        return;
+void JobSettling<T>::conclude(const Handling& handling) {
+    const SettledBy by = m_context.settled_by();
+    if (by == SettledBy::giving_back) {
+        return; // another run decides
     }
-    settle([&](Guard& guard) { return failure ? fail(guard, *failure) : ack_unique(guard); });
+    std::optional<std::string> failure =
+        m_context.failure() ? m_context.failure() : handling.thrown;
+    if (!failure && !handling.begun && by != SettledBy::handler) {
+        failure = "a middleware has not called next";
+    }
+    WorkerCounts& counts = m_queue.shared().counts;
+    if (failure) {
+        ++counts.failed;
+    }
+    if (by == SettledBy::nobody) {
+        if (failure) {
+            fail(*failure);
+        } else if (ack()) {
+            ++counts.succeeded;
+        }
+    } else if (failure) {
+        tell(by == SettledBy::handler ? WorkerEventKind::failed : WorkerEventKind::discarded,
+             *failure);
+    } else {
+        ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
+    }
+}
+
+/// False when it was not acked by this, which is told.
+template <class T>
+bool JobSettling<T>::ack() {
+    return done(settle([this](Guard& guard) {
+        m_context.m_worker = SettledBy::acking;
+        return ack_unique(guard);
+    }));
 }
 
 /// Has a failed job come again, or ends it.
 template <class T>
-bool JobSettling<T>::fail(Guard& guard, const std::string& reason) {
-    // A crash counts as an attempt.
-    const int crashes = m_queue.recoveries(guard.payload());
-    const Retried retried = retry(guard, m_queue.options().retry, reason, crashes);
-    switch (retried.outcome) {
+void JobSettling<T>::fail(const std::string& reason) {
+    std::string_view payload;
+    const auto retried = settle([&](Guard& guard) {
+        payload = guard.payload();
+        // A crash counts as an attempt.
+        return retry(guard, m_queue.options().retry, reason, m_queue.recoveries(payload));
+    });
+    if (!retried) {
+        return;
+    }
+    switch (retried->outcome) {
     case RetryOutcome::put_off:
-        tell(WorkerEventKind::failed, reason, retried.delay);
-        return true;
+        tell(WorkerEventKind::failed, reason, retried->delay);
+        break;
     case RetryOutcome::buried:
-        m_queue.tell_died(m_context.id(), reason, guard.payload());
-        return true;
+        m_queue.tell_died(m_context.id(), retried->reason, payload);
+        break;
     case RetryOutcome::discarded:
         tell(WorkerEventKind::discarded, reason);
-        return true;
+        break;
     case RetryOutcome::lost:
+        tell(WorkerEventKind::lost);
         break;
     }
-    return false;
 }
 
-/// False when the job was not settled by this.
+/// What the settlement returns; nothing when the job was not settled by it.
 template <class T>
 template <class Settlement>
-bool JobSettling<T>::settle(Settlement settlement) {
+auto JobSettling<T>::settle(Settlement settlement)
+    -> std::optional<std::invoke_result_t<Settlement&, Guard&>> {
     std::optional<Backoff> backoff;
     while (true) {
         std::string problem;
+        bool in_doubt = false;
         {
             const auto guard = m_context.guard();
             if (guard->settled()) {
-                return false; // by the handler, or given back
+                return std::nullopt; // by the handler, or given back
             }
             try {
-                const bool done = settlement(*guard);
-                if (!done) {
-                    tell(WorkerEventKind::lost);
-                }
-                return done;
+                return settlement(*guard);
             } catch (const Error& error) {
-                if (guard->settled()) {
-                    tell(WorkerEventKind::unsettled, error.what());
-                    return false; // in doubt, it goes on in the background
-                }
                 problem = error.what();
+                in_doubt = guard->settled();
             }
+        }
+        if (in_doubt) {
+            tell(WorkerEventKind::unsettled, problem); // it goes on in the background
+            return std::nullopt;
         }
         if (!backoff) {
             backoff.emplace();
@@ -145,14 +223,18 @@ bool JobSettling<T>::settle(Settlement settlement) {
 
 template <class T>
 void JobSettling<T>::give_back() noexcept {
-    try {
+    const bool given_back = attempt([this] {
         const auto guard = m_context.guard_within(patience);
-        if (guard && !(*guard)->settled() && (*guard)->release()) {
-            ++m_queue.shared().counts.given_back;
-            tell(WorkerEventKind::given_back);
+        if (!guard || (*guard)->settled()) {
+            return false;
         }
-    } catch (const std::exception& error) {
-        tell(WorkerEventKind::unsettled, error.what());
+        m_context.m_worker = SettledBy::giving_back;
+        return (*guard)->release();
+    });
+    // Before a stop it was only too many for the threads that are free.
+    if (given_back && m_queue.stop_token().stop_requested()) {
+        ++m_queue.shared().counts.given_back;
+        tell(WorkerEventKind::given_back);
     }
 }
 
@@ -167,17 +249,21 @@ void run_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& 
     }
 }
 
-/// Why it failed; nothing when it did not.
+/// Throws std::bad_alloc when there is no room for what was thrown.
 template <class Handle>
-std::optional<std::string> failure_of(const Handle& handle) {
+Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle) {
+    Handling handling;
     try {
-        handle();
-        return std::nullopt;
+        run_in_middleware(options, job, [&] {
+            handling.begun = true;
+            handle();
+        });
     } catch (const std::exception& error) {
-        return error.what();
+        handling.thrown = error.what();
     } catch (...) {
-        return "an exception that is no std::exception";
+        handling.thrown = "an exception that is no std::exception";
     }
+    return handling;
 }
 
 } // namespace orizuru::detail

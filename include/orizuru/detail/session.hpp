@@ -35,6 +35,18 @@
 
 namespace orizuru::detail {
 
+inline void check(const ConsumerOptions& options) {
+    using std::chrono::milliseconds;
+    check_label(options.name);
+    if (options.lease < milliseconds(100) || options.lease > std::chrono::hours(24)) {
+        throw std::invalid_argument("lease must be 100 ms to 24 h");
+    }
+    if (options.prefetch < 1 || options.prefetch > largest_batch) {
+        throw std::invalid_argument("prefetch must be 1 to 1000");
+    }
+    check_max_payload(options.max_payload);
+}
+
 class Session {
   public:
     /// Connects and registers. When the last copy of the pointer goes, what is held is given back
@@ -64,6 +76,9 @@ class Session {
     /// over already.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                              const std::stop_token& token, TimePoint deadline);
+
+    /// Nobody else can have a message that was handed out.
+    [[nodiscard]] bool holds(const DeliveryPtr& message);
 
     std::size_t flush();
     std::uint64_t size();
@@ -111,15 +126,7 @@ class Session {
 
 inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
                                               ConsumerOptions options) {
-    using std::chrono::milliseconds;
-    check_label(options.name);
-    if (options.lease < milliseconds(100) || options.lease > std::chrono::hours(24)) {
-        throw std::invalid_argument("lease must be 100 ms to 24 h");
-    }
-    if (options.prefetch < 1 || options.prefetch > largest_batch) {
-        throw std::invalid_argument("prefetch must be 1 to 1000");
-    }
-    check_max_payload(options.max_payload);
+    check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
     std::shared_ptr<Session> session(
         new Session(std::move(endpoint), keys, std::move(options), deadline));

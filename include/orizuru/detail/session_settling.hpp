@@ -46,6 +46,12 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     return message->state == S::settled;
 }
 
+inline bool Session::holds(const DeliveryPtr& message) {
+    const Lock lock(m_channels);
+    return message->state != Delivery::State::lost &&
+           Clock::now() < m_channels.lease_from() + m_options.lease;
+}
+
 inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
                                       std::string_view what) {
     using S = Delivery::State;

@@ -4,8 +4,12 @@
 
 // What a Worker refuses before it connects to anything.
 
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/dead_list.hpp>
+#include <orizuru/detail/session.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/retry.hpp>
+#include <orizuru/scheduler.hpp>
 #include <orizuru/worker_options.hpp>
 
 #include <chrono>
@@ -13,6 +17,16 @@
 #include <string>
 
 namespace orizuru::detail {
+
+/// What its queue asks of a consumer.
+[[nodiscard]] inline ConsumerOptions consumer_options(const WorkerOptions& options,
+                                                      const QueueOptions& of_queue) {
+    return {.name = options.name,
+            .lease = of_queue.lease,
+            .prefetch = of_queue.prefetch,
+            .ack = of_queue.ack,
+            .max_payload = of_queue.max_payload};
+}
 
 inline void check(const WorkerOptions& options) {
     using std::chrono::milliseconds;
@@ -25,33 +39,45 @@ inline void check(const WorkerOptions& options) {
     if (options.recheck < milliseconds(10) || options.recheck > std::chrono::hours(24)) {
         throw std::invalid_argument("recheck must be 10 ms to 24 h");
     }
+    check(consumer_options(options, {}));
+    if (options.scheduler) {
+        check(*options.scheduler);
+    }
     if (options.collect_interval && *options.collect_interval < milliseconds(1)) {
         throw std::invalid_argument("collect_interval must be 1 ms or more");
     }
 }
 
-inline void check(const RetryPolicy& policy, const std::string& about) {
+inline void check(const RetryPolicy& policy) {
     if (policy.max_attempts < 1) {
-        throw std::invalid_argument(about + "max_attempts must be 1 or more");
+        throw std::invalid_argument("max_attempts must be 1 or more");
     }
     if (!policy.delay) {
-        throw std::invalid_argument(about + "a retry policy needs a delay");
+        throw std::invalid_argument("a retry policy needs a delay");
     }
     if (!policy.retry_queue.empty()) {
         static_cast<void>(Keys(policy.retry_queue));
     }
 }
 
-inline void check(const QueueOptions& options, const std::string& about) {
-    check(options.retry, about);
+inline void check(const QueueOptions& options) {
+    check(consumer_options({}, options));
+    check(options.retry);
+    check(options.dead);
     if (options.weight < 1 || options.weight > 1'000'000) {
-        throw std::invalid_argument(about + "its weight must be 1 to 1,000,000");
+        throw std::invalid_argument("weight must be 1 to 1,000,000");
     }
     if (options.max_recoveries < 0) {
-        throw std::invalid_argument(about + "max_recoveries must not be negative");
+        throw std::invalid_argument("max_recoveries must not be negative");
     }
-    if (options.dead.most < 0 || options.dead.oldest.count() < 0) {
-        throw std::invalid_argument(about + "the limits of the dead list must not be negative");
+}
+
+/// Names the queue in what is thrown.
+inline void check(const QueueOptions& options, const std::string& queue) {
+    try {
+        check(options);
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument("queue '" + queue + "': " + error.what());
     }
 }
 

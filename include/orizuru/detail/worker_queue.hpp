@@ -8,6 +8,7 @@
 #include <orizuru/detail/sha1.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/keys.hpp>
@@ -58,6 +59,7 @@ struct WorkerCounts {
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> died{0};
     std::atomic<std::uint64_t> expired{0};
+    std::atomic<std::uint64_t> settled{0};
     std::atomic<std::uint64_t> given_back{0};
 };
 
@@ -119,16 +121,20 @@ class WorkerQueue : public JobHost {
     [[nodiscard]] std::stop_token stop_token() const noexcept override {
         return m_shared->stop.get_token();
     }
-    [[nodiscard]] std::uint64_t lease_number() const noexcept override { return m_leases_lost; }
-    [[nodiscard]] bool lease_valid(std::uint64_t number) const noexcept override {
-        return number == m_leases_lost && Clock::now() - m_asked.load() < m_options.lease;
-    }
-    void progress(std::string_view job_id, double fraction, std::string_view note) override {
-        const std::lock_guard lock(m_asking);
-        if (!m_progress) {
-            m_progress.emplace(*m_endpoint, queue());
+    bool progress(std::string_view job_id, double fraction, std::string_view note) override {
+        try {
+            const std::lock_guard lock(m_asking);
+            if (!m_progress) {
+                m_progress.emplace(*m_endpoint, queue());
+            }
+            m_progress->set(job_id, fraction, note);
+            return true;
+        } catch (const Error& error) {
+            tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
+                             .job_id = job_id,
+                             .detail = error.what()});
+            return false;
         }
-        m_progress->set(job_id, fraction, note);
     }
 
     /// How often workers have died with these bytes in their hands.
@@ -141,9 +147,6 @@ class WorkerQueue : public JobHost {
         m_shared->events.tell(event);
     }
     void tell(const Event& event) noexcept {
-        if (event.kind == EventKind::lease_lost) {
-            ++m_leases_lost;
-        }
         if (event.kind == EventKind::decode_failed || event.kind == EventKind::buried) {
             tell_died({}, event.detail, event.payload);
         } else {
@@ -171,14 +174,8 @@ class WorkerQueue : public JobHost {
     [[nodiscard]] bool has_dead_grown() noexcept { return m_dead_grew.exchange(false); }
 
   protected:
-    /// Redis has confirmed a beat.
-    void heard() noexcept { m_asked = m_confirmed.exchange(Clock::now()); }
     /// Before it registers.
-    void use(const Endpoint& endpoint) {
-        m_endpoint = endpoint;
-        m_confirmed = Clock::now();
-        m_asked = m_confirmed.load();
-    }
+    void use(const Endpoint& endpoint) { m_endpoint = endpoint; }
     [[nodiscard]] const std::shared_ptr<WorkerShared>& shared_pointer() const noexcept {
         return m_shared;
     }
@@ -189,11 +186,6 @@ class WorkerQueue : public JobHost {
     QueueOptions m_options;
     std::optional<Endpoint> m_endpoint;
 
-    // The lease counts from when Redis has run a beat: that was after the beat before it was
-    // confirmed. When the reply was read says nothing, this process may have been asleep.
-    std::atomic<TimePoint> m_confirmed{Clock::now()};
-    std::atomic<TimePoint> m_asked{Clock::now()};
-    std::atomic<std::uint64_t> m_leases_lost{0};
     std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
 
     std::mutex m_asking; ///< guards the two below

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What a worker does with a job before and behind its handler.
+
+#include "integration/queue_fixture.hpp"
+#include "integration/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/producer.hpp>
+#include <orizuru/retry.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::GarbageCollector;
+using orizuru::JobContext;
+using orizuru::Producer;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::test::Child;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+void fail(const Raw& /*payload*/) { throw std::runtime_error("no such user"); }
+
+struct Fixture : WorkerFixture {
+    GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0)}};
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a process that was asleep for longer than its lease does not handle "
+                           "the jobs in its hands") {
+    QueueOptions of_queue{.lease = 300ms, .prefetch = 5};
+    push_jobs({"a", "b", "c", "d", "e"});
+    Child child([=, this] {
+        Worker worker(uri, options());
+        worker.handle<Raw>(
+            "q",
+            [this](const Raw& payload) {
+                Producer<Raw>(uri, "ran").push(payload);
+                if (payload.bytes == "a") {
+                    ::raise(SIGSTOP);
+                }
+            },
+            of_queue);
+        return worker.run();
+    });
+    REQUIRE(eventually([&] { return oldest_first("ran") == Texts{"a"}; }));
+    REQUIRE(eventually([&] { return collector.collect().reclaimed > 0; }));
+    redis.command({"RENAME", "q", "elsewhere"}); // others have them
+    push_jobs({"z"});
+    child.signal(SIGCONT);
+    REQUIRE(eventually([&] { return contains(oldest_first("ran").back(), "z"); }));
+    CHECK(oldest_first("ran") == Texts{"a", "z"});
+    CHECK(jobs("elsewhere") == Texts{"a", "b", "c", "d", "e"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, and not handled") {
+    const Gate gate;
+    Worker worker(uri, options());
+    worker.handle<Raw>("q",
+                       [=, this](const Raw& payload) {
+                           handled.add(payload.bytes);
+                           gate.pass();
+                       },
+                       {.lease = 300ms, .prefetch = 3});
+    push_jobs({"a", "b", "c"});
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    forget_heartbeat(only_id());
+    REQUIRE(collector.collect().reclaimed == 3);
+    redis.command({"RENAME", "q", "elsewhere"});
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::consumer) > 0; }));
+    gate.open();
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::lost) == 3; }));
+    CHECK(handled.all() == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job is buried when the delay of its retry throws, with both reasons") {
+    Worker worker(uri, options());
+    const orizuru::RetryDelay broken = [](int, std::uint64_t) -> std::chrono::milliseconds {
+        throw std::runtime_error("no table of delays");
+    };
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", fail, {.retry = {.delay = broken}}); }
+    SUBCASE("a handler of batches") {
+        worker.handle_batch<Raw>(
+            "q", [](orizuru::JobBatch<Raw>) { throw std::runtime_error("no such user"); },
+            {.size = 1}, {.retry = {.delay = broken, .exhausted = orizuru::Exhausted::discard}});
+    }
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return redis.llen(dead) == 1; }));
+    CHECK(contains(redis.lrange(dead).front(), "no such user; its retry's delay: no table"));
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 1; }));
+    CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "no such user"));
+    CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "no table of delays"));
+    CHECK(eventually([&] { return held_jobs().empty(); }));
+    CHECK(redis.llen(unack) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job is put off for a century when its retry waits for longer") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fail, {.retry = {.delay = [](int, std::uint64_t) {
+                                       return std::chrono::milliseconds::max();
+                                   }}});
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
+    CHECK(put_off().front().attempt == 2);
+    CHECK(redis.llen(unack) == 0);
+}
