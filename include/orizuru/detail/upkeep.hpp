@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/dead_list.hpp>
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
@@ -23,6 +24,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <new>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -68,16 +70,13 @@ class Upkeep {
 
     template <class Action>
     void start(std::string_view what, const std::string& queue, Action action);
+    void tell_failed(std::string_view what, std::string_view queue,
+                     std::string_view why) const noexcept;
     void schedule(const std::string& queue);
     void collect(WorkerQueue& queue);
     void watch(const std::stop_token& token);
     void look_for_pauses();
     void trim_dead_lists();
-    static void wait(std::chrono::milliseconds time, const std::stop_token& token) {
-        const Wake wake;
-        const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
-        wait_ready(-1, 0, &wake, deadline_in(time));
-    }
 
     Endpoint m_endpoint;
     const std::vector<std::unique_ptr<WorkerQueue>>& m_queues;
@@ -96,14 +95,26 @@ void Upkeep::start(std::string_view what, const std::string& queue, Action actio
             try {
                 action(token);
             } catch (const std::exception& error) {
-                m_shared.events.tell({.kind = WorkerEventKind::upkeep_failed,
-                                      .queue = queue,
-                                      .detail = std::string(what) + ": " + error.what(),
-                                      .retry_in = failure_pause});
-                wait(failure_pause, token);
+                tell_failed(what, queue, error.what());
+                sleep_until(deadline_in(failure_pause), token);
             }
         }
     });
+}
+
+inline void Upkeep::tell_failed(std::string_view what, std::string_view queue,
+                                std::string_view why) const noexcept {
+    WorkerEvent event{.kind = WorkerEventKind::upkeep_failed,
+                      .queue = queue,
+                      .detail = why,
+                      .retry_in = failure_pause};
+    try {
+        const std::string detail = std::string(what) + ": " + std::string(why);
+        event.detail = detail;
+        m_shared.events.tell(event);
+    } catch (const std::bad_alloc&) {
+        m_shared.events.tell(event);
+    }
 }
 
 inline void Upkeep::schedule(const std::string& queue) {
@@ -131,7 +142,7 @@ inline void Upkeep::watch(const std::stop_token& token) {
     while (!token.stop_requested()) {
         look_for_pauses();
         trim_dead_lists();
-        wait(m_shared.options.recheck, token);
+        sleep_until(deadline_in(m_shared.options.recheck), token);
     }
 }
 
