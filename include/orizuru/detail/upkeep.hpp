@@ -20,6 +20,7 @@
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -47,6 +48,14 @@ class Upkeep {
           m_dispatcher(dispatcher),
           m_connection(m_endpoint) {
         look_for_pauses();
+    }
+    Upkeep(const Upkeep&) = delete;
+    Upkeep& operator=(const Upkeep&) = delete;
+    /// Waits at most command_timeout for what is under way.
+    ~Upkeep() { request_stop(); }
+
+    /// Once. Throws std::system_error when there can be no more threads.
+    void start() {
         start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
         std::set<std::string> scheduled;
         for (const auto& queue : m_queues) {
@@ -58,10 +67,9 @@ class Upkeep {
             schedule(queue);
         }
     }
-    Upkeep(const Upkeep&) = delete;
-    Upkeep& operator=(const Upkeep&) = delete;
-    /// Waits at most command_timeout for what is under way.
-    ~Upkeep() = default;
+    void request_stop() noexcept {
+        std::ranges::for_each(m_threads, [](std::jthread& thread) { thread.request_stop(); });
+    }
 
   private:
     static constexpr std::chrono::milliseconds failure_pause{5000};
