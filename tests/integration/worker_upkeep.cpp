@@ -7,6 +7,7 @@
 #include "integration/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/pause.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
@@ -15,16 +16,22 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 
 namespace {
 
 using namespace std::chrono_literals;
+using orizuru::JobContext;
+using orizuru::Pause;
+using orizuru::QueueOptions;
 using orizuru::Raw;
 using orizuru::Worker;
+using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::Child;
 using orizuru::test::eventually;
 using orizuru::test::RedisClient;
+using orizuru::test::Running;
 using orizuru::test::WorkerFixture;
 
 } // namespace
@@ -56,4 +63,43 @@ TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors go
     child.signal(SIGTERM);
     CHECK(child.status() == 0);
     CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a dead list that cannot be trimmed keeps neither others from it "
+                                 "nor the worker from seeing that a queue was paused") {
+    redis.command({"SET", "orizuru:{q}:dead", "no list"});
+    redis.lpush("orizuru:{other}:dead", {"a", "b", "c"});
+    const QueueOptions kept{.dead = {.most = 1}};
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down(), kept).handle<Raw>("other", write_down(), kept);
+    const Running running(worker);
+    CHECK(eventually([this] { return redis.llen("orizuru:{other}:dead") == 1; }));
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) == 1; }));
+    CHECK(diary.of(WorkerEventKind::upkeep_failed).front().queue == "q");
+    REQUIRE(so_many_wait(2));
+    Pause(uri, "q").pause();
+    CHECK(so_many_wait(1));
+    Pause(uri, "q").resume();
+    CHECK(so_many_wait(2));
+    redis.command({"DEL", "orizuru:{q}:dead"});
+    redis.lpush("orizuru:{q}:dead", {"a", "b", "c"});
+    CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == 1; }, 20s));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connection each") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [](JobContext<Raw>& context) { context.fail("of no use"); },
+                       {.retry = {.max_attempts = 1}, .dead = {.most = 1}});
+    const Running running(worker);
+    REQUIRE(so_many_wait(1));
+    const auto all_died = [&](std::uint64_t count) {
+        return eventually(
+            [&] { return worker.statistics().died == count && redis.llen(dead) == 1; });
+    };
+    push_jobs({"a", "b", "c"});
+    REQUIRE(all_died(3));
+    const auto before = info("stats", "total_connections_received");
+    push_jobs({"a", "b", "c"});
+    REQUIRE(all_died(6));
+    CHECK(info("stats", "total_connections_received") == before);
 }

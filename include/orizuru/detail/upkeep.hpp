@@ -7,7 +7,7 @@
 // again: no queue depends on another one's health.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/dead_list.hpp>
+#include <orizuru/detail/dead_list_trimming.hpp>
 #include <orizuru/detail/dispatcher.hpp>
 #include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -57,6 +57,8 @@ class Upkeep {
     /// Once. Throws std::system_error when there can be no more threads.
     void start() {
         start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
+        start("trimming dead lists", "",
+              [this](const std::stop_token& token) { trim_dead_lists(token); });
         std::set<std::string> scheduled;
         for (const auto& queue : m_queues) {
             scheduled.insert({queue->queue(), queue->options().retry.retry_queue});
@@ -73,8 +75,6 @@ class Upkeep {
 
   private:
     static constexpr std::chrono::milliseconds failure_pause{5000};
-    // Ages are in days: nobody notices.
-    static constexpr std::chrono::milliseconds dead_interval{60'000};
 
     template <class Action>
     void start(std::string_view what, const std::string& queue, Action action);
@@ -84,14 +84,13 @@ class Upkeep {
     void collect(WorkerQueue& queue);
     void watch(const std::stop_token& token);
     void look_for_pauses();
-    void trim_dead_lists();
+    void trim_dead_lists(const std::stop_token& token) const;
 
     Endpoint m_endpoint;
     const std::vector<std::unique_ptr<WorkerQueue>>& m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     Connection m_connection;
-    TimePoint m_next_trim{};
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };
 
@@ -149,7 +148,6 @@ inline void Upkeep::collect(WorkerQueue& queue) {
 inline void Upkeep::watch(const std::stop_token& token) {
     while (!token.stop_requested()) {
         look_for_pauses();
-        trim_dead_lists();
         sleep_until(deadline_in(m_shared.options.recheck), token);
     }
 }
@@ -163,15 +161,20 @@ inline void Upkeep::look_for_pauses() {
     }
 }
 
-inline void Upkeep::trim_dead_lists() {
-    const bool all = Clock::now() >= m_next_trim;
+inline void Upkeep::trim_dead_lists(const std::stop_token& token) const {
+    std::vector<DeadListTrimming> trimmings;
     for (const auto& queue : m_queues) {
-        if (queue->has_dead_grown() || all) {
-            DeadList(m_endpoint, queue->queue()).trim(queue->options().dead);
-        }
+        trimmings.emplace_back(*queue);
     }
-    if (all) {
-        m_next_trim = Clock::now() + dead_interval;
+    while (!token.stop_requested()) {
+        for (DeadListTrimming& trimming : trimmings) {
+            try {
+                trimming.trim(m_endpoint, failure_pause);
+            } catch (const std::exception& error) {
+                tell_failed("trimming the dead list", trimming.queue().queue(), error.what());
+            }
+        }
+        sleep_until(deadline_in(m_shared.options.recheck), token);
     }
 }
 
