@@ -45,8 +45,9 @@ namespace orizuru {
 /// Handles the jobs of one or several queues.
 ///
 /// Connections: three for each queue's consumer, two for its scheduler, one for its collector, one
-/// for its failures and one for its progress, once there are any; one for the worker.
-/// Threads: `concurrency`; four for each queue, which mostly wait; one for the worker.
+/// for its dead list, one for its failures and one for its progress, once there are any; one for
+/// the worker.
+/// Threads: `concurrency`; four for each queue, which mostly wait; three for the worker.
 class Worker {
   public:
     /// Connects to nothing yet. Throws std::invalid_argument for an option that cannot be.
@@ -87,8 +88,9 @@ class Worker {
     /// 0 = all is done.
     ///
     /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
-    /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. The
-    /// actions of these four are what they were when `run` has returned; others are left alone.
+    /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. One
+    /// that came before `run` throws is raised again. The actions of these four are what they were
+    /// when `run` has returned; others are left alone.
     ///
     /// Throws std::logic_error without a queue, when called twice, or when another worker of the
     /// process handles its signals; as Consumer's constructor for each queue;
@@ -180,7 +182,7 @@ inline int Worker::run(std::stop_token token) {
     }
     const std::stop_callback stop_by_token(token, [this] { stop(); });
     std::optional<detail::Signals> listening;
-    if (m_core->shared->options.signals == Signals::handle) {
+    if (m_core->shared->options.signals == SignalHandling::worker) {
         listening.emplace();
     }
     const detail::Signals* const signals = listening ? &*listening : nullptr;

@@ -42,7 +42,7 @@ struct Fixture : WorkerFixture {
     int run(int queues, const QueueOptions& of_queue) {
         RedisClient client(server.uri()); // the parent's goes on
         WorkerOptions chosen = options();
-        chosen.signals = orizuru::Signals::handle;
+        chosen.signals = orizuru::SignalHandling::worker;
         chosen.stop_timeout = 100ms;
         chosen.collect_interval = 10ms;
         chosen.scheduler.emplace();

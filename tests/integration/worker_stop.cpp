@@ -58,7 +58,7 @@ struct Process : WorkerFixture {
     int run(std::chrono::milliseconds after_stop = 0ms, int concurrency = 1) {
         RedisClient own(uri); // the parent's goes on
         WorkerOptions chosen = options(concurrency);
-        chosen.signals = orizuru::Signals::handle;
+        chosen.signals = orizuru::SignalHandling::worker;
         chosen.on_event = [&own](const WorkerEvent& event) {
             if (event.kind == WorkerEventKind::report) {
                 own.lpush("reports", std::string(event.detail));
