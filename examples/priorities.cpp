@@ -19,6 +19,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <stdexcept>
@@ -66,7 +67,9 @@ Names handled(const std::string& uri, QueueOrder order, std::size_t count, At at
     for (std::size_t i = 0; i < queues.size(); ++i) {
         worker.handle<std::string>(queues[i], note, {.weight = weights[i]});
     }
-    require(worker.run() == 0, "a handler has not ended");
+    if (worker.run() > 0) {
+        std::_Exit(1); // a handler has not ended, and writes to `seen`
+    }
     return seen;
 }
 

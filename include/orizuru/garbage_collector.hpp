@@ -16,6 +16,7 @@
 #include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/server_info.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -254,8 +255,6 @@ inline void GarbageCollector::run(std::stop_token token, std::chrono::millisecon
     if (interval <= std::chrono::milliseconds(0)) {
         throw std::invalid_argument("the collector's interval must be positive");
     }
-    const detail::Wake wake;
-    const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
     detail::Backoff backoff;
     while (!token.stop_requested()) {
         std::chrono::milliseconds pause = interval;
@@ -274,7 +273,7 @@ inline void GarbageCollector::run(std::stop_token token, std::chrono::millisecon
             }
             pause = backoff.next();
         }
-        detail::wait_ready(-1, 0, &wake, detail::deadline_in(pause));
+        detail::sleep_until(detail::deadline_in(pause), token);
     }
 }
 

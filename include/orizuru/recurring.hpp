@@ -19,6 +19,7 @@
 #include <orizuru/detail/recurrence.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -222,8 +223,6 @@ std::uint64_t Recurring<T>::push(const Recurrence<T>& recurrence,
 
 template <MessageEncodable T>
 void Recurring<T>::run(const std::stop_token& token) {
-    const detail::Wake wake;
-    const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
     detail::Backoff backoff;
     while (!token.stop_requested()) {
         detail::TimePoint until;
@@ -242,7 +241,7 @@ void Recurring<T>::run(const std::stop_token& token) {
         } catch (const ProtocolError&) {
             until = detail::deadline_in(backoff.next());
         }
-        detail::wait_ready(-1, 0, &wake, until);
+        detail::sleep_until(until, token);
     }
 }
 

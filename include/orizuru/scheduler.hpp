@@ -15,6 +15,7 @@
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/schedule.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -154,8 +155,6 @@ inline Scheduler::Step Scheduler::step() {
 }
 
 inline void Scheduler::run(const std::stop_token& token) {
-    const detail::Wake wake;
-    const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
     detail::Backoff backoff;
     while (!token.stop_requested()) {
         try {
@@ -174,7 +173,7 @@ inline void Scheduler::run(const std::stop_token& token) {
         } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
         } catch (const ProtocolError&) {   // NOLINT(bugprone-empty-catch)
         }
-        detail::wait_ready(-1, 0, &wake, detail::deadline_in(backoff.next()));
+        detail::sleep_until(detail::deadline_in(backoff.next()), token);
     }
 }
 

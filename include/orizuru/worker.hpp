@@ -7,16 +7,14 @@
 // otherwise.
 
 #include <orizuru/batch.hpp>
-#include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/batch_queue.hpp>
-#include <orizuru/detail/dispatcher.hpp>
 #include <orizuru/detail/job_handler.hpp>
 #include <orizuru/detail/job_queue.hpp>
 #include <orizuru/detail/signals.hpp>
-#include <orizuru/detail/upkeep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_checks.hpp>
-#include <orizuru/detail/worker_pool.hpp>
+#include <orizuru/detail/worker_core.hpp>
+#include <orizuru/detail/worker_end.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/job_context.hpp>
@@ -46,8 +44,9 @@ namespace orizuru {
 /// Handles the jobs of one or several queues.
 ///
 /// Connections: three for each queue's consumer, two for its scheduler, one for its collector, one
-/// for its failures and one for its progress, once there are any; one for the worker.
-/// Threads: `concurrency`; four for each queue, which mostly wait; one for the worker.
+/// for its dead list, one for its failures and one for its progress, once there are any; one for
+/// the worker.
+/// Threads: `concurrency`; four for each queue, which mostly wait; three for the worker.
 class Worker {
   public:
     /// Connects to nothing yet. Throws std::invalid_argument for an option that cannot be.
@@ -79,14 +78,18 @@ class Worker {
 
     /// Runs until it is stopped: by stop(), `token`, SIGTERM or SIGINT. Then nothing more is
     /// fetched, handlers are told by their stop_token, and have stop_timeout to end. What has not
-    /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns.
+    /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns: at
+    /// latest 5 s after stop_timeout, whatever Redis does. What it has not got back by then is the
+    /// collector's after the lease.
     ///
-    /// Returns how many handlers have not ended: their threads go on, so that the process should
-    /// end now, by std::_Exit; what they settle later has no effect. 0 = all is done.
+    /// Returns how many threads have not ended, of handlers and of what waits for Redis: they go
+    /// on, so that the process should end now, by std::_Exit; what they settle later has no effect.
+    /// 0 = all is done.
     ///
     /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
-    /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. The
-    /// actions of these four are what they were when `run` has returned; others are left alone.
+    /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. One
+    /// that came before `run` throws is raised again. The actions of these four are what they were
+    /// when `run` has returned; others are left alone.
     ///
     /// Throws std::logic_error without a queue, when called twice, or when another worker of the
     /// process handles its signals; as Consumer's constructor for each queue;
@@ -97,13 +100,13 @@ class Worker {
     /// Ends `run`. Any thread, and a signal handler.
     void stop() noexcept {
         m_wish = Wish::stop;
-        m_wake.signal();
+        m_core->wake.signal();
     }
     /// Nothing more is fetched; what runs goes on. Any thread, and a signal handler.
     void quiet() noexcept {
         Wish none = Wish::run;
         m_wish.compare_exchange_strong(none, Wish::quiet);
-        m_wake.signal();
+        m_core->wake.signal();
     }
 
     /// Any thread.
@@ -114,22 +117,20 @@ class Worker {
   private:
     enum class Wish { run, quiet, stop };
 
-    // For jobs to be given back when Redis does not answer; the rest is the collector's.
-    static constexpr std::chrono::milliseconds give_back_patience{5000};
+    // For what is given back when Redis does not answer; the rest is the collector's.
+    static constexpr std::chrono::milliseconds patience{5000};
 
     Keys checked(std::string queue, const QueueOptions& options) const;
     void open();
     void await_wish(const detail::Signals* signals);
-    void await_end(const detail::Signals* signals);
-    int give_back();
+    int end(const detail::Signals* signals, detail::WorkerEnd& ending);
+    void wait(const detail::Signals* signals, detail::TimePoint deadline) const;
     void report();
 
     Endpoint m_endpoint;
     std::shared_ptr<detail::WorkerCore> m_core = std::make_shared<detail::WorkerCore>();
-    detail::Wake m_wake;
     std::atomic<Wish> m_wish{Wish::run};
     std::atomic<bool> m_started{false};
-    detail::WorkerPool m_pool{m_core};
 };
 
 inline Worker::Worker(Endpoint endpoint, WorkerOptions options) : m_endpoint(std::move(endpoint)) {
@@ -180,42 +181,35 @@ inline int Worker::run(std::stop_token token) {
     }
     const std::stop_callback stop_by_token(token, [this] { stop(); });
     std::optional<detail::Signals> listening;
-    if (m_core->shared->options.signals == Signals::handle) {
+    if (m_core->shared->options.signals == SignalHandling::worker) {
         listening.emplace();
     }
     const detail::Signals* const signals = listening ? &*listening : nullptr;
-    const auto closed = detail::at_exit(
-        [this] { std::ranges::for_each(m_core->queues, [](const auto& q) { q->close(); }); });
-    open();
-    int left = 0;
-    {
-        const detail::Upkeep upkeep(m_endpoint, m_core->queues, *m_core->shared,
-                                    *m_core->dispatcher);
-        const auto stopped = detail::at_exit([this] { m_core->dispatcher->stop(); });
-        m_pool.start(m_core->shared->options.concurrency);
+    detail::WorkerEnd ending(m_core);
+    try {
+        open();
         await_wish(signals);
-        if (signals != nullptr) {
-            signals->end_at_next();
-        }
-        m_core->shared->stop.request_stop();
-        m_core->dispatcher->stop();
-        m_core->dispatcher->give_back();
-        await_end(signals);
-        left = give_back();
+    } catch (...) {
+        end(signals, ending);
+        throw;
     }
-    return left;
+    return end(signals, ending);
 }
 
 inline void Worker::open() {
     for (const auto& queue : m_core->queues) {
         queue->open(m_endpoint);
     }
-    m_core->dispatcher = std::make_unique<detail::Dispatcher>(m_core->queues, m_core->shared);
+    m_core->dispatcher.emplace(m_core->queues, m_core->shared);
+    m_core->upkeep.emplace(m_endpoint, m_core->queues, *m_core->shared, *m_core->dispatcher);
+    m_core->upkeep->start();
+    m_core->pool.start(m_core->shared->options.concurrency,
+                       std::shared_ptr<detail::Dispatcher>(m_core, &*m_core->dispatcher));
 }
 
 inline void Worker::await_wish(const detail::Signals* signals) {
     while (m_wish != Wish::stop) {
-        m_wake.clear();
+        m_core->wake.clear();
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
             if (*signal == SIGTTIN) {
                 report();
@@ -227,39 +221,36 @@ inline void Worker::await_wish(const detail::Signals* signals) {
             m_core->dispatcher->quiet();
         }
         if (m_wish != Wish::stop) {
-            detail::wait_ready(signals == nullptr ? -1 : signals->fd(), POLLIN, &m_wake,
-                               detail::TimePoint::max());
+            wait(signals, detail::TimePoint::max());
         }
     }
 }
 
-inline void Worker::await_end(const detail::Signals* signals) {
-    constexpr std::chrono::milliseconds step(20);
-    const auto deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
-    while (!m_pool.await_end(std::min(deadline, detail::deadline_in(step))) &&
-           detail::Clock::now() < deadline) {
+/// Returns how many threads have not ended.
+inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending) {
+    const detail::TimePoint deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
+    if (signals != nullptr) {
+        signals->end_at_next();
+    }
+    m_core->shared->stop.request_stop();
+    ending.begin(deadline);
+    while (!m_core->closed && detail::Clock::now() < deadline + patience) {
+        m_core->wake.clear();
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
             if (*signal == SIGTTIN) {
                 report();
             }
         }
-    }
-}
-
-/// Returns how many handlers have not ended.
-inline int Worker::give_back() {
-    // As each goes in front of what waits, the last one to have begun goes first.
-    std::vector<RunningJob> jobs = running();
-    std::ranges::sort(jobs, std::ranges::greater{}, &RunningJob::since);
-    const auto limit = detail::deadline_in(give_back_patience);
-    for (const RunningJob& job : jobs) {
-        if (detail::Clock::now() < limit) {
-            m_pool.visit(job.thread, [](detail::Task& task) { task.give_back(); });
+        if (!m_core->closed) {
+            wait(signals, deadline + patience);
         }
     }
-    // One that was about to settle ends now.
-    m_pool.await_end(detail::deadline_in(std::chrono::milliseconds(100)));
-    return static_cast<int>(running().size());
+    m_core->pool.leave();
+    return static_cast<int>(running().size()) + (m_core->closed ? 0 : 1);
+}
+
+inline void Worker::wait(const detail::Signals* signals, detail::TimePoint deadline) const {
+    detail::wait_ready(signals == nullptr ? -1 : signals->fd(), POLLIN, &m_core->wake, deadline);
 }
 
 inline void Worker::report() {
@@ -281,16 +272,6 @@ inline WorkerStatistics Worker::statistics() const {
             .given_back = counts.given_back};
 }
 
-inline std::vector<RunningJob> Worker::running() const {
-    std::vector<RunningJob> jobs;
-    for (std::size_t thread = 0; thread < m_pool.threads(); ++thread) {
-        m_pool.visit(thread, [&](const detail::Task& task) {
-            const JobRun& job = task.job();
-            jobs.push_back(
-                {thread, job.queue(), job.id(), job.attempt(), job.since(), job.fraction()});
-        });
-    }
-    return jobs;
-}
+inline std::vector<RunningJob> Worker::running() const { return m_core->running(); }
 
 } // namespace orizuru

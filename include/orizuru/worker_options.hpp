@@ -36,9 +36,9 @@ enum class Guarantee {
 };
 
 /// Who listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while a Worker runs.
-enum class Signals {
-    handle, ///< the worker: stop, stop, quiet, report
-    ignore  ///< whoever does so far
+enum class SignalHandling {
+    worker, ///< the worker: stop, stop, quiet, report
+    none    ///< whoever does so far
 };
 
 /// Around each handling, the first one outermost. A job fails by what it throws, as by what the
@@ -86,7 +86,7 @@ struct WorkerOptions {
     QueueOrder order = QueueOrder::strict;
     /// How long a stop waits for jobs to end before they are given back.
     std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
-    Signals signals = Signals::handle;
+    SignalHandling signals = SignalHandling::worker;
     /// How often it is looked whether a queue was paused, and dead lists are cut.
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
     /// Moves what is due to the queues, and to those that retries go to. None: done elsewhere.

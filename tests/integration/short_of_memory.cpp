@@ -6,11 +6,13 @@
 // the program where an allocation fails.
 
 #include "integration/fault_fixture.hpp"
+#include "integration/worker_fixture.hpp"
 #include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/posix.hpp"
 
 #include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
@@ -25,12 +27,17 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <system_error>
+#include <thread>
 
 namespace {
 
 using namespace std::chrono_literals;
 using orizuru::DecodeError;
+using orizuru::Raw;
+using orizuru::Worker;
 using orizuru::test::as_expected;
+using orizuru::test::Child;
 using orizuru::test::eventually;
 using orizuru::test::long_enough;
 using orizuru::test::not_as_expected;
@@ -38,11 +45,14 @@ using orizuru::test::OwnServer;
 using orizuru::test::RawConsumer;
 using orizuru::test::RedisClient;
 using orizuru::test::status_of_child;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
 
 constexpr std::size_t payload_size = std::size_t{32} << 20;
 
 constexpr int taken_too_early = orizuru::test::first_own_status;
 constexpr int never_taken = taken_too_early + 1;
+constexpr int no_more_threads = never_taken + 1;
 
 void limit_memory(rlim_t bytes) {
     rlimit limit{};
@@ -99,5 +109,23 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
           }) == as_expected);
     CHECK(redis.llen(dead) == 1);
     CHECK(redis.llen("q") == 0);
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker that cannot have all its threads takes no job, and "
+                                 "leaves nothing behind") {
+    push_jobs({"a", "b", "c"});
+    Child child([this] {
+        Worker worker(uri, options(1000));
+        worker.handle<Raw>("q", [](const Raw&) { std::this_thread::sleep_for(1h); });
+        leave_memory(std::size_t{1} << 30);
+        try {
+            return worker.run();
+        } catch (const std::system_error&) {
+            return no_more_threads;
+        }
+    });
+    CHECK(child.status() == no_more_threads);
+    CHECK(jobs() == Texts{"a", "b", "c"});
     CHECK(nobody_left());
 }

@@ -193,7 +193,7 @@ struct WorkerFixture : QueueFixture {
         using std::chrono::milliseconds;
         return {.concurrency = concurrency,
                 .stop_timeout = milliseconds(10'000),
-                .signals = Signals::ignore,
+                .signals = SignalHandling::none,
                 .recheck = milliseconds(20),
                 .scheduler = std::nullopt,
                 .collect_interval = std::nullopt,

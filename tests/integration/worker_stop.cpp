@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <stop_token>
 #include <string>
@@ -57,7 +58,7 @@ struct Process : WorkerFixture {
     int run(std::chrono::milliseconds after_stop = 0ms, int concurrency = 1) {
         RedisClient own(uri); // the parent's goes on
         WorkerOptions chosen = options(concurrency);
-        chosen.signals = orizuru::Signals::handle;
+        chosen.signals = orizuru::SignalHandling::worker;
         chosen.on_event = [&own](const WorkerEvent& event) {
             if (event.kind == WorkerEventKind::report) {
                 own.lpush("reports", std::string(event.detail));
@@ -154,6 +155,28 @@ TEST_CASE_FIXTURE(Fixture, "what does not end in time goes back once, as it was,
     CHECK(put_off().empty());
     CHECK(redis.llen(dead) == 0);
     CHECK(eventually([&] { return nobody_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "who is told of an event may ask the worker what it does") {
+    const Gate gate;
+    std::atomic<std::size_t> seen{0};
+    std::atomic<const Worker*> asked{nullptr};
+    WorkerOptions chosen = impatient();
+    chosen.on_event = [&](const WorkerEvent& event) {
+        if (event.kind == WorkerEventKind::given_back) {
+            seen = asked.load()->running().size();
+        }
+    };
+    Worker worker(uri, chosen);
+    asked = &worker;
+    worker.handle<Raw>("q", [=](const Raw&) { gate.pass(); });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    CHECK(running.stop() == 1);
+    CHECK(seen == 1);
+    gate.open();
+    CHECK(eventually([&] { return worker.running().empty(); }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "what was fetched with others and not begun goes back at once, in "

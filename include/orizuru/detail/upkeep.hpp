@@ -7,8 +7,9 @@
 // again: no queue depends on another one's health.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/dead_list.hpp>
+#include <orizuru/detail/dead_list_trimming.hpp>
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
@@ -19,10 +20,12 @@
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <new>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -45,7 +48,17 @@ class Upkeep {
           m_dispatcher(dispatcher),
           m_connection(m_endpoint) {
         look_for_pauses();
+    }
+    Upkeep(const Upkeep&) = delete;
+    Upkeep& operator=(const Upkeep&) = delete;
+    /// Waits at most command_timeout for what is under way.
+    ~Upkeep() { request_stop(); }
+
+    /// Once. Throws std::system_error when there can be no more threads.
+    void start() {
         start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
+        start("trimming dead lists", "",
+              [this](const std::stop_token& token) { trim_dead_lists(token); });
         std::set<std::string> scheduled;
         for (const auto& queue : m_queues) {
             scheduled.insert({queue->queue(), queue->options().retry.retry_queue});
@@ -56,35 +69,28 @@ class Upkeep {
             schedule(queue);
         }
     }
-    Upkeep(const Upkeep&) = delete;
-    Upkeep& operator=(const Upkeep&) = delete;
-    /// Waits at most command_timeout for what is under way.
-    ~Upkeep() = default;
+    void request_stop() noexcept {
+        std::ranges::for_each(m_threads, [](std::jthread& thread) { thread.request_stop(); });
+    }
 
   private:
     static constexpr std::chrono::milliseconds failure_pause{5000};
-    // Ages are in days: nobody notices.
-    static constexpr std::chrono::milliseconds dead_interval{60'000};
 
     template <class Action>
     void start(std::string_view what, const std::string& queue, Action action);
+    void tell_failed(std::string_view what, std::string_view queue,
+                     std::string_view why) const noexcept;
     void schedule(const std::string& queue);
     void collect(WorkerQueue& queue);
     void watch(const std::stop_token& token);
     void look_for_pauses();
-    void trim_dead_lists();
-    static void wait(std::chrono::milliseconds time, const std::stop_token& token) {
-        const Wake wake;
-        const std::stop_callback wake_up(token, [&wake] { wake.signal(); });
-        wait_ready(-1, 0, &wake, deadline_in(time));
-    }
+    void trim_dead_lists(const std::stop_token& token) const;
 
     Endpoint m_endpoint;
     const std::vector<std::unique_ptr<WorkerQueue>>& m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     Connection m_connection;
-    TimePoint m_next_trim{};
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };
 
@@ -96,14 +102,26 @@ void Upkeep::start(std::string_view what, const std::string& queue, Action actio
             try {
                 action(token);
             } catch (const std::exception& error) {
-                m_shared.events.tell({.kind = WorkerEventKind::upkeep_failed,
-                                      .queue = queue,
-                                      .detail = std::string(what) + ": " + error.what(),
-                                      .retry_in = failure_pause});
-                wait(failure_pause, token);
+                tell_failed(what, queue, error.what());
+                sleep_until(deadline_in(failure_pause), token);
             }
         }
     });
+}
+
+inline void Upkeep::tell_failed(std::string_view what, std::string_view queue,
+                                std::string_view why) const noexcept {
+    WorkerEvent event{.kind = WorkerEventKind::upkeep_failed,
+                      .queue = queue,
+                      .detail = why,
+                      .retry_in = failure_pause};
+    try {
+        const std::string detail = std::string(what) + ": " + std::string(why);
+        event.detail = detail;
+        m_shared.events.tell(event);
+    } catch (const std::bad_alloc&) {
+        m_shared.events.tell(event);
+    }
 }
 
 inline void Upkeep::schedule(const std::string& queue) {
@@ -130,8 +148,7 @@ inline void Upkeep::collect(WorkerQueue& queue) {
 inline void Upkeep::watch(const std::stop_token& token) {
     while (!token.stop_requested()) {
         look_for_pauses();
-        trim_dead_lists();
-        wait(m_shared.options.recheck, token);
+        sleep_until(deadline_in(m_shared.options.recheck), token);
     }
 }
 
@@ -144,15 +161,20 @@ inline void Upkeep::look_for_pauses() {
     }
 }
 
-inline void Upkeep::trim_dead_lists() {
-    const bool all = Clock::now() >= m_next_trim;
+inline void Upkeep::trim_dead_lists(const std::stop_token& token) const {
+    std::vector<DeadListTrimming> trimmings;
     for (const auto& queue : m_queues) {
-        if (queue->has_dead_grown() || all) {
-            DeadList(m_endpoint, queue->queue()).trim(queue->options().dead);
-        }
+        trimmings.emplace_back(*queue);
     }
-    if (all) {
-        m_next_trim = Clock::now() + dead_interval;
+    while (!token.stop_requested()) {
+        for (DeadListTrimming& trimming : trimmings) {
+            try {
+                trimming.trim(m_endpoint, failure_pause);
+            } catch (const std::exception& error) {
+                tell_failed("trimming the dead list", trimming.queue().queue(), error.what());
+            }
+        }
+        sleep_until(deadline_in(m_shared.options.recheck), token);
     }
 }
 

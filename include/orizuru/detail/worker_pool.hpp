@@ -8,9 +8,7 @@
 #include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
-#include <orizuru/job_context.hpp>
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -22,101 +20,100 @@
 
 namespace orizuru::detail {
 
-/// All that the threads use, and keep alive: one whose handler does not end outlives the worker.
-struct WorkerCore {
-    std::shared_ptr<WorkerShared> shared;
-    std::vector<std::unique_ptr<WorkerQueue>> queues;
-    std::unique_ptr<Dispatcher> dispatcher; // after the queues, which it uses
-};
-
 class WorkerPool {
   public:
-    explicit WorkerPool(std::shared_ptr<WorkerCore> core)
-        : m_state(std::make_shared<State>(std::move(core))) {}
+    WorkerPool() = default;
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
-    /// Threads that have not ended go on by themselves; the dispatcher must be stopped.
-    ~WorkerPool() {
-        const bool ended = await_end(deadline_in(std::chrono::milliseconds(100)));
-        for (std::thread& thread : m_threads) {
-            ended ? thread.join() : thread.detach();
-        }
-    }
+    /// After leave().
+    ~WorkerPool() = default;
 
-    /// Throws std::system_error when there can be no more threads.
-    void start(int threads) {
-        for (int i = 0; i < threads; ++i) {
-            Slot& slot = m_state->add();
-            m_threads.emplace_back([state = m_state, &slot] { state->work(slot); });
-        }
-    }
-
+    /// The threads keep `dispatcher`, with which this pool must live. They take tasks when all of
+    /// them are there. Throws std::system_error when there can be no more threads: then none does.
+    void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher);
     /// False when the deadline came first.
     bool await_end(TimePoint deadline) {
-        std::unique_lock lock(m_state->mutex);
-        return m_state->ended.wait_until(lock, deadline, [this] { return m_state->alive == 0; });
+        std::unique_lock lock(m_mutex);
+        return m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
     }
+    /// Threads that have not ended go on by themselves.
+    void leave();
 
     [[nodiscard]] std::size_t threads() const {
-        const std::lock_guard lock(m_state->mutex);
-        return m_state->slots.size();
+        const std::lock_guard lock(m_mutex);
+        return m_slots.size();
     }
-    /// Calls `visit` with a thread's task, if it has one; it stays during the call.
-    template <class Visit>
-    void visit(std::size_t thread, Visit visit) const {
-        Slot& slot = m_state->slot(thread);
-        const std::lock_guard lock(slot.mutex);
-        if (slot.task) {
-            visit(*slot.task);
-        }
+    /// What a thread runs; null when it is free.
+    [[nodiscard]] std::shared_ptr<Task> task(std::size_t thread) const {
+        const std::lock_guard lock(m_mutex);
+        return m_slots[thread].task();
     }
 
   private:
-    struct Slot {
-        std::mutex mutex;
-        std::unique_ptr<Task> task;
+    class Slot {
+      public:
+        [[nodiscard]] std::shared_ptr<Task> task() const {
+            const std::lock_guard lock(m_mutex);
+            return m_task;
+        }
+        /// The one before is destroyed outside the lock.
+        void hold(std::shared_ptr<Task> task) {
+            const std::lock_guard lock(m_mutex);
+            m_task.swap(task);
+        }
+
+      private:
+        mutable std::mutex m_mutex;
+        std::shared_ptr<Task> m_task;
     };
 
-    struct State {
-        explicit State(std::shared_ptr<WorkerCore> used) : core(std::move(used)) {}
+    void live(Dispatcher& dispatcher, Slot& slot);
 
-        Slot& add() {
-            const std::lock_guard lock(mutex);
-            ++alive;
-            return slots.emplace_back();
-        }
-        Slot& slot(std::size_t thread) {
-            const std::lock_guard lock(mutex);
-            return slots[thread];
-        }
-        void work(Slot& slot);
-
-        std::shared_ptr<WorkerCore> core;
-        std::mutex mutex; ///< guards what follows
-        std::deque<Slot> slots;
-        int alive = 0;
-        std::condition_variable ended;
-    };
-
-    std::shared_ptr<State> m_state;
-    std::vector<std::thread> m_threads;
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::deque<Slot> m_slots;
+    int m_alive = 0;
+    bool m_given_up = false;
+    std::condition_variable m_ended;
+    std::vector<std::thread> m_threads; ///< for who starts and leaves
 };
 
-inline void WorkerPool::State::work(Slot& slot) {
-    std::shared_ptr<TaskBatch> batch;
-    while (std::unique_ptr<Task> task = core->dispatcher->next(batch)) {
-        Task& running = *task;
-        {
-            const std::lock_guard lock(slot.mutex);
-            slot.task = std::move(task);
+inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& dispatcher) {
+    const std::lock_guard lock(m_mutex); // for which they wait
+    try {
+        m_threads.reserve(static_cast<std::size_t>(threads));
+        for (int i = 0; i < threads; ++i) {
+            Slot& slot = m_slots.emplace_back();
+            m_threads.emplace_back([this, dispatcher, &slot] { live(*dispatcher, slot); });
+            ++m_alive;
         }
-        running.run();
-        const std::lock_guard lock(slot.mutex);
-        slot.task.reset();
+    } catch (...) {
+        m_given_up = true;
+        throw;
     }
-    const std::lock_guard lock(mutex);
-    --alive;
-    ended.notify_all();
+}
+
+inline void WorkerPool::live(Dispatcher& dispatcher, Slot& slot) {
+    std::unique_lock lock(m_mutex);
+    const bool taking = !m_given_up;
+    lock.unlock();
+    std::shared_ptr<TaskBatch> batch;
+    while (std::shared_ptr<Task> task = taking ? dispatcher.next(batch) : nullptr) {
+        slot.hold(task);
+        task->run();
+        slot.hold(nullptr);
+    }
+    batch.reset();
+    lock.lock();
+    --m_alive;
+    m_ended.notify_all();
+}
+
+inline void WorkerPool::leave() {
+    const bool ended = await_end(Clock::now());
+    for (std::thread& thread : m_threads) {
+        ended ? thread.join() : thread.detach();
+    }
+    m_threads.clear();
 }
 
 } // namespace orizuru::detail

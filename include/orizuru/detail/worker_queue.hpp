@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/sha1.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -159,9 +160,7 @@ class WorkerQueue : public JobHost {
         if (stop.stop_requested()) {
             time = std::min(time, std::chrono::milliseconds(50));
         }
-        const Wake wake;
-        const std::stop_callback wake_up(stop, [&wake] { wake.signal(); });
-        wait_ready(-1, 0, stop.stop_requested() ? nullptr : &wake, deadline_in(time));
+        sleep_until(deadline_in(time), stop.stop_requested() ? std::stop_token() : stop);
     }
     void tell_died(std::string_view job_id, std::string_view reason,
                    std::string_view payload) noexcept {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// All that the threads of a worker use, and keep alive: one whose handler does not end, or that
+// waits for Redis, outlives the worker.
+
+#include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/upkeep.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_pool.hpp>
+#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/worker_statistics.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Each part uses those before it.
+struct WorkerCore {
+    std::shared_ptr<WorkerShared> shared;
+    std::vector<std::unique_ptr<WorkerQueue>> queues;
+    std::optional<Dispatcher> dispatcher;
+    std::optional<Upkeep> upkeep;
+    WorkerPool pool;
+    Wake wake;                       ///< for who is in Worker::run
+    std::atomic<bool> closed{false}; ///< nothing is left that `close` has to do
+
+    /// What each thread does.
+    [[nodiscard]] std::vector<RunningJob> running() const;
+    /// Has everything end that can: handlers have until the deadline, what they have not ended goes
+    /// back. Waits for Redis, for as long as a lease.
+    void close(TimePoint deadline) noexcept;
+
+  private:
+    void give_back_running() noexcept;
+};
+
+inline std::vector<RunningJob> WorkerCore::running() const {
+    std::vector<RunningJob> jobs;
+    for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
+        if (const auto task = pool.task(thread)) {
+            const JobRun& job = task->job();
+            jobs.push_back(
+                {thread, job.queue(), job.id(), job.attempt(), job.since(), job.fraction()});
+        }
+    }
+    return jobs;
+}
+
+inline void WorkerCore::close(TimePoint deadline) noexcept {
+    if (upkeep) {
+        upkeep->request_stop();
+    }
+    if (dispatcher) {
+        dispatcher->stop();
+        dispatcher->give_back();
+    }
+    if (!pool.await_end(deadline)) {
+        give_back_running();
+        // One that was about to settle ends now.
+        pool.await_end(deadline_in(std::chrono::milliseconds(100)));
+    }
+    upkeep.reset();
+    std::ranges::for_each(queues, [](const auto& queue) { queue->close(); });
+    closed = true;
+    wake.signal();
+}
+
+inline void WorkerCore::give_back_running() noexcept {
+    std::vector<std::shared_ptr<Task>> tasks;
+    try {
+        for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
+            if (auto task = pool.task(thread)) {
+                tasks.push_back(std::move(task));
+            }
+        }
+    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+        // The rest is the collector's.
+    }
+    // As each goes in front of what waits, the last one to have begun goes first.
+    std::ranges::sort(tasks, std::ranges::greater{},
+                      [](const auto& task) { return task->job().since(); });
+    std::ranges::for_each(tasks, [](const auto& task) { task->give_back(); });
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The end of a worker while Redis does not answer.
+
+#include "integration/queue_fixture.hpp"
+#include "integration/worker_fixture.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/job.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::make_job;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerOptions;
+using orizuru::test::Child;
+using orizuru::test::eventually;
+using orizuru::test::RedisClient;
+using orizuru::test::RedisServer;
+using orizuru::test::WorkerFixture;
+
+/// With a server that may be ended.
+struct Fixture : WorkerFixture {
+    RedisServer server;
+    RedisClient own{server.uri()};
+
+    /// In a process, until SIGTERM; its handler does not end.
+    int run(int queues, const QueueOptions& of_queue) {
+        RedisClient client(server.uri()); // the parent's goes on
+        WorkerOptions chosen = options();
+        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.stop_timeout = 100ms;
+        chosen.collect_interval = 10ms;
+        chosen.scheduler.emplace();
+        Worker worker(server.uri(), chosen);
+        for (int i = 0; i < queues; ++i) {
+            worker.handle<Raw>(
+                "q" + std::to_string(i),
+                [&](const Raw&) {
+                    client.lpush("started", "x");
+                    std::this_thread::sleep_for(1h);
+                },
+                of_queue);
+        }
+        return worker.run();
+    }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a stop is over 5 s after stop_timeout, however long the lease, when "
+                           "Redis does not answer") {
+    int queues = 1;
+    QueueOptions of_queue{.lease = 24h};
+    std::function<void(RedisServer&)> fail = &RedisServer::pause;
+    SUBCASE("with many queues") { queues = 20; }
+    SUBCASE("with many in hand") {
+        of_queue.prefetch = 100;
+        fail = &RedisServer::kill;
+    }
+    for (int i = 0; i < 150; ++i) {
+        own.lpush("q0", bytes_of(make_job(Raw{"a"})));
+    }
+    Child child([&] { return run(queues, of_queue); });
+    REQUIRE(eventually([&] { return own.llen("started") == 1; }));
+    fail(server);
+    const auto begun = std::chrono::steady_clock::now();
+    child.signal(SIGTERM);
+    CHECK(child.status() == 2); // the handler, and what waits for Redis
+    CHECK(std::chrono::steady_clock::now() - begun < 7s);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a SIGTERM that comes while a worker waits for Redis is not lost when "
+                           "that is in vain") {
+    server.pause();
+    Child child([&] {
+        ::signal(SIGTERM, SIG_DFL); // the test's own would report a crash
+        RedisClient client(uri);
+        Worker worker(server.uri() + "?connect_timeout=1000", WorkerOptions{.on_event = {}});
+        worker.handle<Raw>("q", [](const Raw&) {});
+        client.lpush("started", "x");
+        try {
+            return worker.run();
+        } catch (const orizuru::ConnectionError&) {
+            return 50;
+        }
+    });
+    REQUIRE(eventually([this] { return redis.llen("started") == 1; }));
+    std::this_thread::sleep_for(100ms); // one that comes before `run` is nobody's
+    child.signal(SIGTERM);
+    CHECK(child.status() == -1);
+}

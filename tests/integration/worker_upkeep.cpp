@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What goes on beside a worker's jobs, when something is wrong with it.
+
+#include "integration/queue_fixture.hpp"
+#include "integration/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/pause.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::JobContext;
+using orizuru::Pause;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::Child;
+using orizuru::test::eventually;
+using orizuru::test::RedisClient;
+using orizuru::test::Running;
+using orizuru::test::WorkerFixture;
+
+} // namespace
+
+TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors goes on, and ends as "
+                                 "it should") {
+    Child child([this] {
+        RedisClient own(uri); // the parent's goes on
+        own.command({"PING"});
+        WorkerOptions chosen = options();
+        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.scheduler.emplace();
+        chosen.collect_interval = 10ms;
+        Worker worker(uri, chosen);
+        worker.handle<Raw>("q", [&](const Raw&) {
+            const rlimit none{8, 8}; // all of which are in use
+            ::setrlimit(RLIMIT_NOFILE, &none);
+            own.lpush("handled", "x");
+        });
+        return worker.run();
+    });
+    REQUIRE(so_many_wait(2)); // the scheduler, and for jobs
+    push_jobs({"the last descriptor goes"});
+    REQUIRE(eventually([this] { return redis.llen("handled") == 1; }));
+    // More than one beat of everything.
+    CHECK_FALSE(eventually([&] { return child.ended(); }, 200ms));
+    push_jobs({"handled all the same"});
+    CHECK(eventually([this] { return redis.llen("handled") == 2; }));
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a dead list that cannot be trimmed keeps neither others from it "
+                                 "nor the worker from seeing that a queue was paused") {
+    redis.command({"SET", "orizuru:{q}:dead", "no list"});
+    redis.lpush("orizuru:{other}:dead", {"a", "b", "c"});
+    const QueueOptions kept{.dead = {.most = 1}};
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down(), kept).handle<Raw>("other", write_down(), kept);
+    const Running running(worker);
+    CHECK(eventually([this] { return redis.llen("orizuru:{other}:dead") == 1; }));
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) == 1; }));
+    CHECK(diary.of(WorkerEventKind::upkeep_failed).front().queue == "q");
+    REQUIRE(so_many_wait(2));
+    Pause(uri, "q").pause();
+    CHECK(so_many_wait(1));
+    Pause(uri, "q").resume();
+    CHECK(so_many_wait(2));
+    redis.command({"DEL", "orizuru:{q}:dead"});
+    redis.lpush("orizuru:{q}:dead", {"a", "b", "c"});
+    CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == 1; }, 20s));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connection each") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [](JobContext<Raw>& context) { context.fail("of no use"); },
+                       {.retry = {.max_attempts = 1}, .dead = {.most = 1}});
+    const Running running(worker);
+    REQUIRE(so_many_wait(1));
+    const auto all_died = [&](std::uint64_t count) {
+        return eventually(
+            [&] { return worker.statistics().died == count && redis.llen(dead) == 1; });
+    };
+    push_jobs({"a", "b", "c"});
+    REQUIRE(all_died(3));
+    const auto before = info("stats", "total_connections_received");
+    push_jobs({"a", "b", "c"});
+    REQUIRE(all_died(6));
+    CHECK(info("stats", "total_connections_received") == before);
+}
