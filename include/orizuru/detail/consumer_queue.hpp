@@ -32,18 +32,23 @@ class ConsumerQueue : public WorkerQueue {
 
     void open(const Endpoint& endpoint) override {
         use(endpoint);
-        ConsumerOptions chosen = consumer_options(shared().options, options());
-        chosen.prefetch = most_ahead();
-        chosen.on_event = [this](const Event& event) { tell(event); };
-        m_consumer = std::make_shared<Consumer<Job<T>>>(endpoint, queue(), std::move(chosen));
+        connect();
     }
     void limit(int free) override {
+        if (!m_consumer) {
+            connect();
+        }
         if (options().prefetch == 1) {
             m_consumer->limit(std::min(free, most_ahead()));
         }
     }
-    [[nodiscard]] std::size_t in_hand() const noexcept override { return m_consumer->in_hand(); }
+    [[nodiscard]] std::size_t in_hand() const noexcept override {
+        return m_consumer ? m_consumer->in_hand() : 0;
+    }
     void give_back_fetched() noexcept override {
+        if (!m_consumer) {
+            return;
+        }
         m_consumer->stop();
         try {
             static_cast<void>(m_consumer->next(std::chrono::milliseconds(0)));
@@ -76,6 +81,14 @@ class ConsumerQueue : public WorkerQueue {
     }
 
   private:
+    void connect() {
+        ConsumerOptions chosen = consumer_options(shared().options, options());
+        chosen.prefetch = most_ahead();
+        chosen.on_event = [this](const Event& event) { tell(event); };
+        auto consumer = std::make_shared<Consumer<Job<T>>>(endpoint(), queue(), std::move(chosen));
+        const std::lock_guard lock(m_closing);
+        m_consumer = std::move(consumer);
+    }
     /// With a prefetch of 1 a fetch takes one job for each thread that is free.
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch

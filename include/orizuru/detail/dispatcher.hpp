@@ -202,7 +202,13 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
             break;
         }
         if (m_quiet || place.source.paused()) {
-            continue; // what a waiter brings all the same it gives back
+            // What a waiter brings all the same it gives back.
+            if (place.waiter.idle() && !place.source.down()) {
+                lock.unlock();
+                place.source.put_down();
+                lock.lock();
+            }
+            continue;
         }
         if (std::unique_ptr<Task> task = place.waiter.take()) {
             return task;
@@ -264,8 +270,11 @@ inline void Dispatcher::watch() {
 
 inline void Dispatcher::pause(std::size_t queue) {
     const Lock lock(m_mutex);
-    m_places[queue].source.pause();
-    m_places[queue].waiter.cancel();
+    if (!m_places[queue].source.paused()) {
+        m_places[queue].source.pause();
+        m_places[queue].waiter.cancel();
+        tell_news();
+    }
 }
 
 inline void Dispatcher::resume(std::size_t queue) {
@@ -279,6 +288,7 @@ inline void Dispatcher::quiet() {
     const Lock lock(m_mutex);
     m_quiet = true;
     cancel_waiting();
+    tell_news();
 }
 
 inline void Dispatcher::stop() {

@@ -40,6 +40,13 @@ class QueueSource {
     std::shared_ptr<TaskBatch> take_in_hand(std::unique_ptr<Task>& first) noexcept;
     /// Gives back what was fetched and not taken, when nobody takes any more.
     void give_back() noexcept { m_queue.give_back_fetched(); }
+    /// The same for a while, for the thread in `take`: what was fetched ahead is for others then.
+    void put_down() noexcept {
+        m_queue.give_back_fetched();
+        m_queue.close();
+        m_down = true;
+    }
+    [[nodiscard]] bool down() const noexcept { return m_down; }
 
     void pause() noexcept { m_paused = true; }
     /// Returns whether it was paused.
@@ -68,6 +75,7 @@ class QueueSource {
 
     WorkerQueue& m_queue;
     const WorkerOptions& m_options;
+    bool m_down = false; ///< for the thread in `take`
     std::atomic<bool> m_paused{false};
     std::atomic<TimePoint> m_opens_at{TimePoint()};
 };
@@ -80,6 +88,7 @@ inline std::unique_ptr<Task> QueueSource::take(const std::stop_token& token,
     const auto fetch = [&] {
         asked = true;
         m_queue.limit(free);
+        m_down = false;
         task = m_queue.take(token, timeout);
         return task != nullptr;
     };

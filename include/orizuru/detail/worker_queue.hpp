@@ -106,11 +106,12 @@ class WorkerQueue : public JobHost {
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept {
         return m_shared->options.concurrency;
     }
-    /// How many threads are free for what the next fetch takes. For the thread in `take`.
+    /// How many threads are free for what the next fetch takes. For the thread in `take`, before
+    /// it; connects again when the queue was closed. Throws as open does.
     virtual void limit(int free) = 0;
     /// How many jobs `take` has without asking Redis.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
-    /// Gives back what `take` has not returned; nothing can be taken any more.
+    /// Gives back what `take` has not returned. For the thread in `take`, before close().
     virtual void give_back_fetched() noexcept = 0;
     /// Leaves the registry, with the last task that is not settled.
     virtual void close() noexcept = 0;
@@ -175,6 +176,7 @@ class WorkerQueue : public JobHost {
   protected:
     /// Before it registers.
     void use(const Endpoint& endpoint) { m_endpoint = endpoint; }
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return *m_endpoint; }
     [[nodiscard]] const std::shared_ptr<WorkerShared>& shared_pointer() const noexcept {
         return m_shared;
     }
