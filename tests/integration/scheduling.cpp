@@ -199,6 +199,8 @@ TEST_CASE_FIXTURE(Fixture, "a scheduler that is told to stop does so at once") {
 
 TEST_CASE_FIXTURE(Fixture, "a scheduler waits out an outage") {
     const Running running(uri);
+    // It has connected: a constructor does not wait out anything.
+    REQUIRE(eventually([this] { return redis.exists("orizuru:{q}:schedulers"); }));
     push_after(producer, 100ms, Raw{"x"});
     redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     CHECK(eventually([this] { return waiting() == Texts{"x"}; }));
