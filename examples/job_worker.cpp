@@ -75,7 +75,7 @@ int work(const std::string& uri) {
             }
             std::cout << hash + "  " + path + "\n" << std::flush;
         },
-        {.retry = {.max_attempts = 3, .delay = orizuru::retry_delay::exponential(500ms, 1min)},
+        {.retry = {.max_attempts = 3, .backoff = orizuru::backoff::exponential(500ms, 1min)},
          .lease = 5s});
     const int unfinished = worker.run();
     const auto counts = worker.statistics();

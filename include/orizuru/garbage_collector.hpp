@@ -9,7 +9,7 @@
 // a consumer's death are counted, and buried when they have been blamed once too often.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/reply_class.hpp>
@@ -255,7 +255,7 @@ inline void GarbageCollector::run(std::stop_token token, std::chrono::millisecon
     if (interval <= std::chrono::milliseconds(0)) {
         throw std::invalid_argument("the collector's interval must be positive");
     }
-    detail::Backoff backoff;
+    detail::JitteredPauses backoff;
     while (!token.stop_requested()) {
         std::chrono::milliseconds pause = interval;
         try {

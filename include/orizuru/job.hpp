@@ -22,13 +22,13 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/job_time.hpp>
 #include <orizuru/msgpack.hpp>
 
 #include <msgpack.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -41,9 +41,6 @@
 #include <vector>
 
 namespace orizuru {
-
-/// A moment in a job's life, by the clock of the host that wrote it.
-using JobTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 template <class T>
 struct Job {
@@ -74,29 +71,13 @@ struct Job {
     }
 };
 
-[[nodiscard]] inline JobTime job_time() {
-    return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
-namespace detail {
-
-/// The latest time that an envelope can have, the end of the year 9999, and the earliest.
-inline constexpr JobTime latest_job_time{std::chrono::milliseconds(253'402'300'799'999)};
-inline constexpr JobTime earliest_job_time{-latest_job_time.time_since_epoch()};
-
-[[nodiscard]] inline JobTime later(JobTime time, std::chrono::milliseconds by) {
-    return time + std::clamp(by, earliest_job_time - time, latest_job_time - time);
-}
-
-} // namespace detail
-
 /// A first try, enqueued now, with a new id of 32 hexadecimal digits. What would expire beyond the
 /// year 9999 expires then.
 template <class T>
 [[nodiscard]] Job<T> make_job(T payload,
                               std::optional<std::chrono::milliseconds> expires_after = {}) {
     const JobTime now = job_time();
-    return {.id = detail::random_hex() + detail::random_hex(),
+    return {.id = detail::random_hex<32>(),
             .first_enqueued_at = now,
             .enqueued_at = now,
             .expires_at =

@@ -13,7 +13,6 @@
 #include <concepts>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -174,11 +173,6 @@ class JobContext final : public JobRun {
     SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
 };
 
-/// Several jobs that are handled together, in the order of the queue, each one settled on its own.
-/// Valid while the handler runs.
-template <class T>
-using JobBatch = std::span<JobContext<T>* const>;
-
 /// What can handle jobs of T: anything that can be copied and called with one of these. It is
 /// called in the first of these forms that it has.
 template <class F, class T>
@@ -186,9 +180,5 @@ concept JobHandler = std::copy_constructible<F> &&
     (std::invocable<F&, const T&, JobContext<T>&> ||
      std::invocable<F&, const Job<T>&, JobContext<T>&> || std::invocable<F&, const T&> ||
      std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&>);
-
-/// What can handle batches of them.
-template <class F, class T>
-concept JobBatchHandler = std::copy_constructible<F> && std::invocable<F&, JobBatch<T>>;
 
 } // namespace orizuru

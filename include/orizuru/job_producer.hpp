@@ -7,6 +7,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/job.hpp>
+#include <orizuru/job_time.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/producer_options.hpp>
 #include <orizuru/scheduler.hpp>
@@ -32,6 +33,8 @@ struct JobOptions {
     std::optional<std::chrono::milliseconds> expires_after = {};
     /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
     std::chrono::milliseconds delay{};
+    /// When it is due, by Redis' clock; then `delay` does not count.
+    std::optional<JobTime> at = {};
 };
 
 /// A producer of jobs for one queue: one connection, used by one thread at a time.
@@ -45,13 +48,15 @@ class JobProducer {
           m_middleware(std::move(middleware)) {}
 
     /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it.
-    /// Redis: LPUSH, or a script when it is delayed. Blocks and throws as Producer::push or
-    /// push_after (scheduler.hpp), and what the middleware throws.
+    /// Redis: LPUSH, or a script when it is for later. Blocks and throws as Producer::push or
+    /// push_at (scheduler.hpp), and what the middleware throws.
     std::optional<std::string> push(T payload, const JobOptions& options = {}) {
         Job<T> job = make_job(std::move(payload), options.expires_after);
         bool pushed = false;
         push_through(0, job, [&] {
-            if (options.delay.count() > 0) {
+            if (options.at) {
+                push_at(m_producer, *options.at, job);
+            } else if (options.delay.count() > 0) {
                 push_after(m_producer, options.delay, job);
             } else {
                 m_producer.push(job);

@@ -14,7 +14,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/cron.hpp>
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/recurrence.hpp>
 #include <orizuru/detail/reply_class.hpp>
@@ -223,7 +223,7 @@ std::uint64_t Recurring<T>::push(const Recurrence<T>& recurrence,
 
 template <MessageEncodable T>
 void Recurring<T>::run(const std::stop_token& token) {
-    detail::Backoff backoff;
+    detail::JitteredPauses backoff;
     while (!token.stop_requested()) {
         detail::TimePoint until;
         try {

@@ -8,10 +8,10 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/schedule.hpp>
@@ -19,7 +19,7 @@
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/reply.hpp>
@@ -155,7 +155,7 @@ inline Scheduler::Step Scheduler::step() {
 }
 
 inline void Scheduler::run(const std::stop_token& token) {
-    detail::Backoff backoff;
+    detail::JitteredPauses backoff;
     while (!token.stop_requested()) {
         try {
             const Step last = step();

@@ -16,7 +16,9 @@
 #include <orizuru/detail/worker_core.hpp>
 #include <orizuru/detail/worker_end.hpp>
 #include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/job_batch.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker_event.hpp>

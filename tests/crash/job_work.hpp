@@ -66,7 +66,7 @@ class JobWork {
     static QueueOptions urgent() {
         QueueOptions options;
         options.retry.max_attempts = job_attempts;
-        options.retry.delay = retry_delay::fixed(job_retry_delay);
+        options.retry.backoff = backoff::fixed(job_retry_delay);
         options.lease = storm_lease;
         options.max_recoveries = std::numeric_limits<int>::max();
         options.dead = {.most = 0, .oldest = {}};

@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(PythonFixture,
     CHECK((*job)->last_error == "no luck");
     CHECK((*job)->unique_id == "u");
     CHECK(((*job)->payload == messages()[1]));
-    orizuru::retry(*job, {.delay = orizuru::retry_delay::fixed(std::chrono::hours(1))},
+    orizuru::retry(*job, {.backoff = orizuru::backoff::fixed(std::chrono::hours(1))},
                    "failed in C++");
     orizuru::Producer<orizuru::Job<Everything>>(uri(), "cranes")
         .push(orizuru::make_job(messages()[0], std::chrono::hours(1)));

@@ -42,7 +42,7 @@ using orizuru::test::Record;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
-namespace retry_delay = orizuru::retry_delay;
+namespace backoff = orizuru::backoff;
 
 struct Fixture : WorkerFixture {
     /// A worker that handles `q` so.
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Fixture, "a job is tried until a handler returns") {
                                throw std::runtime_error("not yet");
                            }
                        },
-                       {.retry = {.delay = retry_delay::fixed(20ms)}});
+                       {.retry = {.backoff = backoff::fixed(20ms)}});
     push_jobs({"a"});
     const Running running(worker);
     CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
@@ -279,7 +279,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that failed for the last time is buried, or go
 TEST_CASE_FIXTURE(Fixture, "a failed job comes again in the queue that retries go to") {
     Worker worker(uri, with_scheduler());
     worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("not here"); },
-                       {.retry = {.delay = retry_delay::fixed(20ms), .retry_queue = "second"}});
+                       {.retry = {.backoff = backoff::fixed(20ms), .retry_queue = "second"}});
     push_jobs({"a"});
     const Running running(worker);
     CHECK(eventually([&] { return jobs("second") == Texts{"a"}; }));

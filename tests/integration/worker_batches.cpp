@@ -46,8 +46,8 @@ struct Fixture : WorkerFixture {
 
     static Texts payloads_in(JobBatch<Raw> batch) {
         Texts payloads;
-        for (const JobContext<Raw>* const job : batch) {
-            payloads.push_back((*job)->payload.bytes);
+        for (const JobContext<Raw>& job : batch) {
+            payloads.push_back(job->payload.bytes);
         }
         return payloads;
     }
@@ -96,11 +96,11 @@ TEST_CASE_FIXTURE(Fixture, "each job of a batch is settled on its own") {
     worker.handle_batch<Raw>(
         "q",
         [](JobBatch<Raw> batch) {
-            for (JobContext<Raw>* const job : batch) {
-                if ((*job)->payload.bytes == "fails") {
-                    job->fail("no such user");
-                } else if ((*job)->payload.bytes == "dies") {
-                    job->guard()->bury("no such user");
+            for (JobContext<Raw>& job : batch) {
+                if (job->payload.bytes == "fails") {
+                    job.fail("no such user");
+                } else if (job->payload.bytes == "dies") {
+                    job.guard()->bury("no such user");
                 }
             }
         },
@@ -124,8 +124,8 @@ TEST_CASE_FIXTURE(Fixture, "what a handler of batches throws is the failure of a
     worker.handle_batch<Raw>(
         "q",
         [](JobBatch<Raw> batch) {
-            batch[0]->guard()->ack();
-            batch[1]->fail("for a reason of its own");
+            batch[0].guard()->ack();
+            batch[1].fail("for a reason of its own");
             throw std::runtime_error("no such table");
         },
         {.size = 3, .time = 1h}, much_later());
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(Fixture,
     Worker worker(uri, impatient);
     worker.handle_batch<Raw>("q",
                              [=](JobBatch<Raw> batch) {
-                                 batch[1]->guard()->ack();
+                                 batch[1].guard()->ack();
                                  gate.pass();
                              },
                              {.size = 3, .time = 1h});

@@ -55,8 +55,7 @@ struct Fixture : WorkerFixture {
     ~Fixture() { redis.command({"CONFIG", "SET", "maxmemory", "0"}); }
 
     Worker worker{uri, options()};
-    GarbageCollector collector{
-        uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
+    GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 
     /// Of a queue that is refused.
     std::string refusal_of(const QueueOptions& of_queue, const std::string& queue = "mine") {
@@ -268,7 +267,7 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
     CHECK(contains(refusal_of({.prefetch = 0}), "'mine': prefetch"));
     CHECK(contains(refusal_of({.max_payload = 0}), "'mine': max_payload"));
     CHECK(contains(refusal_of({.retry = {.max_attempts = 0}}), "max_attempts"));
-    CHECK(contains(refusal_of({.retry = {.delay = nullptr}}), "a delay"));
+    CHECK(contains(refusal_of({.retry = {.backoff = nullptr}}), "a backoff"));
     CHECK(contains(refusal_of({.retry = {.retry_queue = "{"}}), "'{'"));
     CHECK(contains(refusal_of({.max_recoveries = -1}), "max_recoveries"));
     CHECK(contains(refusal_of({.dead = {.most = -1}}), "dead list"));

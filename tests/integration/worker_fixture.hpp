@@ -201,7 +201,7 @@ struct WorkerFixture : QueueFixture {
     }
     /// A failed job waits for so long that nobody sees it again.
     static QueueOptions much_later() {
-        return {.retry = {.delay = retry_delay::fixed(std::chrono::hours(1))}};
+        return {.retry = {.backoff = backoff::fixed(std::chrono::hours(1))}};
     }
     /// Writes down each payload.
     [[nodiscard]] auto write_down() const {

@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(Fixture, "handling is inside its middleware, the first one out
     SUBCASE("a handler of jobs") { worker.handle<Raw>("q", write_down()); }
     SUBCASE("a handler of batches") {
         worker.handle_batch<Raw>(
-            "q", [this](orizuru::JobBatch<Raw> batch) { handled.add((*batch[0])->payload.bytes); },
+            "q", [this](orizuru::JobBatch<Raw> batch) { handled.add(batch[0]->payload.bytes); },
             {.size = 1});
     }
     push_jobs({"a"});
@@ -229,6 +229,17 @@ TEST_CASE_FIXTURE(Fixture, "a push is inside its middleware, which may change th
     REQUIRE(put_off().size() == 1);
     CHECK(put_off().front().payload.bytes == "later12");
     CHECK(put_off().front().expires_at == put_off().front().enqueued_at + 2h);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that is due at a time waits for it") {
+    JobProducer<Raw> producer(uri, "q");
+    const orizuru::JobTime time = orizuru::job_time() + 1h;
+    producer.push(Raw{"past"}, {.delay = 1h, .at = time - 2h});
+    CHECK(jobs() == Texts{"past"});
+    producer.push(Raw{"later"}, {.at = time});
+    CHECK(redis.command({"ZRANGE", "orizuru:{q}:scheduled", "0", "-1", "WITHSCORES"})
+              .elements.at(1)
+              .text == std::to_string(time.time_since_epoch().count()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "middleware that does not push, or throws, leaves nothing behind") {

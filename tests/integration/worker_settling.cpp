@@ -99,14 +99,14 @@ TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, a
 TEST_CASE_FIXTURE(Fixture,
                   "a job is buried when the delay of its retry throws, with both reasons") {
     Worker worker(uri, options());
-    const orizuru::RetryDelay broken = [](int, std::uint64_t) -> std::chrono::milliseconds {
+    const orizuru::Backoff broken = [](int, std::uint64_t) -> std::chrono::milliseconds {
         throw std::runtime_error("no table of delays");
     };
-    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", fail, {.retry = {.delay = broken}}); }
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", fail, {.retry = {.backoff = broken}}); }
     SUBCASE("a handler of batches") {
         worker.handle_batch<Raw>(
             "q", [](orizuru::JobBatch<Raw>) { throw std::runtime_error("no such user"); },
-            {.size = 1}, {.retry = {.delay = broken, .exhausted = orizuru::Exhausted::discard}});
+            {.size = 1}, {.retry = {.backoff = broken, .exhausted = orizuru::Exhausted::discard}});
     }
     push_jobs({"a"});
     const Running running(worker);
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(Fixture,
 
 TEST_CASE_FIXTURE(Fixture, "a job is put off for a century when its retry waits for longer") {
     Worker worker(uri, options());
-    worker.handle<Raw>("q", fail, {.retry = {.delay = [](int, std::uint64_t) {
+    worker.handle<Raw>("q", fail, {.retry = {.backoff = [](int, std::uint64_t) {
                                        return std::chrono::milliseconds::max();
                                    }}});
     push_jobs({"a"});

@@ -16,14 +16,14 @@
 namespace {
 
 using namespace std::chrono_literals;
+using orizuru::Backoff;
 using orizuru::JobTime;
 using orizuru::next_try;
-using orizuru::RetryDelay;
 using orizuru::RetryPolicy;
-namespace retry_delay = orizuru::retry_delay;
+namespace backoff = orizuru::backoff;
 using std::chrono::milliseconds;
 
-std::vector<milliseconds> first(int count, const RetryDelay& delay, std::uint64_t seed = 1) {
+std::vector<milliseconds> first(int count, const Backoff& delay, std::uint64_t seed = 1) {
     std::vector<milliseconds> delays;
     for (int attempt = 1; attempt <= count; ++attempt) {
         delays.push_back(delay(attempt, seed));
@@ -37,15 +37,15 @@ const JobTime birth(1'000'000ms);
 
 TEST_CASE("delays are what their names say") {
     using Delays = std::vector<milliseconds>;
-    CHECK(first(3, retry_delay::fixed(7ms)) == Delays{7ms, 7ms, 7ms});
-    CHECK(first(4, retry_delay::linear(10ms, 35ms)) == Delays{10ms, 20ms, 30ms, 35ms});
-    CHECK(first(4, retry_delay::exponential(10ms, 70ms)) == Delays{10ms, 20ms, 40ms, 70ms});
-    CHECK(first(3, retry_delay::exponential(10ms, 1h, 3)) == Delays{10ms, 30ms, 90ms});
-    CHECK(first(4, retry_delay::list({1s, 5s})) == Delays{1s, 5s, 5s, 5s});
+    CHECK(first(3, backoff::fixed(7ms)) == Delays{7ms, 7ms, 7ms});
+    CHECK(first(4, backoff::linear(10ms, 35ms)) == Delays{10ms, 20ms, 30ms, 35ms});
+    CHECK(first(4, backoff::exponential(10ms, 70ms)) == Delays{10ms, 20ms, 40ms, 70ms});
+    CHECK(first(3, backoff::exponential(10ms, 1h, 3)) == Delays{10ms, 30ms, 90ms});
+    CHECK(first(4, backoff::list({1s, 5s})) == Delays{1s, 5s, 5s, 5s});
 }
 
 TEST_CASE("the polynomial delay is n⁴ + 15 s and up to 10 (n + 1) s") {
-    const RetryDelay delay = retry_delay::polynomial();
+    const Backoff delay = backoff::polynomial();
     for (int before = 0; before < 25; ++before) {
         const milliseconds least = std::chrono::seconds(before * before * before * before + 15);
         const milliseconds range = std::chrono::seconds(10 * (before + 1));
@@ -71,7 +71,7 @@ TEST_CASE("the polynomial delay is n⁴ + 15 s and up to 10 (n + 1) s") {
 }
 
 TEST_CASE("full jitter takes from nothing to all of a delay, evenly, and again the same") {
-    const RetryDelay delay = retry_delay::full_jitter(retry_delay::fixed(10s));
+    const Backoff delay = backoff::full_jitter(backoff::fixed(10s));
     std::vector<int> tenths(10);
     for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
         const milliseconds one = delay(1, seed);
@@ -89,31 +89,30 @@ TEST_CASE("full jitter takes from nothing to all of a delay, evenly, and again t
 
 TEST_CASE("no delay overflows, however often something failed") {
     const milliseconds century = std::chrono::hours(24 * 365 * 100);
-    for (const RetryDelay& delay :
-         {retry_delay::linear(24h), retry_delay::exponential(1ms), retry_delay::polynomial()}) {
+    for (const Backoff& delay :
+         {backoff::linear(24h), backoff::exponential(1ms), backoff::polynomial()}) {
         const milliseconds last = delay(std::numeric_limits<int>::max(), 1);
         CHECK(last > 24h);
         CHECK(last <= century);
     }
-    CHECK(retry_delay::exponential(0ms)(5000, 1) <= century);
+    CHECK(backoff::exponential(0ms)(5000, 1) <= century);
 }
 
 TEST_CASE("a delay that cannot be is refused when it is made") {
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::fixed(-1ms)), std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::linear(-1ms)), std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::linear(1ms, -1ms)), std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::exponential(-1ms)), std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::exponential(1ms, 1h, 0.5)),
-                    std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::exponential(
-                        1ms, 1h, std::numeric_limits<double>::quiet_NaN())),
-                    std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::list({})), std::invalid_argument);
-    CHECK_THROWS_AS(static_cast<void>(retry_delay::list({1ms, -1ms})), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::fixed(-1ms)), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::linear(-1ms)), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::linear(1ms, -1ms)), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::exponential(-1ms)), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::exponential(1ms, 1h, 0.5)), std::invalid_argument);
+    CHECK_THROWS_AS(
+        static_cast<void>(backoff::exponential(1ms, 1h, std::numeric_limits<double>::quiet_NaN())),
+        std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::list({})), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(backoff::list({1ms, -1ms})), std::invalid_argument);
 }
 
 TEST_CASE("a job is tried max_attempts times") {
-    const RetryPolicy policy{.max_attempts = 3, .delay = retry_delay::fixed(1s)};
+    const RetryPolicy policy{.max_attempts = 3, .backoff = backoff::fixed(1s)};
     CHECK(next_try(policy, 1, birth, birth, 1) == 1s);
     CHECK(next_try(policy, 2, birth, birth, 1) == 1s);
     CHECK_FALSE(next_try(policy, 3, birth, birth, 1));
@@ -122,26 +121,26 @@ TEST_CASE("a job is tried max_attempts times") {
 }
 
 TEST_CASE("a job is not put off beyond retry_for after it was first enqueued") {
-    const RetryPolicy policy{.delay = retry_delay::fixed(10s), .retry_for = 60s};
+    const RetryPolicy policy{.backoff = backoff::fixed(10s), .retry_for = 60s};
     CHECK(next_try(policy, 1, birth, birth + 50s, 1) == 10s);
     CHECK_FALSE(next_try(policy, 1, birth, birth + 50s + 1ms, 1));
-    CHECK(next_try({.delay = retry_delay::fixed(10s)}, 1, birth, birth + 9000h, 1) == 10s);
+    CHECK(next_try({.backoff = backoff::fixed(10s)}, 1, birth, birth + 9000h, 1) == 10s);
 }
 
 TEST_CASE("a delay of whatever length leaves a time that can be written") {
     const auto wait = [](milliseconds delay) {
-        return next_try({.delay = [=](int, std::uint64_t) { return delay; }}, 1, birth, birth, 1);
+        return next_try({.backoff = [=](int, std::uint64_t) { return delay; }}, 1, birth, birth, 1);
     };
     CHECK(wait(-1ms) == 0ms);
     CHECK(wait(milliseconds::min()) == 0ms);
-    CHECK(wait(milliseconds::max()) == orizuru::detail::longest_retry_delay);
+    CHECK(wait(milliseconds::max()) == orizuru::detail::longest_backoff);
 }
 
 TEST_CASE("no delay grows out of none, however often something failed") {
-    CHECK(retry_delay::exponential(0ms)(2000, 1) == 0ms);
+    CHECK(backoff::exponential(0ms)(2000, 1) == 0ms);
 }
 
 TEST_CASE("a job from a clock that is ahead is tried again") {
-    const RetryPolicy policy{.delay = retry_delay::fixed(1s), .retry_for = milliseconds::max()};
+    const RetryPolicy policy{.backoff = backoff::fixed(1s), .retry_for = milliseconds::max()};
     CHECK(next_try(policy, 1, birth + 1ms, birth, 1) == 1s);
 }

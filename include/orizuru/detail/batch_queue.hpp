@@ -8,13 +8,17 @@
 
 #include <orizuru/batch.hpp>
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/backoff.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/job_middleware.hpp>
 #include <orizuru/detail/job_settling.hpp>
+#include <orizuru/detail/task.hpp>
+#include <orizuru/detail/thrown.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/job.hpp>
+#include <orizuru/job_batch.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
@@ -25,7 +29,6 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,10 +75,9 @@ class BatchQueue final : public ConsumerQueue<T> {
         void run() noexcept override {
             try {
                 handle();
-            } catch (const std::exception& error) {
-                tell(WorkerEventKind::unsettled, error.what());
             } catch (...) {
-                tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+                tell_thrown(
+                    [this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
             }
         }
         void give_back() noexcept override {
@@ -144,7 +146,7 @@ void BatchQueue<T>::Run::handle() {
         return;
     }
     const Handling handling = handle_in_middleware(m_queue.shared().options, *begun.front(),
-                                                   [&] { m_queue.m_handler(begun); });
+                                                   [&] { m_queue.m_handler(JobBatch<T>(begun)); });
     for (JobContext<T>* const job : begun) {
         JobSettling<T>(m_queue, *job).end(handling);
     }
@@ -178,7 +180,7 @@ std::vector<JobContext<T>*> BatchQueue<T>::Run::begin() {
 /// Whether all acks have come in time; else that is told.
 template <class T>
 bool BatchQueue<T>::Run::flush() {
-    std::optional<Backoff> backoff;
+    std::optional<JitteredPauses> backoff;
     while (true) {
         std::string problem;
         try {

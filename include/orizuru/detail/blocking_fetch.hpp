@@ -5,7 +5,7 @@
 // Waiting in Redis for a message: BLMOVE on the wait connection, always for a finite time, ended
 // early by CLIENT UNBLOCK on control. Used by the one thread that is in `next`, under the lock.
 
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
@@ -78,7 +78,7 @@ class BlockingFetch {
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< when the outstanding one must have been answered
     TimePoint m_not_before{};
-    Backoff m_backoff;
+    JitteredPauses m_backoff;
     std::chrono::milliseconds m_oom_pause{};
     int m_failures = 0; ///< in a row, of a kind that only recovery could cure
 };

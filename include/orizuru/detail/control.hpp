@@ -7,7 +7,7 @@
 // may send, or end the connection; only the one that polls it closes it, because a descriptor that
 // is closed under a poll may be another file's by then.
 
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/fifo.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
@@ -149,7 +149,7 @@ class Control {
     bool m_replaced = false; ///< the next one is not the first
     Fifo<Expected> m_expected;
 
-    Backoff m_backoff;
+    JitteredPauses m_backoff;
     TimePoint m_hold_until{};
     TimePoint m_connect_at{};
     std::string m_last_failure;

@@ -13,9 +13,11 @@
 #include <orizuru/detail/queue_order.hpp>
 #include <orizuru/detail/queue_source.hpp>
 #include <orizuru/detail/queue_waiter.hpp>
+#include <orizuru/detail/task.hpp>
 #include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/detail/worker_shared.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -7,19 +7,40 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <system_error>
 
 namespace orizuru::detail {
 
-/// 64 bits from the system. Throws std::system_error on a system that has none.
-[[nodiscard]] inline std::uint64_t entropy() {
-    std::uint64_t bits = 0;
-    if (::getentropy(&bits, sizeof bits) != 0) {
+/// Throws std::system_error on a system that has none, as all of these.
+template <std::size_t Bytes>
+[[nodiscard]] std::array<unsigned char, Bytes> random_bytes() {
+    std::array<unsigned char, Bytes> bytes;
+    if (::getentropy(bytes.data(), bytes.size()) != 0) {
         throw std::system_error(errno, std::generic_category(), "getentropy");
     }
-    return bits;
+    return bytes;
+}
+
+[[nodiscard]] inline std::uint64_t entropy() {
+    return std::bit_cast<std::uint64_t>(random_bytes<8>());
+}
+
+/// An even number of hexadecimal digits.
+template <std::size_t Digits>
+[[nodiscard]] std::string random_hex() {
+    std::string text;
+    text.reserve(Digits);
+    for (const unsigned char byte : random_bytes<Digits / 2>()) {
+        text += "0123456789abcdef"[byte >> 4U];
+        text += "0123456789abcdef"[byte & 15U];
+    }
+    return text;
 }
 
 } // namespace orizuru::detail

@@ -8,7 +8,7 @@
 // their callers have given up on.
 
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/channels.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/stream.hpp>
@@ -107,7 +107,7 @@ class Heartbeat {
     Wake m_wake;      ///< there is something to do
     Wake m_stop_wake; ///< ends a beat that is under way
     std::atomic<bool> m_closing{false};
-    Backoff m_backoff;
+    JitteredPauses m_backoff;
     std::unique_ptr<Stream> m_stream;
     std::unique_ptr<std::thread> m_thread;
 };

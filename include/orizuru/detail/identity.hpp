@@ -22,17 +22,6 @@
 
 namespace orizuru::detail {
 
-/// 64 bits from the system's entropy as 16 hexadecimal digits.
-[[nodiscard]] inline std::string random_hex() {
-    std::uint64_t bits = entropy();
-    std::string text(16, '0');
-    for (char& digit : text) {
-        digit = "0123456789abcdef"[bits & 15];
-        bits >>= 4;
-    }
-    return text;
-}
-
 struct Identity {
     std::string id;    ///< public: label:host:pid:random
     std::string nonce; ///< private, so that no producer can push something that reads as a header
@@ -76,8 +65,8 @@ struct Identity {
         name.begin(), name.end(),
         [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
     return Identity{std::string(label) + ":" + (name.empty() ? "localhost" : name) + ":" +
-                        std::to_string(::getpid()) + ":" + random_hex(),
-                    random_hex()};
+                        std::to_string(::getpid()) + ":" + random_hex<16>(),
+                    random_hex<16>()};
 }
 
 /// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.

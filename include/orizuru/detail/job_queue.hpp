@@ -6,7 +6,10 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
+#include <orizuru/detail/job_middleware.hpp>
 #include <orizuru/detail/job_settling.hpp>
+#include <orizuru/detail/task.hpp>
+#include <orizuru/detail/thrown.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/job_context.hpp>
@@ -16,12 +19,11 @@
 #include <orizuru/worker_options.hpp>
 
 #include <chrono>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -75,10 +77,9 @@ void JobQueue<T>::Run::run() noexcept {
             settling().end(handle_in_middleware(m_queue.shared().options, m_context,
                                                 [this] { m_queue.m_handler(m_context); }));
         }
-    } catch (const std::exception& error) {
-        settling().tell(WorkerEventKind::unsettled, error.what());
     } catch (...) {
-        settling().tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+        tell_thrown(
+            [this](std::string_view what) { settling().tell(WorkerEventKind::unsettled, what); });
     }
 }
 

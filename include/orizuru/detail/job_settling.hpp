@@ -5,7 +5,9 @@
 // What happens to a worker's job before and behind its handler. What Redis refuses is tried again,
 // in the job's thread: the message stays where it is until then.
 
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/job_middleware.hpp>
+#include <orizuru/detail/thrown.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/job.hpp>
@@ -17,20 +19,12 @@
 #include <orizuru/worker_options.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace orizuru::detail {
-
-/// How a run of a handler, inside its middleware, has ended.
-struct Handling {
-    bool begun = false;                ///< each middleware has called the next one
-    std::optional<std::string> thrown; ///< why it failed, when it has thrown
-};
 
 template <class T>
 class JobSettling {
@@ -92,10 +86,8 @@ template <class Step>
 bool JobSettling<T>::attempt(Step step) noexcept {
     try {
         return step();
-    } catch (const std::exception& error) {
-        tell(WorkerEventKind::unsettled, error.what());
     } catch (...) {
-        tell(WorkerEventKind::unsettled, "an exception that is no std::exception");
+        tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
     }
     return false;
 }
@@ -192,7 +184,7 @@ template <class T>
 template <class Settlement>
 auto JobSettling<T>::settle(Settlement settlement)
     -> std::optional<std::invoke_result_t<Settlement&, Guard&>> {
-    std::optional<Backoff> backoff;
+    std::optional<JitteredPauses> backoff;
     while (true) {
         std::string problem;
         bool in_doubt = false;
@@ -236,34 +228,6 @@ void JobSettling<T>::give_back() noexcept {
         ++m_queue.shared().counts.given_back;
         tell(WorkerEventKind::given_back);
     }
-}
-
-template <class Handle>
-void run_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle,
-                       std::size_t outermost = 0) {
-    const auto& around = options.handle_middleware;
-    if (outermost == around.size()) {
-        handle();
-    } else {
-        around[outermost](job, [&] { run_in_middleware(options, job, handle, outermost + 1); });
-    }
-}
-
-/// Throws std::bad_alloc when there is no room for what was thrown.
-template <class Handle>
-Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle) {
-    Handling handling;
-    try {
-        run_in_middleware(options, job, [&] {
-            handling.begun = true;
-            handle();
-        });
-    } catch (const std::exception& error) {
-        handling.thrown = error.what();
-    } catch (...) {
-        handling.thrown = "an exception that is no std::exception";
-    }
-    return handling;
 }
 
 } // namespace orizuru::detail

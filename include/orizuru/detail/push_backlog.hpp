@@ -12,7 +12,7 @@
 // What Redis refuses is sent again when nothing is in flight any more, so that the order is lost
 // only to the one LPUSH that was on its way already.
 
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/push_chunk.hpp>
 #include <orizuru/detail/push_pipeline.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -120,7 +120,7 @@ class PushBacklog {
     std::size_t m_refused = 0;
     std::optional<ReplyError> m_refusal; ///< the first one, until no reply is owed
     std::uint64_t m_length = 0;
-    Backoff m_backoff;
+    JitteredPauses m_backoff;
     TimePoint m_retry_at{};
 };
 

@@ -5,7 +5,9 @@
 // Takes tasks from a queue through the user's middleware, and leaves a queue alone for a while that
 // was paused, passed over or cannot be read.
 
+#include <orizuru/detail/task.hpp>
 #include <orizuru/detail/task_batch.hpp>
+#include <orizuru/detail/thrown.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/worker_event.hpp>
@@ -15,7 +17,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <new>
@@ -97,10 +98,8 @@ inline std::unique_ptr<Task> QueueSource::take(const std::stop_token& token,
         if (!asked) {
             close_for(m_options.recheck);
         }
-    } catch (const std::exception& error) {
-        fail(error.what());
     } catch (...) {
-        fail("an exception that is no std::exception");
+        tell_thrown([this](std::string_view what) { fail(what); });
     }
     return task;
 }

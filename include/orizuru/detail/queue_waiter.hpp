@@ -6,6 +6,7 @@
 // nobody takes at once is given back.
 
 #include <orizuru/detail/queue_source.hpp>
+#include <orizuru/detail/task.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 
 #include <chrono>

@@ -8,11 +8,11 @@
 // An element is 8 bytes of a number, then the message: so equal messages stay two, and those of one
 // due time keep their order. The number alone would not do: an emptied Redis begins anew.
 
+#include <orizuru/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -84,20 +84,17 @@ local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 return {#due, first and math.max(0, tonumber(first) - now) or -1, redis.call('ZCARD', KEYS[3])}
 )lua";
 
-// Redis' scores hold whole numbers up to 2^53; so far nobody needs them.
-inline constexpr std::int64_t end_of_year_9999 = 253'402'300'799'999;
-
 /// The arguments of the script: a moment, or a time from now, by Redis' clock.
-[[nodiscard]] inline std::vector<std::string>
-due_at(std::chrono::sys_time<std::chrono::milliseconds> time) {
-    if (time.time_since_epoch().count() > end_of_year_9999) {
+[[nodiscard]] inline std::vector<std::string> due_at(JobTime time) {
+    // Redis' scores hold whole numbers up to 2^53, which is far beyond.
+    if (time > latest_job_time) {
         throw std::invalid_argument("a message cannot be scheduled beyond the year 9999");
     }
     return {"at", std::to_string(time.time_since_epoch().count())};
 }
 [[nodiscard]] inline std::vector<std::string> due_after(std::chrono::milliseconds delay) {
     // From any clock that is not centuries ahead.
-    if (delay.count() > end_of_year_9999 / 2) {
+    if (delay > latest_job_time.time_since_epoch() / 2) {
         throw std::invalid_argument("a message cannot be scheduled beyond the year 9999");
     }
     return {"after", std::to_string(delay.count())};

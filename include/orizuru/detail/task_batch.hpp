@@ -5,7 +5,7 @@
 // Tasks that came with one fetch, for several threads to take from without a lock: of short jobs a
 // lock for each would cost more than all the rest.
 
-#include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/detail/task.hpp>
 
 #include <atomic>
 #include <cstddef>

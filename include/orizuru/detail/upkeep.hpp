@@ -12,6 +12,7 @@
 #include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/keys.hpp>

@@ -52,8 +52,8 @@ inline void check(const RetryPolicy& policy) {
     if (policy.max_attempts < 1) {
         throw std::invalid_argument("max_attempts must be 1 or more");
     }
-    if (!policy.delay) {
-        throw std::invalid_argument("a retry policy needs a delay");
+    if (!policy.backoff) {
+        throw std::invalid_argument("a retry policy needs a backoff");
     }
     if (!policy.retry_queue.empty()) {
         static_cast<void>(Keys(policy.retry_queue));

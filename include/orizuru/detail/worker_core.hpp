@@ -6,10 +6,12 @@
 // waits for Redis, outlives the worker.
 
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/task.hpp>
 #include <orizuru/detail/upkeep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_pool.hpp>
 #include <orizuru/detail/worker_queue.hpp>
+#include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/job_context.hpp>
 #include <orizuru/worker_statistics.hpp>
 

@@ -5,6 +5,7 @@
 // The threads of a worker, each with the task that it runs.
 
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/task.hpp>
 #include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>

@@ -4,10 +4,11 @@
 
 // One queue of a worker, whatever its messages are: where tasks come from, and what tasks ask for.
 
-#include <orizuru/connection.hpp>
-#include <orizuru/detail/sha1.hpp>
+#include <orizuru/detail/recoveries.hpp>
 #include <orizuru/detail/sleep.hpp>
+#include <orizuru/detail/task.hpp>
 #include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -19,77 +20,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace orizuru::detail {
-
-/// How the parts of a worker tell what happened; never throws.
-class WorkerEvents {
-  public:
-    explicit WorkerEvents(std::function<void(const WorkerEvent&)> on_event)
-        : m_on_event(std::move(on_event)) {}
-
-    void tell(const WorkerEvent& event) const noexcept {
-        if (m_on_event) {
-            try {
-                m_on_event(event);
-            } catch (...) { // NOLINT(bugprone-empty-catch)
-            }
-        }
-    }
-
-  private:
-    std::function<void(const WorkerEvent&)> m_on_event;
-};
-
-/// What has become of the jobs so far.
-struct WorkerCounts {
-    std::atomic<std::uint64_t> succeeded{0};
-    std::atomic<std::uint64_t> failed{0};
-    std::atomic<std::uint64_t> died{0};
-    std::atomic<std::uint64_t> expired{0};
-    std::atomic<std::uint64_t> settled{0};
-    std::atomic<std::uint64_t> given_back{0};
-};
-
-/// A job that a thread of the worker has to run.
-class Task {
-  public:
-    Task() = default;
-    Task(const Task&) = delete;
-    Task& operator=(const Task&) = delete;
-    virtual ~Task() = default;
-
-    /// Handles the job and settles it. Throws nothing.
-    virtual void run() noexcept = 0;
-    /// Back to the queue's serving end with it, unless it is settled; also while it runs.
-    virtual void give_back() noexcept = 0;
-    [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
-};
-
-/// What all queues of a worker use together.
-struct WorkerShared {
-    explicit WorkerShared(WorkerOptions chosen)
-        : options(std::move(chosen)), events(options.on_event) {}
-
-    const WorkerOptions options;
-    const WorkerEvents events;
-    WorkerCounts counts;
-    /// Told to the handlers when the worker is to stop.
-    std::stop_source stop;
-};
 
 class WorkerQueue : public JobHost {
   public:
@@ -139,9 +81,15 @@ class WorkerQueue : public JobHost {
         }
     }
 
-    /// How often workers have died with these bytes in their hands.
-    /// Redis: HGET, O(1), on a connection of the queue's own. Throws as Connection does.
-    [[nodiscard]] int recoveries(std::string_view payload);
+    /// How often workers have died with these bytes in their hands; on a connection of the queue's
+    /// own. Throws as Recoveries does.
+    [[nodiscard]] int recoveries(std::string_view payload) {
+        const std::lock_guard lock(m_asking);
+        if (!m_recoveries) {
+            m_recoveries.emplace(*m_endpoint, m_keys);
+        }
+        return m_recoveries->of(payload);
+    }
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     void tell(WorkerEvent event) const noexcept {
@@ -191,28 +139,7 @@ class WorkerQueue : public JobHost {
 
     std::mutex m_asking; ///< guards the two below
     std::optional<Progress> m_progress;
-    std::optional<Connection> m_connection;
+    std::optional<Recoveries> m_recoveries;
 };
-
-inline int WorkerQueue::recoveries(std::string_view payload) {
-    const std::lock_guard lock(m_asking);
-    if (!m_connection) {
-        m_connection.emplace(*m_endpoint);
-    }
-    const std::string key = m_keys.recoveries();
-    const Sha1Hex field = sha1_hex(payload);
-    const Reply reply =
-        m_connection->command(key, "HGET", key, std::string_view(field.data(), field.size()));
-    if (reply.is(Reply::Type::nil)) {
-        return 0;
-    }
-    int count = 0;
-    const char* const end = reply.text.data() + reply.text.size();
-    if (!reply.is(Reply::Type::string) ||
-        std::from_chars(reply.text.data(), end, count).ec != std::errc{}) {
-        m_connection->refuse("HGET");
-    }
-    return count;
-}
 
 } // namespace orizuru::detail

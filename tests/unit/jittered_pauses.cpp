@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/backoff.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 
 #include <doctest/doctest.h>
 
@@ -11,12 +11,12 @@
 namespace {
 
 using namespace std::chrono_literals;
-using orizuru::detail::Backoff;
+using orizuru::detail::JitteredPauses;
 
 /// The longest of many waiting times drawn after `attempts` failures. A bound b is overshot by
 /// none, and all of 200 lie below b / 2 once in 2^200 runs.
 std::chrono::milliseconds longest_after(int attempts) {
-    Backoff backoff;
+    JitteredPauses backoff;
     auto longest = 0ms;
     for (int i = 0; i < 200; ++i) {
         backoff.reset();
@@ -44,7 +44,7 @@ TEST_CASE("the bound of a waiting time doubles from 50 ms and stays at 5 s") {
 }
 
 TEST_CASE("waiting times stay in bounds however many attempts fail") {
-    Backoff backoff;
+    JitteredPauses backoff;
     for (int i = 0; i < 100'000; ++i) {
         const auto wait = backoff.next();
         REQUIRE(wait >= 1ms);
@@ -53,7 +53,7 @@ TEST_CASE("waiting times stay in bounds however many attempts fail") {
 }
 
 TEST_CASE("a reset begins at 50 ms again") {
-    Backoff backoff;
+    JitteredPauses backoff;
     for (int i = 0; i < 20; ++i) {
         for (int j = 0; j < 20; ++j) {
             static_cast<void>(backoff.next());
@@ -64,8 +64,8 @@ TEST_CASE("a reset begins at 50 ms again") {
 }
 
 TEST_CASE("two clients do not wait in step") {
-    Backoff one;
-    Backoff other;
+    JitteredPauses one;
+    JitteredPauses other;
     int different = 0;
     for (int i = 0; i < 100; ++i) {
         different += one.next() != other.next() ? 1 : 0;

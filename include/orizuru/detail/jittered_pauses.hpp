@@ -14,7 +14,7 @@
 
 namespace orizuru::detail {
 
-class Backoff {
+class JitteredPauses {
   public:
     [[nodiscard]] std::chrono::milliseconds next() noexcept {
         const auto bound = std::min(longest, shortest * (1 << std::min(m_attempts, 10)));
