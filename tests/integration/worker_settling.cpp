@@ -97,7 +97,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, a
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "a job is buried when the delay of its retry throws, with both reasons") {
+                  "a job is buried when its backoff throws, with both reasons") {
     Worker worker(uri, options());
     const orizuru::Backoff broken = [](int, std::uint64_t) -> std::chrono::milliseconds {
         throw std::runtime_error("no table of delays");
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(Fixture,
     push_jobs({"a"});
     const Running running(worker);
     REQUIRE(eventually([&] { return redis.llen(dead) == 1; }));
-    CHECK(contains(redis.lrange(dead).front(), "no such user; its retry's delay: no table"));
+    CHECK(contains(redis.lrange(dead).front(), "no such user; its backoff: no table"));
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 1; }));
     CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "no such user"));
     CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "no table of delays"));
