@@ -29,7 +29,7 @@ namespace detail {
 inline constexpr std::chrono::milliseconds longest_backoff = std::chrono::hours(24 * 365 * 100);
 
 [[nodiscard]] inline std::chrono::milliseconds bounded_backoff(double milliseconds,
-                                                             std::chrono::milliseconds longest) {
+                                                               std::chrono::milliseconds longest) {
     const auto most = static_cast<double>(std::min(longest, longest_backoff).count());
     if (std::isnan(milliseconds)) {
         return {}; // 0 times infinity
@@ -66,9 +66,8 @@ namespace backoff {
 }
 
 /// step, 2 step, 3 step …, at most `longest`.
-[[nodiscard]] inline Backoff
-linear(std::chrono::milliseconds step,
-       std::chrono::milliseconds longest = detail::longest_backoff) {
+[[nodiscard]] inline Backoff linear(std::chrono::milliseconds step,
+                                    std::chrono::milliseconds longest = detail::longest_backoff) {
     detail::refuse_negative(step);
     detail::refuse_negative(longest);
     return [=](int attempt, std::uint64_t) {
@@ -106,8 +105,8 @@ exponential(std::chrono::milliseconds first,
 [[nodiscard]] inline Backoff full_jitter(Backoff delay) {
     return [delay = std::move(delay)](int attempt, std::uint64_t seed) {
         return detail::bounded_backoff(static_cast<double>(delay(attempt, seed).count()) *
-                                         detail::seeded_fraction(attempt, seed),
-                                     detail::longest_backoff);
+                                           detail::seeded_fraction(attempt, seed),
+                                       detail::longest_backoff);
     };
 }
 

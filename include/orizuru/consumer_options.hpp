@@ -14,7 +14,8 @@
 namespace orizuru {
 
 /// When an ack reaches Redis. Whichever is chosen, a message whose ack has not reached Redis when
-/// the process dies is delivered again.
+/// the process dies is delivered again, and may be the one that is blamed for the death
+/// (GarbageCollectorOptions::blamed).
 enum class AckMode {
     immediate, ///< ack() returns when Redis has answered
     deferred   ///< ack() returns at once; the acks ride on the next fetch, on flush(), on a timer

@@ -9,9 +9,9 @@
 // a consumer's death are counted, and buried when they have been blamed once too often.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/scripts.hpp>

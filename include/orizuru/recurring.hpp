@@ -14,8 +14,8 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/cron.hpp>
-#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/recurrence.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>

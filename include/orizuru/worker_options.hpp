@@ -65,9 +65,10 @@ struct QueueOptions {
     /// is. Above 1, a fetch takes so many, and up to twice as many are held: faster for short jobs,
     /// but those in hand wait for a thread of this process while others might have one.
     int prefetch = 1;
-    /// Deferred: faster for short jobs; more of them run again after a crash. For handlers of
-    /// single jobs that are acked behind them: before a handler each ack is awaited, and those of a
-    /// batch go together, with one round trip that is awaited.
+    /// Deferred: faster for short jobs; more of them run again after a crash, which is counted for
+    /// those that ended shortly before it rather than for those that it interrupted. For handlers
+    /// of single jobs that are acked behind them: before a handler each ack is awaited, and those
+    /// of a batch go together, with one round trip that is awaited.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead

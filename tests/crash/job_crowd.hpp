@@ -148,14 +148,21 @@ inline std::vector<std::string> JobCrowd::finish() {
     return std::move(wrong());
 }
 
+/// In one step: a job that failed meanwhile would be where it has been looked for already.
 inline bool JobCrowd::is_empty(const Keys& keys) {
-    const auto held = m_redis.keys(keys.processing("*"));
-    return m_redis.llen(keys.source()) == 0 && m_redis.llen(keys.unack()) == 0 &&
-           m_redis.command({"ZCARD", keys.scheduled()}).integer == 0 &&
-           std::ranges::all_of(held, [&](const std::string& key) {
-               // Without its header.
-               return m_redis.try_command({"LLEN", key}).integer <= 1;
-           });
+    constexpr const char* left = R"lua(
+local left = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2]) + redis.call('ZCARD', KEYS[3])
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+    if redis.call('TYPE', key).ok == 'list' then
+        left = left + redis.call('LLEN', key) - 1 -- the header
+    end
+end
+return left
+)lua";
+    return m_redis
+               .command({"EVAL", left, "3", keys.source(), keys.unack(), keys.scheduled(),
+                         keys.processing("*")})
+               .integer == 0;
 }
 
 inline void JobCrowd::await_empty() {

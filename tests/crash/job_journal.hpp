@@ -49,7 +49,8 @@ enum class JobStep : std::uint8_t {
 struct alignas(64) JobRecord {
     std::uint64_t job = 0;
     JobStep step = JobStep::pushing;
-    bool held = false; ///< of started: nobody else had it at that time
+    bool held = false;   ///< of started: nobody else had it at that time
+    bool defers = false; ///< its worker acks some time after it has ended
     int attempt = 0;
     std::uint64_t body = 0;   ///< of the message's bytes
     std::uint64_t unique = 0; ///< of pushing: the id under which it is pushed once; 0: none

@@ -151,7 +151,11 @@ inline void JobVerdict::started(Told& job, const JobRecord& record) {
     if (!record.held) {
         return;
     }
-    attempt.unfinished.insert(record.serial);
+    // Of jobs that a dead worker has acked, and Redis does not know, it cannot tell those that it
+    // has not.
+    if (!record.defers) {
+        attempt.unfinished.insert(record.serial);
+    }
     ++m_came["handler called by the only owner"];
     if (job.acked) {
         m_wrong.push_back("DUP " + name + " came again after its ack");

@@ -72,15 +72,17 @@ class JobWork {
         options.dead = {.most = 0, .oldest = {}};
         return options;
     }
-    static QueueOptions normal() {
+    [[nodiscard]] QueueOptions normal() const {
         QueueOptions options = urgent();
         options.prefetch = job_prefetch;
-        options.ack = AckMode::deferred;
+        options.ack = m_work.index < 2 ? AckMode::immediate : AckMode::deferred;
         return options;
     }
 
     void handle(JobContext<std::string>& context) {
         JobRecord record{.job = number_in(context.id()),
+                         .defers =
+                             context.queue() == m_work.queue && normal().ack == AckMode::deferred,
                          .attempt = context.attempt(),
                          .serial = m_work.serial,
                          .clock = wall_clock()};
