@@ -49,7 +49,8 @@ using HandleMiddleware = std::function<void(JobRun& job, const std::function<voi
 
 /// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
 /// whether there was something. One that does not call it has the queue passed over, for
-/// `WorkerOptions::recheck`. A fetch that waits lasts up to a minute.
+/// `WorkerOptions::recheck`. A fetch that waits lasts up to a minute, and ends when the worker
+/// stops; one whose middleware blocks holds up the stop.
 using FetchMiddleware =
     std::function<bool(std::string_view queue, const std::function<bool()>& fetch)>;
 

@@ -46,8 +46,7 @@ using orizuru::test::WorkerFixture;
 
 struct Defect : WorkerFixture {
     Worker worker{uri, options()};
-    GarbageCollector collector{
-        uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
+    GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 };
 
 } // namespace

@@ -49,8 +49,7 @@ using orizuru::test::WorkerFixture;
 
 struct Defect : WorkerFixture {
     Worker worker{uri, options()};
-    GarbageCollector collector{
-        uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
+    GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 
     WorkerOptions impatient() const {
         WorkerOptions chosen = options();
@@ -252,8 +251,7 @@ TEST_CASE_FIXTURE(Defect, "12: what kills each of its workers dies itself, also 
         CHECK(child.status() == -1);
         forget_heartbeat(only_id());
         GarbageCollector strict(
-            uri, "q",
-            {.max_recoveries = 1, .grace = std::chrono::milliseconds(0), .blamed = 10});
+            uri, "q", {.max_recoveries = 1, .grace = std::chrono::milliseconds(0), .blamed = 10});
         CHECK(strict.collect().consumers == 1);
     }
     CHECK(redis.llen(dead) == 1);

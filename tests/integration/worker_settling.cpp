@@ -96,8 +96,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, a
     CHECK(handled.all() == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "a job is buried when its backoff throws, with both reasons") {
+TEST_CASE_FIXTURE(Fixture, "a job is buried when its backoff throws, with both reasons") {
     Worker worker(uri, options());
     const orizuru::Backoff broken = [](int, std::uint64_t) -> std::chrono::milliseconds {
         throw std::runtime_error("no table of delays");

@@ -5,8 +5,8 @@
 // Waiting in Redis for a message: BLMOVE on the wait connection, always for a finite time, ended
 // early by CLIENT UNBLOCK on control. Used by the one thread that is in `next`, under the lock.
 
-#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/channels.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/unblocking.hpp>

@@ -7,8 +7,8 @@
 // may send, or end the connection; only the one that polls it closes it, because a descriptor that
 // is closed under a poll may be another file's by then.
 
-#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/fifo.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/wake.hpp>

@@ -8,8 +8,8 @@
 // their callers have given up on.
 
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/channels.hpp>
+#include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/wake.hpp>

@@ -5,10 +5,12 @@
 // same, and compiles without this.
 
 #include "integration/fault_fixture.hpp"
+#include "integration/worker_fixture.hpp"
 #include "support/fake_server.hpp"
 #include "support/proxy.hpp"
 
 #include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
@@ -16,3 +18,10 @@
 extern template class orizuru::Consumer<orizuru::Raw>;
 extern template class orizuru::MessageGuard<orizuru::Raw>;
 extern template class orizuru::Producer<orizuru::Raw>;
+extern template class orizuru::Consumer<orizuru::Job<orizuru::Raw>>;
+extern template class orizuru::MessageGuard<orizuru::Job<orizuru::Raw>>;
+extern template class orizuru::Producer<orizuru::Job<orizuru::Raw>>;
+extern template class orizuru::detail::BatchQueue<orizuru::Raw>;
+extern template class orizuru::detail::ConsumerQueue<orizuru::Raw>;
+extern template class orizuru::detail::JobQueue<orizuru::Raw>;
+extern template class orizuru::detail::JobSettling<orizuru::Raw>;
