@@ -54,8 +54,9 @@ class JobBatch {
     std::span<JobContext<T>* const> m_jobs;
 };
 
-/// What can handle batches of jobs of T: anything that can be copied and called with one.
+/// What can handle batches of jobs of T: anything that can be copied and called with one, and
+/// returns nothing.
 template <class F, class T>
-concept JobBatchHandler = std::copy_constructible<F> && std::invocable<F&, JobBatch<T>>;
+concept JobBatchHandler = std::copy_constructible<F> && detail::HandlerOf<F, JobBatch<T>>;
 
 } // namespace orizuru

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace orizuru {
@@ -48,7 +49,7 @@ class JobRun {
     JobRun& operator=(const JobRun&) = delete;
 
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
-    [[nodiscard]] const std::string& id() const noexcept { return *m_id; }
+    [[nodiscard]] const std::string& id() const noexcept { return m_id; }
     /// From 1. Crashes of workers since the try before failed are not in it yet: they are added
     /// when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_attempt; }
@@ -87,15 +88,15 @@ class JobRun {
     ~JobRun() = default;
 
     void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
-    void describe(const std::string& id, int attempt, JobTime enqueued_at) noexcept {
-        m_id = &id;
+    void describe(const std::string& id, int attempt, JobTime enqueued_at) {
+        m_id = id;
         m_attempt = attempt;
         m_enqueued_at = enqueued_at;
     }
 
   private:
     detail::JobHost* m_host;
-    const std::string* m_id = nullptr;
+    std::string m_id; // a handler may move the guard with the job to somewhere else
     int m_attempt = 0;
     JobTime m_enqueued_at{};
     std::atomic<std::chrono::steady_clock::time_point> m_since{std::chrono::steady_clock::now()};
@@ -144,6 +145,10 @@ class JobContext final : public JobRun {
     /// Locks out the worker, which may give the job back at the end of stop_timeout: it is settled
     /// then, and the guard says so by a std::logic_error. Hold it for no longer than a settlement
     /// takes.
+    ///
+    /// It can be moved out, to be settled later and anywhere, `auto mine =
+    /// std::move(*job.guard())`: then the job is no longer here, `mine` keeps its lease, also when
+    /// the worker has ended, and what the handler returns or throws does nothing to it.
     [[nodiscard]] LockedGuard guard() { return {std::unique_lock(m_mutex), m_guard}; }
     /// The same, unless somebody else holds it for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {
@@ -173,12 +178,21 @@ class JobContext final : public JobRun {
     SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
 };
 
-/// What can handle jobs of T: anything that can be copied and called with one of these. It is
-/// called in the first of these forms that it has.
+namespace detail {
+
+/// Returns nothing: an error code that it returned would be lost.
+template <class F, class... Arguments>
+concept HandlerOf =
+    std::invocable<F&, Arguments...> && std::is_void_v<std::invoke_result_t<F&, Arguments...>>;
+
+} // namespace detail
+
+/// What can handle jobs of T: anything that can be copied and called with one of these, and returns
+/// nothing. It is called in the first of these forms that it has.
 template <class F, class T>
 concept JobHandler = std::copy_constructible<F> &&
-    (std::invocable<F&, const T&, JobContext<T>&> ||
-     std::invocable<F&, const Job<T>&, JobContext<T>&> || std::invocable<F&, const T&> ||
-     std::invocable<F&, JobContext<T>&> || std::invocable<F&, const Job<T>&>);
+    (detail::HandlerOf<F, const T&, JobContext<T>&> ||
+     detail::HandlerOf<F, const Job<T>&, JobContext<T>&> || detail::HandlerOf<F, const T&> ||
+     detail::HandlerOf<F, JobContext<T>&> || detail::HandlerOf<F, const Job<T>&>);
 
 } // namespace orizuru

@@ -156,7 +156,7 @@ inline Keys Worker::checked(std::string queue, const QueueOptions& options) cons
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
-    m_core->queues.push_back(std::make_unique<detail::JobQueue<T>>(
+    m_core->queues.push_back(std::make_shared<detail::JobQueue<T>>(
         m_core->shared, std::move(keys), std::move(options),
         [handler = std::move(handler)](JobContext<T>& context) mutable {
             detail::call_handler(handler, context);
@@ -169,7 +169,7 @@ Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& b
                              QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
     detail::check(batch);
-    m_core->queues.push_back(std::make_unique<detail::BatchQueue<T>>(
+    m_core->queues.push_back(std::make_shared<detail::BatchQueue<T>>(
         m_core->shared, std::move(keys), std::move(options), batch, std::move(handler)));
     return *this;
 }

@@ -41,16 +41,17 @@ enum class SignalHandling {
     none    ///< whoever does so far
 };
 
-/// Around each handling, the first one outermost. A job fails by what it throws, as by what the
-/// handler throws, and when it returns without having called `next()`: one that is not to be
-/// handled it settles itself, which it can by the guard if it knows the type,
+/// Around each handling, the first one outermost; any thread, several at once. A job fails by what
+/// it throws, as by what the handler throws, and when it returns without having called `next()`:
+/// one that is not to be handled it settles itself, which it can by the guard if it knows the type,
 /// `dynamic_cast<JobContext<T>&>(job)`.
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
 
 /// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
 /// whether there was something. One that does not call it has the queue passed over, for
 /// `WorkerOptions::recheck`. A fetch that waits lasts up to a minute, and ends when the worker
-/// stops; one whose middleware blocks holds up the stop.
+/// stops; middleware that does not return holds up the stop, and meanwhile nothing is fetched from
+/// any queue. Any thread, several at once.
 using FetchMiddleware =
     std::function<bool(std::string_view queue, const std::function<bool()>& fetch)>;
 

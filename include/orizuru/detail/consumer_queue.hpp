@@ -84,7 +84,11 @@ class ConsumerQueue : public WorkerQueue {
     void connect() {
         ConsumerOptions chosen = consumer_options(shared().options, options());
         chosen.prefetch = most_ahead();
-        chosen.on_event = [this](const Event& event) { tell(event); };
+        chosen.on_event = [weak = weak_from_this()](const Event& event) {
+            if (const auto queue = weak.lock()) {
+                queue->tell(event);
+            }
+        };
         auto consumer = std::make_shared<Consumer<Job<T>>>(endpoint(), queue(), std::move(chosen));
         const std::lock_guard lock(m_closing);
         m_consumer = std::move(consumer);

@@ -36,8 +36,7 @@ namespace orizuru::detail {
 class Dispatcher {
   public:
     /// The queues must be open, and outlive this.
-    Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& queues,
-               std::shared_ptr<const WorkerShared> shared);
+    Dispatcher(const WorkerQueues& queues, std::shared_ptr<const WorkerShared> shared);
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;
     /// When no thread is in `next` any more.
@@ -117,7 +116,7 @@ class Dispatcher {
     std::jthread m_watch;
 };
 
-inline Dispatcher::Dispatcher(const std::vector<std::unique_ptr<WorkerQueue>>& queues,
+inline Dispatcher::Dispatcher(const WorkerQueues& queues,
                               std::shared_ptr<const WorkerShared> shared)
     : m_shared(std::move(shared)), m_order(m_shared->options.order) {
     try {

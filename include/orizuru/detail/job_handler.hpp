@@ -7,19 +7,17 @@
 #include <orizuru/job.hpp>
 #include <orizuru/job_context.hpp>
 
-#include <concepts>
-
 namespace orizuru::detail {
 
 template <class T, JobHandler<T> F>
 void call_handler(F& handler, JobContext<T>& context) {
-    if constexpr (std::invocable<F&, const T&, JobContext<T>&>) {
+    if constexpr (HandlerOf<F, const T&, JobContext<T>&>) {
         handler(context->payload, context);
-    } else if constexpr (std::invocable<F&, const Job<T>&, JobContext<T>&>) {
+    } else if constexpr (HandlerOf<F, const Job<T>&, JobContext<T>&>) {
         handler(*context, context);
-    } else if constexpr (std::invocable<F&, const T&>) {
+    } else if constexpr (HandlerOf<F, const T&>) {
         handler(context->payload);
-    } else if constexpr (std::invocable<F&, JobContext<T>&>) {
+    } else if constexpr (HandlerOf<F, JobContext<T>&>) {
         handler(context);
     } else {
         handler(*context);

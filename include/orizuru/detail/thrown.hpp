@@ -9,13 +9,15 @@
 
 namespace orizuru::detail {
 
-/// Calls `tell` with what the exception says that is being handled; returns what `tell` returns.
+/// Calls `tell` with what the exception says that is being handled, if only nothing; returns what
+/// `tell` returns.
 template <class Tell>
 decltype(auto) tell_thrown(Tell tell) {
     try {
         throw;
     } catch (const std::exception& error) {
-        return tell(std::string_view(error.what()));
+        const char* const what = error.what();
+        return tell(what == nullptr ? std::string_view() : std::string_view(what));
     } catch (...) {
         return tell(std::string_view("an exception that is no std::exception"));
     }

@@ -41,8 +41,8 @@ namespace orizuru::detail {
 class Upkeep {
   public:
     /// Sees which queues are paused before it returns. Throws as Connection does.
-    Upkeep(Endpoint endpoint, const std::vector<std::unique_ptr<WorkerQueue>>& queues,
-           WorkerShared& shared, Dispatcher& dispatcher)
+    Upkeep(Endpoint endpoint, const WorkerQueues& queues, WorkerShared& shared,
+           Dispatcher& dispatcher)
         : m_endpoint(std::move(endpoint)),
           m_queues(queues),
           m_shared(shared),
@@ -88,7 +88,7 @@ class Upkeep {
     void trim_dead_lists(const std::stop_token& token) const;
 
     Endpoint m_endpoint;
-    const std::vector<std::unique_ptr<WorkerQueue>>& m_queues;
+    const WorkerQueues& m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     Connection m_connection;

@@ -31,7 +31,7 @@ namespace orizuru::detail {
 /// Each part uses those before it.
 struct WorkerCore {
     std::shared_ptr<WorkerShared> shared;
-    std::vector<std::unique_ptr<WorkerQueue>> queues;
+    WorkerQueues queues;
     std::optional<Dispatcher> dispatcher;
     std::optional<Upkeep> upkeep;
     WorkerPool pool;

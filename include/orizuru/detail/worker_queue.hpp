@@ -30,10 +30,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
-class WorkerQueue : public JobHost {
+class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQueue> {
   public:
     WorkerQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
@@ -141,5 +142,8 @@ class WorkerQueue : public JobHost {
     std::optional<Progress> m_progress;
     std::optional<Recoveries> m_recoveries;
 };
+
+/// Shared with what a handler has moved out of its context, which may outlive the worker.
+using WorkerQueues = std::vector<std::shared_ptr<WorkerQueue>>;
 
 } // namespace orizuru::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What handlers may be, throw, and do with the guard that they are lent.
+
+#include "integration/queue_fixture.hpp"
+#include "integration/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/job_batch.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::GarbageCollector;
+using orizuru::Job;
+using orizuru::JobContext;
+using orizuru::MessageGuard;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::test::eventually;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+// What is returned would be lost: an error code above all.
+static_assert(orizuru::JobHandler<void (*)(const Raw&), Raw>);
+static_assert(orizuru::JobHandler<void (*)(const Job<Raw>&, JobContext<Raw>&), Raw>);
+static_assert(!orizuru::JobHandler<bool (*)(const Raw&), Raw>);
+static_assert(orizuru::JobBatchHandler<void (*)(orizuru::JobBatch<Raw>), Raw>);
+static_assert(!orizuru::JobBatchHandler<int (*)(orizuru::JobBatch<Raw>), Raw>);
+
+struct Silent : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(WorkerFixture, "a job fails by an exception that says nothing") {
+    Worker worker(uri, options());
+    worker.handle<Raw>(
+        "q", [](const Raw&) { throw Silent(); }, much_later());
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
+    CHECK(put_off().front().attempt == 2);
+    CHECK(put_off().front().last_error.empty());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a guard that a handler has moved out keeps its job, when the "
+                                 "worker is gone, too") {
+    std::optional<MessageGuard<Job<Raw>>> kept;
+    const std::string id = push_jobs({"a"});
+    {
+        Worker worker(uri, options());
+        worker.handle<Raw>("q",
+                           [&](JobContext<Raw>& job) {
+                               kept.emplace(std::move(*job.guard()));
+                               throw std::runtime_error("no matter what");
+                           },
+                           {.lease = 300ms});
+        Running running(worker);
+        REQUIRE(eventually([&] { return diary.count(WorkerEventKind::failed) == 1; }));
+        CHECK(diary.of(WorkerEventKind::failed).front().job_id == id);
+        CHECK(running.stop() == 0);
+    }
+    CHECK(held_jobs() == Texts{"a"});
+    SUBCASE("and settles it") {
+        CHECK(kept->ack());
+        CHECK(nothing_left());
+    }
+    SUBCASE("and loses it as any does") {
+        GarbageCollector collector(uri, "q", {.grace = 0ms});
+        forget_heartbeat(only_id());
+        REQUIRE(collector.collect().reclaimed == 1);
+        CHECK(eventually([&] { return !kept->held(); }));
+        CHECK_FALSE(kept->ack());
+        CHECK(jobs() == Texts{"a"});
+    }
+}
