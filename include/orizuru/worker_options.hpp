@@ -63,9 +63,10 @@ struct QueueOptions {
     Guarantee guarantee = Guarantee::at_least_once;
     /// How long the worker may go unheard before another one gets its jobs; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// With 1 a fetch takes a job for each thread that is free, and nothing is fetched while none
-    /// is. Above 1, a fetch takes so many, and up to twice as many are held: faster for short jobs,
-    /// but those in hand wait for a thread of this process while others might have one.
+    /// With 1 a fetch takes a job for each thread that is free, or what its batch lacks, and
+    /// nothing is fetched while none is. Above 1, a fetch takes so many, and up to twice as many
+    /// are held: faster for short jobs, but those in hand wait for a thread of this process while
+    /// others might have one.
     int prefetch = 1;
     /// Deferred: faster for short jobs; more of them run again after a crash, which is counted for
     /// those that ended shortly before it rather than for those that it interrupted. For handlers

@@ -234,13 +234,29 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(waiting() == before);
 }
 
+TEST_CASE_FIXTURE(Fixture, "no more is fetched than a batch lacks") {
+    const Gate gate;
+    Worker worker(uri, options());
+    worker.handle_batch<Raw>("q", [=](JobBatch<Raw>) { gate.pass(); }, {.size = 4, .time = 1h});
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([this] { return held_jobs() == Texts{"a"}; }));
+    push_jobs({"b", "c", "d", "e", "f"});
+    REQUIRE(gate.reached());
+    CHECK(held_jobs() == Texts{"a", "b", "c", "d"});
+    CHECK(jobs() == Texts{"e", "f"});
+    gate.open();
+    CHECK(eventually([this] { return held_jobs() == Texts{"e", "f"}; }));
+}
+
 TEST_CASE_FIXTURE(Fixture, "the acks of a batch go to Redis in one request, before the handler for "
                            "at most once") {
     Worker worker(uri, options());
-    QueueOptions of_queue{.prefetch = 100};
+    QueueOptions of_queue;
     std::vector<std::size_t> held;
     std::size_t expected = 100;
     SUBCASE("behind the handler") {}
+    SUBCASE("behind the handler, fetched ahead") { of_queue.prefetch = 100; }
     SUBCASE("before the handler") {
         of_queue.guarantee = orizuru::Guarantee::at_most_once;
         expected = 0;

@@ -57,6 +57,10 @@ class BatchQueue final : public ConsumerQueue<T> {
     [[nodiscard]] std::int64_t most_at_once() const noexcept override {
         return ConsumerQueue<T>::most_at_once() * m_options.size;
     }
+    [[nodiscard]] std::int64_t jobs_for(int threads) const noexcept override {
+        const auto gathered = m_gathered ? static_cast<std::int64_t>(m_gathered->size()) : 0;
+        return ConsumerQueue<T>::jobs_for(threads) * m_options.size - gathered;
+    }
     void give_back_fetched() noexcept override {
         ConsumerQueue<T>::give_back_fetched();
         if (m_gathered) {
@@ -120,6 +124,7 @@ std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
     const TimePoint until = deadline_in(timeout);
     while (true) {
         const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
+        this->limit_fetch();
         auto guard = this->next(
             token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())));
         if (guard) {

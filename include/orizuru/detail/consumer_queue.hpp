@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,9 +39,8 @@ class ConsumerQueue : public WorkerQueue {
         if (!m_consumer) {
             connect();
         }
-        if (options().prefetch == 1) {
-            m_consumer->limit(std::min(free, most_ahead()));
-        }
+        m_free = free;
+        limit_fetch();
     }
     [[nodiscard]] std::size_t in_hand() const noexcept override {
         return m_consumer ? m_consumer->in_hand() : 0;
@@ -80,6 +80,15 @@ class ConsumerQueue : public WorkerQueue {
         return consumer ? consumer->flush() : 0;
     }
 
+    /// How many jobs so many free threads can begin with.
+    [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept { return threads; }
+    /// To what is wanted now: with a prefetch of 1 no job is fetched that nobody is free for.
+    void limit_fetch() {
+        if (options().prefetch == 1) {
+            m_consumer->limit(bounded(jobs_for(m_free)));
+        }
+    }
+
   private:
     void connect() {
         ConsumerOptions chosen = consumer_options(shared().options, options());
@@ -93,12 +102,14 @@ class ConsumerQueue : public WorkerQueue {
         const std::lock_guard lock(m_closing);
         m_consumer = std::move(consumer);
     }
-    /// With a prefetch of 1 a fetch takes one job for each thread that is free.
     [[nodiscard]] int most_ahead() const noexcept {
-        return options().prefetch > 1 ? options().prefetch
-                                      : std::min(shared().options.concurrency, largest_batch);
+        return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
+    }
+    static int bounded(std::int64_t jobs) noexcept {
+        return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
     }
 
+    int m_free = 1; ///< for the thread in `take`
     std::mutex m_closing;
     std::shared_ptr<Consumer<Job<T>>> m_consumer;
 };
