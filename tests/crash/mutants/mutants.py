@@ -80,7 +80,6 @@ PROGRAMS = {
     "jiggler_defects": integration("jiggler_defects"),
     "batch": integration("batch"),
     "worker": integration("worker"),
-    "worker_settling": integration("worker_settling"),
     "worker_telling": integration("worker_telling"),
     "worker_faults": integration("worker_faults"),
     "worker_order": integration("worker_order"),
@@ -450,11 +449,6 @@ MUTANTS = [
     code("what is scheduled earlier wakes nobody", "detail/schedule.hpp",
          "if not first or due < tonumber(first) then", "if not first then",
          "scheduling --test-case='*wakes a scheduler*'"),
-    code("a delay runs by the producer's clock", "detail/schedule.hpp",
-         'return {"after", std::to_string(delay.count())};',
-         'return {"at", std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(\n'
-         "        std::chrono::system_clock::now().time_since_epoch() + delay).count())};",
-         "scheduling --test-case='a delay runs*'"),
     Mutant("what is due runs by the scheduler's clock",
            (("detail/schedule.hpp",
              "(#!lua flags=allow-oom\n"
@@ -538,33 +532,15 @@ MUTANTS = [
          "        return ack();\n    }\n    if (m_context.lease_valid())",
          "        return true;\n    }\n    if (m_context.lease_valid())",
          "worker_faults --test-case='at most once*'"),
-    code("a job that others have is handled", "detail/job_settling.hpp",
-         "if (m_context.lease_valid()) {", "if (true) {",
-         "worker_settling --test-case='*lost in its*'"),
     code("what is thrown and no std::exception passes", "detail/job_settling.hpp",
          '        handling.thrown = "an exception that is no std::exception";', "        throw;",
          "worker --test-case='*handler fails*'"),
     code("what does not end in time goes where new jobs go", "detail/job_settling.hpp",
          "        return (*guard)->release();", "        return push_after(**guard, {});",
          "worker_stop --test-case='what does not end in time*'"),
-    code("a job that is given back has used up an attempt", "detail/job_settling.hpp",
-         "        return (*guard)->release();",
-         "        static const Script script(\"redis.call('RPUSH', KEYS[1], ARGV[1])\");\n"
-         "        Job<T> next = ***guard;\n"
-         "        ++next.attempt;\n"
-         "        std::string body;\n"
-         "        encode(next, body, 1 << 20);\n"
-         "        return (*guard)->settle(script, {m_queue.queue()}, {body});",
-         "worker_stop --test-case='what does not end in time*'"),
     code("a job that was given back counts twice", "detail/job_settling.hpp",
          "        m_context.m_worker = SettledBy::giving_back;\n", "",
          "worker_telling --test-case='*given back*'"),
-    code("what was not begun goes back the other way round", "detail/task_batch.hpp",
-         "for (std::size_t i = m_tasks.size(); i > first; --i) {\n"
-         "            std::exchange(m_tasks[i - 1]",
-         "for (std::size_t i = first; i < m_tasks.size(); ++i) {\n"
-         "            std::exchange(m_tasks[i]",
-         "worker_stop --test-case='what was fetched with others*'"),
     code("jobs are given back while they end", "detail/worker_core.hpp",
          "if (!pool.await_end(deadline)) {", "if (!pool.await_end(Clock::now())) {",
          "worker_stop --test-case='a stop waits*'"),
@@ -591,10 +567,6 @@ MUTANTS = [
     code("who is quiet fetches", "detail/dispatcher.hpp",
          "    m_quiet = true;\n    cancel_waiting();\n", "    cancel_waiting();\n",
          "worker_stop --test-case=SIGTSTP*"),
-    code("a paused queue is served", "detail/upkeep.hpp",
-         "reply.integer != 0 ? m_dispatcher.pause(i) : m_dispatcher.resume(i);",
-         "m_dispatcher.resume(i);",
-         "worker_order --test-case='all workers of a queue pause*'"),
     code("nobody is woken when a queue is resumed", "detail/dispatcher.hpp",
          "    if (m_places[queue].source.resume()) {\n        tell_news();\n    }",
          "    m_places[queue].source.resume();",
