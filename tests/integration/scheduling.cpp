@@ -48,6 +48,7 @@ using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::QueueFixture;
+using orizuru::test::server;
 using orizuru::test::Texts;
 
 struct Fixture : QueueFixture {
@@ -149,6 +150,31 @@ TEST_CASE_FIXTURE(Fixture, "a thousand that are due together all go, in their or
     CHECK(waiting() == expected);
 }
 
+TEST_CASE_FIXTURE(Fixture, "what a scheduler may not push stays scheduled: it goes in one step") {
+    redis.command(
+        {"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~*", "+@all", "-lpush"});
+    Scheduler scheduler("unix://clerk:open-sesame@" + server().socket_path(), "q");
+    push_after(producer, 1ms, Raw{"x"});
+    CHECK(eventually([&] { return server_ms() > due("x"); }));
+    CHECK_THROWS_AS(scheduler.move_due(), ReplyError);
+    CHECK(later() == Texts{"x"});
+    redis.command({"ACL", "SETUSER", "clerk", "+lpush"});
+    CHECK(scheduler.move_due() == 1);
+    CHECK(waiting() == Texts{"x"});
+    redis.command({"ACL", "DELUSER", "clerk"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a delay runs from when Redis has it, and ends by Redis' clock") {
+    // Who asks has looked at its own clock before.
+    redis.command({"CLIENT", "PAUSE", "200", "WRITE"});
+    push_after(producer, 100ms, Raw{"x"});
+    CHECK(waiting().empty());
+    CHECK(later() == Texts{"x"});
+    Scheduler scheduler(uri, "q");
+    redis.command({"CLIENT", "PAUSE", "200", "WRITE"});
+    CHECK(scheduler.move_due() == 1);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a running scheduler moves a message when it is due, not before") {
     const Running running(uri);
     Consumer<Raw> consumer(uri, "q");
@@ -167,7 +193,8 @@ TEST_CASE_FIXTURE(Fixture, "whoever schedules something earlier wakes a schedule
     const Running running(uri, 1, {.poll = 24h});
     CHECK(eventually([this] { return info("clients", "blocked_clients") == 1; }));
     push_after(producer, 50ms, Raw{"soon"});
-    CHECK(eventually([this] { return waiting() == Texts{"soon"}; }));
+    // By itself it would look again when its wait in Redis ends, after 5 s.
+    CHECK(eventually([this] { return waiting() == Texts{"soon"}; }, 3s));
     CHECK(later() == Texts{"later"});
 }
 

@@ -12,6 +12,7 @@
 #include <orizuru/job_context.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/retry.hpp>
+#include <orizuru/unique.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
@@ -26,7 +27,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
+using orizuru::Job;
 using orizuru::JobContext;
+using orizuru::make_job;
 using orizuru::Producer;
 using orizuru::QueueOptions;
 using orizuru::Raw;
@@ -128,4 +131,15 @@ TEST_CASE_FIXTURE(Fixture, "a job is put off for a century when its retry waits 
     REQUIRE(eventually([&] { return put_off().size() == 1; }));
     CHECK(put_off().front().attempt == 2);
     CHECK(redis.llen(unack) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job's lock is released with its ack") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down());
+    Producer<Job<Raw>> producer(uri, "q");
+    CHECK(push_unique(producer, "id", make_job(Raw{"a"})));
+    const Running running(worker);
+    REQUIRE(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(push_unique(producer, "id", make_job(Raw{"b"})));
+    CHECK(has_handled({"a", "b"}));
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#include <orizuru/detail/queue_order.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+using orizuru::QueueOrder;
+using orizuru::detail::QueueOrderer;
+
+QueueOrderer orderer(QueueOrder order, const std::vector<int>& weights) {
+    QueueOrderer made(order);
+    std::ranges::for_each(weights, [&](int weight) { made.add(weight); });
+    return made;
+}
+
+/// Of 10,000 draws, how often the first queue precedes the second; in each all must be there.
+int times_first(QueueOrderer order) {
+    int first = 0;
+    for (int i = 0; i < 10'000; ++i) {
+        std::vector<std::size_t> drawn = order.next();
+        first += std::ranges::find(drawn, 0U) < std::ranges::find(drawn, 1U) ? 1 : 0;
+        std::ranges::sort(drawn);
+        REQUIRE(drawn == std::vector<std::size_t>{0, 1, 2});
+    }
+    return first;
+}
+
+} // namespace
+
+TEST_CASE("in strict order queues come as they were given, whatever they weigh") {
+    QueueOrderer order = orderer(QueueOrder::strict, {1, 100, 10});
+    for (int i = 0; i < 10; ++i) {
+        CHECK(order.next() == std::vector<std::size_t>{0, 1, 2});
+    }
+}
+
+TEST_CASE("a queue with three times the weight is three times as often before the other") {
+    // 7500 are expected; eight standard deviations are 350.
+    const int first = times_first(orderer(QueueOrder::weighted, {30, 10, 1}));
+    CHECK(first > 7150);
+    CHECK(first < 7850);
+}
+
+TEST_CASE("in random order all queues are alike, whatever they weigh") {
+    // 5000 are expected; eight standard deviations are 400.
+    const int first = times_first(orderer(QueueOrder::random, {100, 1, 1}));
+    CHECK(first > 4600);
+    CHECK(first < 5400);
+}
