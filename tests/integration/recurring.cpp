@@ -289,6 +289,40 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be pushed stays due") {
     CHECK(recurring_messages.push_due() == 1);
 }
 
+TEST_CASE_FIXTURE(Fixture, "one that cannot be pushed does not hold up those behind it") {
+    for (const std::string name : {"broken", "large", "year"}) {
+        set_last(name, new_year(1));
+    }
+    auto broken = every_year("broken");
+    broken.message = [](sys_seconds) -> Raw { throw std::domain_error("no message"); };
+    auto large = every_year("large");
+    large.message = [](sys_seconds) { return Raw{std::string(100, 'x')}; };
+    auto recurring_messages = of({broken, large, every_year()}, {.max_payload = 50});
+    CHECK(message_of<std::domain_error>([&] { recurring_messages.push_due(); }) == "no message");
+    CHECK(waiting() == Texts{told(new_year())});
+    CHECK(last("broken") == ms(new_year(1)));
+    CHECK(last("large") == ms(new_year(1)));
+    CHECK_THROWS_AS(recurring_messages.push_due(), std::domain_error);
+    CHECK(redis.llen("q") == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is made up for goes in steps of a mebibyte, or of one message") {
+    set_last("year", new_year(5));
+    auto large = every_year();
+    large.catch_up = 5;
+    int count = 0;
+    large.message = [&](sys_seconds) {
+        return Raw{std::string(++count < 4 ? 300'000 : 2'000'000, 'x')};
+    };
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(of({large}).push_due() == 5);
+    CHECK(info("commandstats", "cmdstat_eval:calls") == 1 + 3);
+    CHECK(redis.llen("q") == 5);
+    CHECK(waiting().front().size() == 300'000);
+    CHECK(waiting().back().size() == 2'000'000);
+    CHECK(last("year") == ms(new_year()));
+}
+
 TEST_CASE_FIXTURE(Fixture, "what is no time in the hash is named, and nothing is pushed") {
     set_last("tick", new_year());
     redis.command({"HSET", recurring, "year", "soon"});

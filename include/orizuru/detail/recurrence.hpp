@@ -13,6 +13,9 @@ namespace orizuru::detail {
 // Lua's stack holds some 8000 values.
 inline constexpr std::size_t most_recurrences = 1000;
 
+// In one step, unless one message has more: no step holds up Redis for long.
+inline constexpr std::size_t most_bytes_recurring = std::size_t{1} << 20;
+
 // KEYS[1] recurring; ARGV names. Returns Redis' time, then what the hash has for each name, once it
 // has something.
 inline constexpr std::string_view look_at_recurrences_script = R"lua(#!lua
