@@ -10,6 +10,11 @@
 // Redis does not know begins with its first occurrence from now on; so does one that is renamed.
 // One that keeps its name and changes its expression goes on from its last occurrence; while
 // processes differ in it, the occurrences of both come.
+//
+// A clock that is set back repeats nothing: all waits until it is where it was. But a last
+// occurrence that lies more than a day ahead, and behind the next one, is taken for the trace of a
+// clock that was wrong: the recurrence begins anew, and what came too early comes again in its
+// time.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
@@ -111,6 +116,7 @@ class Recurring {
     std::uint64_t push(const Recurrence<T>& recurrence,
                        const std::vector<std::chrono::sys_seconds>& due, std::exception_ptr& error);
     std::uint64_t push(const std::string& name, const std::vector<Made>& occurrences);
+    void begin_anew(const std::string& name, Milliseconds last);
 
     Keys m_keys;
     std::vector<Recurrence<T>> m_recurrences;
@@ -174,7 +180,11 @@ typename Recurring<T>::Step Recurring<T>::step() {
         if (!due.empty()) {
             pushed += push(recurrence, due, error);
         }
-        wait = std::min(wait, recurrence.cron.next(now, recurrence.zone) - seen.now);
+        const Milliseconds next = recurrence.cron.next(now, recurrence.zone);
+        if (seen.last[i] > std::max(next, seen.now + detail::longest_set_back)) {
+            begin_anew(recurrence.name, seen.last[i]);
+        }
+        wait = std::min(wait, next - seen.now);
     }
     if (error) {
         std::rethrow_exception(error);
@@ -253,6 +263,12 @@ std::uint64_t Recurring<T>::push(const std::string& name, const std::vector<Made
         m_connection.refuse("EVAL");
     }
     return static_cast<std::uint64_t>(reply.integer);
+}
+
+template <MessageEncodable T>
+void Recurring<T>::begin_anew(const std::string& name, Milliseconds last) {
+    m_connection.command(m_keys.recurring(), "EVAL", detail::begin_anew_script, 1,
+                         m_keys.recurring(), name, last.time_since_epoch().count());
 }
 
 template <MessageEncodable T>

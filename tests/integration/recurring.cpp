@@ -179,10 +179,29 @@ TEST_CASE_FIXTURE(Fixture, "an occurrence comes by the clocks of its zone") {
     CHECK(waiting() == Texts{told(new_year() - 2h)});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a clock that is set back repeats nothing") {
-    set_last("tick", server_time() + 1h);
+TEST_CASE_FIXTURE(Fixture, "a clock that is set back by less than a day repeats nothing") {
+    set_last("tick", server_time() + 23h);
     CHECK(of({every_second()}).push_due() == 0);
     CHECK(waiting().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a clock that was ahead by more than a day silences nothing") {
+    set_last("tick", server_time() + 25h);
+    set_last("year", new_year(-12));
+    const std::int64_t before = server_ms();
+    auto recurring_messages = of({every_second(), every_year()});
+    CHECK(recurring_messages.push_due() == 0);
+    CHECK(std::stoll(last("tick")) >= before);
+    CHECK(std::stoll(last("year")) >= before);
+    CHECK(std::stoll(last("year")) <= server_ms());
+    CHECK(eventually([&] { return recurring_messages.push_due() >= 1; }));
+    CHECK(std::stoll(waiting().front()) > before / 1000);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a clock that is set back over one occurrence repeats it never") {
+    set_last("year", new_year(-1));
+    CHECK(of({every_year()}).push_due() == 0);
+    CHECK(last("year") == ms(new_year(-1)));
 }
 
 TEST_CASE_FIXTURE(Fixture, "of many who push at once one pushes each occurrence") {
