@@ -148,9 +148,12 @@ inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int6
     return {};
 }
 
+/// With `note` behind the reason, whatever its length.
 template <class T>
-Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason) {
-    std::string cut(cut_text(reason, longest_last_error));
+Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_view note = {}) {
+    note = cut_text(note, longest_last_error / 2);
+    std::string cut(cut_text(reason, longest_last_error - note.size()));
+    cut += note;
     const bool done = guard.bury(cut);
     return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
 }
@@ -161,7 +164,7 @@ Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason) {
 /// `reason` as its last_error, its payload's bytes as they are; or ends it when it was the last
 /// try. `crashes` are tries that ended with the death of a consumer, in the count of a collector.
 /// When the policy's backoff throws, the job is buried with both reasons: nothing says when to try
-/// again, and it must not be tried for ever.
+/// again, and it must not be tried for ever. So is one whose next attempt is over max_payload.
 ///
 /// Redis: as push_after, bury or ack. Atomic: one step. Blocks and throws as every settlement
 /// (message_guard.hpp); a ReplyError leaves the guard unsettled.
@@ -180,14 +183,16 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
         throw;
     } catch (...) {
         return detail::tell_thrown([&](std::string_view what) {
-            return detail::bury(guard, std::string(reason) + "; its backoff: " + std::string(what));
+            return detail::bury(guard, reason, "; its backoff: " + std::string(what));
         });
     }
     ++next.attempt;
     next.enqueued_at = now;
-    std::string body =
-        delay ? detail::next_attempt(std::move(next), reason, guard.max_payload()) : std::string();
-    if (!body.empty()) {
+    if (delay) {
+        std::string body = detail::next_attempt(std::move(next), reason, guard.max_payload());
+        if (body.empty()) {
+            return detail::bury(guard, reason, "; too large to be tried again");
+        }
         std::vector<std::string> due = detail::due_after(*delay);
         due.push_back(std::move(body));
         const bool done = detail::put_off(guard, policy.retry_queue, std::move(due));

@@ -26,7 +26,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
+using orizuru::Job;
 using orizuru::JobContext;
+using orizuru::make_job;
 using orizuru::Producer;
 using orizuru::QueueOptions;
 using orizuru::Raw;
@@ -128,4 +130,21 @@ TEST_CASE_FIXTURE(Fixture, "a job is put off for a century when its retry waits 
     REQUIRE(eventually([&] { return put_off().size() == 1; }));
     CHECK(put_off().front().attempt == 2);
     CHECK(redis.llen(unack) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job whose next attempt is too large is buried, whatever the policy, and "
+                  "says so") {
+    Job<Raw> job = make_job(Raw{std::string(1000, 'x')});
+    job.attempt = 127; // the next takes a byte more
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fail,
+                       {.retry = {.max_attempts = 1000, .exhausted = orizuru::Exhausted::discard},
+                        .max_payload = static_cast<std::int64_t>(bytes_of(job).size())});
+    push({bytes_of(job)});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return redis.llen(dead) == 1; }));
+    CHECK(contains(redis.lrange(dead).front(), "no such user; too large to be tried again"));
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 1; }));
+    CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "too large"));
 }
