@@ -13,10 +13,11 @@
 //   2  attempt             uint, 1 or more
 //   3  first_enqueued_at   int, milliseconds since 1970
 //   4  enqueued_at         int, the same
-//   5  expires_at          int, the same, or nil
-//   6  last_error          str, at most 10,000 bytes
-//   7  unique_id           str, at most 512 bytes; empty: it holds no lock
-//   8  payload             bin
+//   5  first_failed_at     int, the same, or nil
+//   6  expires_at          int, the same, or nil
+//   7  last_error          str, at most 10,000 bytes
+//   8  unique_id           str, at most 512 bytes; empty: it holds no lock
+//   9  payload             bin
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -51,6 +52,8 @@ struct Job {
     JobTime first_enqueued_at{};
     /// When this try was enqueued.
     JobTime enqueued_at{};
+    /// When a handler failed first.
+    std::optional<JobTime> first_failed_at = {};
     /// From when on nobody needs it any more.
     std::optional<JobTime> expires_at = {};
     /// Why the try before failed; what is beyond 10,000 bytes is cut off as it is written.
@@ -71,8 +74,8 @@ struct Job {
     }
 };
 
-/// A first try, enqueued now, with a new id of 32 hexadecimal digits. What would expire beyond the
-/// year 9999 expires then.
+/// A first try, enqueued now, with a new id of 32 hexadecimal digits. It expires so long from now,
+/// whenever it is due; what would expire beyond the year 9999 expires then.
 template <class T>
 [[nodiscard]] Job<T> make_job(T payload,
                               std::optional<std::chrono::milliseconds> expires_after = {}) {
@@ -207,6 +210,7 @@ struct Codec<Job<T>> {
         }
         detail::check_time(job.first_enqueued_at);
         detail::check_time(job.enqueued_at);
+        detail::check_time(job.first_failed_at.value_or(job.enqueued_at));
         detail::check_time(job.expires_at.value_or(job.enqueued_at));
         std::string payload;
         detail::append_encoded(job.payload, payload);
@@ -214,17 +218,14 @@ struct Codec<Job<T>> {
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
-        packer.pack_array(static_cast<std::uint32_t>(9 + job.later.size()));
+        packer.pack_array(static_cast<std::uint32_t>(10 + job.later.size()));
         packer.pack(job.version);
         pack_text(packer, job.id);
         packer.pack(job.attempt);
         packer.pack(milliseconds_of(job.first_enqueued_at));
         packer.pack(milliseconds_of(job.enqueued_at));
-        if (job.expires_at) {
-            packer.pack(milliseconds_of(*job.expires_at));
-        } else {
-            packer.pack_nil();
-        }
+        pack_time(packer, job.first_failed_at);
+        pack_time(packer, job.expires_at);
         pack_text(packer, error);
         pack_text(packer, job.unique_id);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
@@ -246,6 +247,7 @@ struct Codec<Job<T>> {
             envelope.unsigned_number(1, std::numeric_limits<int>::max(), "no attempt"));
         const JobTime first_enqueued_at = envelope.time();
         const JobTime enqueued_at = envelope.time();
+        const std::optional<JobTime> first_failed_at = envelope.optional_time();
         const std::optional<JobTime> expires_at = envelope.optional_time();
         std::string last_error(
             envelope.text(0, detail::longest_last_error, "no last_error or a longer one"));
@@ -256,6 +258,7 @@ struct Codec<Job<T>> {
                 .attempt = attempt,
                 .first_enqueued_at = first_enqueued_at,
                 .enqueued_at = enqueued_at,
+                .first_failed_at = first_failed_at,
                 .expires_at = expires_at,
                 .last_error = std::move(last_error),
                 .unique_id = std::move(unique_id),
@@ -267,6 +270,14 @@ struct Codec<Job<T>> {
   private:
     static std::int64_t milliseconds_of(JobTime time) { return time.time_since_epoch().count(); }
 
+    template <class Packer>
+    static void pack_time(Packer& packer, std::optional<JobTime> time) {
+        if (time) {
+            packer.pack(milliseconds_of(*time));
+        } else {
+            packer.pack_nil();
+        }
+    }
     template <class Packer>
     static void pack_text(Packer& packer, std::string_view text) {
         packer.pack_str(static_cast<std::uint32_t>(text.size()));

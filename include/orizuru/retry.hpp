@@ -41,8 +41,8 @@ struct RetryPolicy {
     /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
     Backoff backoff = orizuru::backoff::polynomial();
-    /// For how long after it was first enqueued a job is tried again; 0 or less = however long it
-    /// takes.
+    /// For how long after its first failure a job is tried again; 0 or less = however long it
+    /// takes. How long it had waited before does not count.
     std::chrono::milliseconds retry_for{};
     /// Where it is tried again; empty = where it came from.
     std::string retry_queue = {};
@@ -53,7 +53,7 @@ struct RetryPolicy {
 /// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
 /// the job's id, say. Throws what the policy's backoff throws.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds>
-next_try(const RetryPolicy& policy, int attempt, JobTime first_enqueued_at, JobTime now,
+next_try(const RetryPolicy& policy, int attempt, JobTime first_failed_at, JobTime now,
          std::uint64_t seed) {
     if (attempt >= policy.max_attempts) {
         return std::nullopt;
@@ -61,8 +61,8 @@ next_try(const RetryPolicy& policy, int attempt, JobTime first_enqueued_at, JobT
     using std::chrono::milliseconds;
     const milliseconds delay =
         std::clamp(policy.backoff(attempt, seed), milliseconds(0), detail::longest_backoff);
-    // Whoever enqueued it may have a clock that is ahead.
-    const milliseconds age = std::max(now - first_enqueued_at, milliseconds(0));
+    // Where it failed first the clock may be ahead.
+    const milliseconds age = std::max(now - first_failed_at, milliseconds(0));
     // No sum, which could overflow: retry_for may be the longest time there is.
     if (policy.retry_for.count() > 0 && delay > policy.retry_for - age) {
         return std::nullopt;
@@ -175,9 +175,10 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
     auto next = detail::decode<Job<Raw>>(guard.payload(), scratch);
     const JobTime now = job_time();
     next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
+    next.first_failed_at = next.first_failed_at.value_or(now);
     std::optional<std::chrono::milliseconds> delay;
     try {
-        delay = next_try(policy, next.attempt, next.first_enqueued_at, now,
+        delay = next_try(policy, next.attempt, *next.first_failed_at, now,
                          std::hash<std::string>{}(next.id));
     } catch (const std::bad_alloc&) {
         throw;

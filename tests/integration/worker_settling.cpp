@@ -148,3 +148,34 @@ TEST_CASE_FIXTURE(Fixture,
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 1; }));
     CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "too large"));
 }
+
+TEST_CASE_FIXTURE(Fixture,
+                  "retry_for counts from a job's first failure, however long it waited before") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fail,
+                       {.retry = {.backoff = orizuru::backoff::fixed(1min), .retry_for = 1h}});
+    Job<Raw> job = make_job(Raw{"a"});
+    job.first_enqueued_at -= 48h;
+    job.enqueued_at -= 48h;
+    SUBCASE("at the first") {
+        push({bytes_of(job)});
+        const Running running(worker);
+        REQUIRE(eventually([&] { return put_off().size() == 1; }));
+        CHECK(put_off().front().first_failed_at == put_off().front().enqueued_at);
+    }
+    SUBCASE("at a later one") {
+        job.attempt = 2;
+        job.first_failed_at = orizuru::job_time() - 30min;
+        push({bytes_of(job)});
+        const Running running(worker);
+        REQUIRE(eventually([&] { return put_off().size() == 1; }));
+        CHECK(put_off().front().first_failed_at == job.first_failed_at);
+    }
+    SUBCASE("at one that is too late") {
+        job.attempt = 2;
+        job.first_failed_at = orizuru::job_time() - 1h;
+        push({bytes_of(job)});
+        const Running running(worker);
+        CHECK(eventually([&] { return redis.llen(dead) == 1; }));
+    }
+}

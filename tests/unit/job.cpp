@@ -67,6 +67,7 @@ Job<Raw> some_job() {
             .attempt = 3,
             .first_enqueued_at = JobTime(1ms),
             .enqueued_at = JobTime(-2ms),
+            .first_failed_at = JobTime(5ms),
             .expires_at = JobTime(300ms),
             .last_error = "no luck",
             .unique_id = "u",
@@ -74,7 +75,8 @@ Job<Raw> some_job() {
 }
 
 // As the comment of job.hpp has it.
-const std::string some_bytes = "\x99\x01\xa2id\x03\x01\xfe\xcd\x01\x2c\xa7no luck\xa1u\xc4\x02\0x"s;
+const std::string some_bytes =
+    "\x9a\x01\xa2id\x03\x01\xfe\x05\xcd\x01\x2c\xa7no luck\xa1u\xc4\x02\0x"s;
 
 std::string why_refused(std::string_view bytes) {
     try {
@@ -94,6 +96,7 @@ TEST_CASE("an envelope has the documented bytes, and comes back as it was") {
     CHECK(job.attempt == 3);
     CHECK(job.first_enqueued_at == JobTime(1ms));
     CHECK(job.enqueued_at == JobTime(-2ms));
+    CHECK(job.first_failed_at == JobTime(5ms));
     CHECK(job.expires_at == JobTime(300ms));
     CHECK(job.last_error == "no luck");
     CHECK(job.unique_id == "u");
@@ -113,6 +116,7 @@ TEST_CASE("a new job has an id of its own, of 32 hexadecimal digits, and is trie
         CHECK(job.attempt == 1);
         CHECK(job.first_enqueued_at >= before);
         CHECK(job.enqueued_at == job.first_enqueued_at);
+        CHECK_FALSE(job.first_failed_at);
         CHECK_FALSE(job.expires_at);
     }
     CHECK(ids.size() == 100);
@@ -127,7 +131,7 @@ TEST_CASE("a job expires at its time, and without one never") {
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
     std::string newer = some_bytes + "\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
-    newer.at(0) = '\x9c';
+    newer.at(0) = '\x9d';
     newer.at(1) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
@@ -149,18 +153,19 @@ TEST_CASE("an envelope that is none is refused with what it lacks") {
     };
     CHECK(why_refused(with(1, '\0')) == "the job's envelope has an unknown version");
     CHECK(why_refused(with(1, '\xff')) == "the job's envelope has an unknown version");
-    CHECK(why_refused("\x99\x01\xa0\x03\x01\xfe\xc0\xa0\xa0\xc4\0"s) ==
+    CHECK(why_refused("\x9a\x01\xa0\x03\x01\xfe\xc0\xc0\xa0\xa0\xc4\0"s) ==
           "the job's envelope has no id");
     CHECK(why_refused(with(5, '\0')) == "the job's envelope has no attempt");
     CHECK(why_refused(with(6, '\xc0')) == "the job's envelope has a time that is no number");
-    CHECK(why_refused("\x98\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0"s) ==
+    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0"s) ==
           "the job's envelope has too few fields");
-    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xa0\xc0\xc4\0"s) ==
+    CHECK(why_refused("\x9a\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xc0\xc4\0"s) ==
           "the job's envelope has no unique_id or a longer one");
-    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0\xa0"s) ==
+    CHECK(why_refused("\x9a\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0"s) ==
           "the job's envelope has no payload");
-    CHECK(why_refused("\x99\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xa0\xa0\xc4\0"s) ==
-          "the job's envelope has a time beyond the year 9999");
+    CHECK(
+        why_refused("\x9a\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xc0\xa0\xa0\xc4\0"s) ==
+        "the job's envelope has a time beyond the year 9999");
     for (std::size_t size = 0; size < some_bytes.size(); ++size) {
         CAPTURE(size);
         CHECK(why_refused(std::string_view(some_bytes).substr(0, size)) != "not refused");
@@ -193,6 +198,9 @@ TEST_CASE("an id, an attempt or a time that no reader would take is not written"
         CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
         job = some_job();
         job.enqueued_at = time;
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+        job = some_job();
+        job.first_failed_at = time;
         CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
         job = some_job();
         job.expires_at = time;
