@@ -17,7 +17,8 @@
 //   6  expires_at          int, the same, or nil
 //   7  last_error          str, at most 10,000 bytes
 //   8  unique_id           str, at most 512 bytes; empty: it holds no lock
-//   9  payload             bin
+//   9  unique_queue        str, whose lock it is; empty: that of the queue in which the job is
+//   10 payload             bin
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -26,6 +27,7 @@
 #include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/msgpack_reader.hpp>
 #include <orizuru/job_time.hpp>
+#include <orizuru/keys.hpp>
 #include <orizuru/msgpack.hpp>
 
 #include <msgpack.hpp>
@@ -61,6 +63,9 @@ struct Job {
     /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
     /// lock that its ack releases.
     std::string unique_id = {};
+    /// The queue that it was pushed to, when a retry has brought it to another one: the lock is
+    /// that queue's.
+    std::string unique_queue = {};
     T payload;
 
     /// Of the envelope. One that is newer than this library is written back as it came, with all
@@ -121,6 +126,17 @@ struct JobScratch {
 inline void check_time(JobTime time) {
     if (time < earliest_job_time || time > latest_job_time) {
         refuse_envelope("a time beyond the year 9999");
+    }
+}
+
+inline void check_unique_queue(const std::string& queue) {
+    if (queue.empty()) {
+        return;
+    }
+    try {
+        static_cast<void>(Keys(queue));
+    } catch (const std::invalid_argument&) {
+        refuse_envelope("a unique_queue that cannot be");
     }
 }
 
@@ -205,6 +221,7 @@ struct Codec<Job<T>> {
         if (job.unique_id.size() > detail::longest_job_id) {
             throw std::invalid_argument("a job's unique_id must have at most 512 bytes");
         }
+        detail::check_unique_queue(job.unique_queue);
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
@@ -218,7 +235,7 @@ struct Codec<Job<T>> {
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
-        packer.pack_array(static_cast<std::uint32_t>(10 + job.later.size()));
+        packer.pack_array(static_cast<std::uint32_t>(11 + job.later.size()));
         packer.pack(job.version);
         pack_text(packer, job.id);
         packer.pack(job.attempt);
@@ -228,6 +245,7 @@ struct Codec<Job<T>> {
         pack_time(packer, job.expires_at);
         pack_text(packer, error);
         pack_text(packer, job.unique_id);
+        pack_text(packer, job.unique_queue);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
         packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
         for (const std::string& field : job.later) {
@@ -253,6 +271,8 @@ struct Codec<Job<T>> {
             envelope.text(0, detail::longest_last_error, "no last_error or a longer one"));
         std::string unique_id(
             envelope.text(0, detail::longest_job_id, "no unique_id or a longer one"));
+        std::string unique_queue(envelope.text(0, bytes.size(), "no unique_queue"));
+        detail::check_unique_queue(unique_queue);
         const std::string_view payload = envelope.bytes("no payload");
         return {.id = std::move(id),
                 .attempt = attempt,
@@ -262,6 +282,7 @@ struct Codec<Job<T>> {
                 .expires_at = expires_at,
                 .last_error = std::move(last_error),
                 .unique_id = std::move(unique_id),
+                .unique_queue = std::move(unique_queue),
                 .payload = detail::decode<T>(payload, memory.payload),
                 .version = version,
                 .later = envelope.rest()};

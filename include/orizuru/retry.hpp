@@ -44,7 +44,8 @@ struct RetryPolicy {
     /// For how long after its first failure a job is tried again; 0 or less = however long it
     /// takes. How long it had waited before does not count.
     std::chrono::milliseconds retry_for{};
-    /// Where it is tried again; empty = where it came from.
+    /// Where it is tried again; empty = where it came from. In a cluster it must lie in the same
+    /// slot.
     std::string retry_queue = {};
     Exhausted exhausted = Exhausted::bury;
 };
@@ -189,6 +190,9 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
     }
     ++next.attempt;
     next.enqueued_at = now;
+    if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
+        next.unique_queue = guard.keys().source();
+    }
     if (delay) {
         std::string body = detail::next_attempt(std::move(next), reason, guard.max_payload());
         if (body.empty()) {

@@ -71,12 +71,13 @@ Job<Raw> some_job() {
             .expires_at = JobTime(300ms),
             .last_error = "no luck",
             .unique_id = "u",
+            .unique_queue = "q",
             .payload = {"\0x"s}};
 }
 
 // As the comment of job.hpp has it.
 const std::string some_bytes =
-    "\x9a\x01\xa2id\x03\x01\xfe\x05\xcd\x01\x2c\xa7no luck\xa1u\xc4\x02\0x"s;
+    "\x9b\x01\xa2id\x03\x01\xfe\x05\xcd\x01\x2c\xa7no luck\xa1u\xa1q\xc4\x02\0x"s;
 
 std::string why_refused(std::string_view bytes) {
     try {
@@ -100,6 +101,7 @@ TEST_CASE("an envelope has the documented bytes, and comes back as it was") {
     CHECK(job.expires_at == JobTime(300ms));
     CHECK(job.last_error == "no luck");
     CHECK(job.unique_id == "u");
+    CHECK(job.unique_queue == "q");
     CHECK(job.payload.bytes == "\0x"s);
     CHECK(job.version == 1);
     CHECK(job.later.empty());
@@ -131,7 +133,7 @@ TEST_CASE("a job expires at its time, and without one never") {
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
     std::string newer = some_bytes + "\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
-    newer.at(0) = '\x9d';
+    newer.at(0) = '\x9e';
     newer.at(1) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
@@ -153,19 +155,21 @@ TEST_CASE("an envelope that is none is refused with what it lacks") {
     };
     CHECK(why_refused(with(1, '\0')) == "the job's envelope has an unknown version");
     CHECK(why_refused(with(1, '\xff')) == "the job's envelope has an unknown version");
-    CHECK(why_refused("\x9a\x01\xa0\x03\x01\xfe\xc0\xc0\xa0\xa0\xc4\0"s) ==
+    CHECK(why_refused("\x9b\x01\xa0\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0\xc4\0"s) ==
           "the job's envelope has no id");
     CHECK(why_refused(with(5, '\0')) == "the job's envelope has no attempt");
     CHECK(why_refused(with(6, '\xc0')) == "the job's envelope has a time that is no number");
-    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0"s) ==
-          "the job's envelope has too few fields");
-    CHECK(why_refused("\x9a\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xc0\xc4\0"s) ==
-          "the job's envelope has no unique_id or a longer one");
     CHECK(why_refused("\x9a\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0"s) ==
+          "the job's envelope has too few fields");
+    CHECK(why_refused("\x9b\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xc0\xa0\xc4\0"s) ==
+          "the job's envelope has no unique_id or a longer one");
+    CHECK(why_refused("\x9b\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0\xa0"s) ==
           "the job's envelope has no payload");
-    CHECK(
-        why_refused("\x9a\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xc0\xa0\xa0\xc4\0"s) ==
-        "the job's envelope has a time beyond the year 9999");
+    CHECK(why_refused(
+              "\x9b\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xc0\xa0\xa0\xa0\xc4\0"s) ==
+          "the job's envelope has a time beyond the year 9999");
+    CHECK(why_refused("\x9b\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa1{\xc4\0"s) ==
+          "the job's envelope has a unique_queue that cannot be");
     for (std::size_t size = 0; size < some_bytes.size(); ++size) {
         CAPTURE(size);
         CHECK(why_refused(std::string_view(some_bytes).substr(0, size)) != "not refused");
@@ -191,6 +195,9 @@ TEST_CASE("an id, an attempt or a time that no reader would take is not written"
     CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
     job = some_job();
     job.unique_id = std::string(513, 'u');
+    CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    job = some_job();
+    job.unique_queue = "{";
     CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
     for (const orizuru::JobTime time : {orizuru::JobTime::min(), orizuru::JobTime::max()}) {
         job = some_job();
