@@ -15,7 +15,7 @@
 //   4  enqueued_at         int, the same
 //   5  first_failed_at     int, the same, or nil
 //   6  expires_at          int, the same, or nil
-//   7  last_error          str, at most 10,000 bytes
+//   7  last_error          str, at most 10,000 bytes of UTF-8
 //   8  unique_id           str, at most 512 bytes; empty: it holds no lock
 //   9  unique_queue        str, whose lock it is; empty: that of the queue in which the job is
 //   10 payload             bin
@@ -26,6 +26,7 @@
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/detail/utf8.hpp>
 #include <orizuru/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/msgpack.hpp>
@@ -58,7 +59,8 @@ struct Job {
     std::optional<JobTime> first_failed_at = {};
     /// From when on nobody needs it any more.
     std::optional<JobTime> expires_at = {};
-    /// Why the try before failed; what is beyond 10,000 bytes is cut off as it is written.
+    /// Why the try before failed. As it is written, bytes that are no UTF-8 are replaced by U+FFFD,
+    /// and what is beyond 10,000 bytes is cut off.
     std::string last_error = {};
     /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
     /// lock that its ack releases.
@@ -98,21 +100,6 @@ namespace detail {
 inline constexpr std::size_t longest_job_id = 512;
 inline constexpr std::size_t longest_last_error = 10'000;
 
-/// The first `most` bytes of a text, less what would be a part of a UTF-8 character.
-[[nodiscard]] inline std::string_view cut_text(std::string_view text, std::size_t most) noexcept {
-    if (text.size() <= most) {
-        return text;
-    }
-    const auto continues = [&](std::size_t at) {
-        return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
-    };
-    std::size_t size = most;
-    while (size > 0 && most - size < 3 && continues(size)) {
-        --size;
-    }
-    return text.substr(0, continues(size) ? most : size);
-}
-
 /// What decoding a job keeps from one to the next.
 struct JobScratch {
     msgpack::zone zone;
@@ -137,6 +124,14 @@ inline void check_unique_queue(const std::string& queue) {
         static_cast<void>(Keys(queue));
     } catch (const std::invalid_argument&) {
         refuse_envelope("a unique_queue that cannot be");
+    }
+}
+
+/// Each a msgpack value that an envelope can have.
+inline void check_later(const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) {
+        msgpack::zone zone;
+        static_cast<void>(MsgpackReader("\x91" + field, zone).read());
     }
 }
 
@@ -222,6 +217,10 @@ struct Codec<Job<T>> {
             throw std::invalid_argument("a job's unique_id must have at most 512 bytes");
         }
         detail::check_unique_queue(job.unique_queue);
+        if (job.version < 1) {
+            throw std::invalid_argument("a job's version must be 1 or more");
+        }
+        detail::check_later(job.later);
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
@@ -231,7 +230,8 @@ struct Codec<Job<T>> {
         detail::check_time(job.expires_at.value_or(job.enqueued_at));
         std::string payload;
         detail::append_encoded(job.payload, payload);
-        const std::string_view error = detail::cut_text(job.last_error, detail::longest_last_error);
+        const std::string error =
+            detail::to_utf8(detail::cut_text(job.last_error, detail::longest_last_error));
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
@@ -243,7 +243,7 @@ struct Codec<Job<T>> {
         packer.pack(milliseconds_of(job.enqueued_at));
         pack_time(packer, job.first_failed_at);
         pack_time(packer, job.expires_at);
-        pack_text(packer, error);
+        pack_text(packer, detail::cut_text(error, detail::longest_last_error));
         pack_text(packer, job.unique_id);
         pack_text(packer, job.unique_queue);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));

@@ -10,6 +10,7 @@
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/schedule.hpp>
 #include <orizuru/detail/thrown.hpp>
+#include <orizuru/detail/utf8.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/keys.hpp>

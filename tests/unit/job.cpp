@@ -184,6 +184,17 @@ TEST_CASE("a job that is to expire in ages expires at the end of the year 9999")
               .expired(orizuru::job_time()));
 }
 
+TEST_CASE("a version or a later field that no reader would take is not written") {
+    auto job = some_job();
+    job.version = 0;
+    CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    job.version = 2;
+    for (const std::string& field : {""s, "\xc1"s, "\x01\x02"s, "\xa2x"s}) {
+        job.later = {"\x01", field};
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    }
+}
+
 TEST_CASE("an id, an attempt or a time that no reader would take is not written") {
     for (const std::string& id : {""s, std::string(513, 'i')}) {
         auto job = some_job();
@@ -234,8 +245,33 @@ TEST_CASE("a long error is cut at 10,000 bytes, and within no character") {
             CHECK(error.starts_with(text));
         }
     }
-    // No UTF-8 at all.
-    CHECK(written(std::string(20'000, '\x80')).size() == 10'000);
+}
+
+TEST_CASE("of an error each byte that is no UTF-8 is written as a replacement character") {
+    const auto written = [](const std::string& error) {
+        auto job = some_job();
+        job.last_error = error;
+        return decoded<Raw>(encoded(job)).last_error;
+    };
+    const std::string none = "\xef\xbf\xbd";
+    CHECK(written("caf\xe9 closed") == "caf" + none + " closed");
+    for (const std::string& text :
+         {"a\0b"s, "é"s, "鶴"s, "\xf0\x9f\xa6\xa2"s, "\xc2\x80"s, "\xe0\xa0\x80"s, "\xed\x9f\xbf"s,
+          "\xee\x80\x80"s, "\xef\xbf\xbf"s, "\xf0\x90\x80\x80"s, "\xf4\x8f\xbf\xbf"s}) {
+        CHECK(written(text + text) == text + text);
+    }
+    for (const std::string& bytes :
+         {"\x80"s, "\xc1\xbf"s, "\xe0\x9f\xbf"s, "\xed\xa0\x80"s, "\xf0\x8f\xbf\xbf"s,
+          "\xf4\x90\x80\x80"s, "\xf5\x80"s, "\xff"s, "\xe9\xb6"s, "\xf0\x9f\xa6"s, "\xc3"s}) {
+        CAPTURE(bytes.size());
+        std::string replaced;
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            replaced += none;
+        }
+        CHECK(written(bytes) == replaced);
+        CHECK(written(bytes + "x") == replaced + "x");
+    }
+    CHECK(written(std::string(20'000, '\x80')).size() == 9'999);
 }
 
 TEST_CASE("a payload without a default constructor and one with a Codec of msgpack come through") {
