@@ -70,7 +70,8 @@ struct RecurringOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 
-/// The recurring messages of one queue: one connection, used by one thread at a time.
+/// The recurring messages of one queue: one connection, used by one thread at a time. Of a queue
+/// that a Worker serves T is a Job, and `message` makes it by make_job.
 template <MessageEncodable T>
 class Recurring {
   public:

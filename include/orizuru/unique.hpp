@@ -193,7 +193,7 @@ bool ack_unique(MessageGuard<Job<T>>& guard) {
 
 /// Has a job's lock last at least `ttl` from now, for one that takes longer than was thought; false
 /// when it does not hold it (any more), or never did. The producer is one of the queue in which the
-/// job is.
+/// job is, and of the calling thread: a handler needs one of its own.
 /// Redis: GET and PEXPIRE in a script, O(1). Works when memory is full.
 /// Blocks and throws as push_unique.
 template <MessageEncodable T>
