@@ -13,10 +13,12 @@
 //   2  attempt             uint, 1 or more
 //   3  first_enqueued_at   int, milliseconds since 1970
 //   4  enqueued_at         int, the same
-//   5  expires_at          int, the same, or nil
-//   6  last_error          str, at most 10,000 bytes
-//   7  unique_id           str, at most 512 bytes; empty: it holds no lock
-//   8  payload             bin
+//   5  first_failed_at     int, the same, or nil
+//   6  expires_at          int, the same, or nil
+//   7  last_error          str, at most 10,000 bytes of UTF-8
+//   8  unique_id           str, at most 512 bytes; empty: it holds no lock
+//   9  unique_queue        str, whose lock it is; empty: that of the queue in which the job is
+//   10 payload             bin
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -24,7 +26,9 @@
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/detail/utf8.hpp>
 #include <orizuru/job_time.hpp>
+#include <orizuru/keys.hpp>
 #include <orizuru/msgpack.hpp>
 
 #include <msgpack.hpp>
@@ -51,13 +55,19 @@ struct Job {
     JobTime first_enqueued_at{};
     /// When this try was enqueued.
     JobTime enqueued_at{};
+    /// When a handler failed first.
+    std::optional<JobTime> first_failed_at = {};
     /// From when on nobody needs it any more.
     std::optional<JobTime> expires_at = {};
-    /// Why the try before failed; what is beyond 10,000 bytes is cut off as it is written.
+    /// Why the try before failed. As it is written, bytes that are no UTF-8 are replaced by U+FFFD,
+    /// and what is beyond 10,000 bytes is cut off.
     std::string last_error = {};
     /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
     /// lock that its ack releases.
     std::string unique_id = {};
+    /// The queue that it was pushed to, when a retry has brought it to another one: the lock is
+    /// that queue's.
+    std::string unique_queue = {};
     T payload;
 
     /// Of the envelope. One that is newer than this library is written back as it came, with all
@@ -71,8 +81,8 @@ struct Job {
     }
 };
 
-/// A first try, enqueued now, with a new id of 32 hexadecimal digits. What would expire beyond the
-/// year 9999 expires then.
+/// A first try, enqueued now, with a new id of 32 hexadecimal digits. It expires so long from now,
+/// whenever it is due; what would expire beyond the year 9999 expires then.
 template <class T>
 [[nodiscard]] Job<T> make_job(T payload,
                               std::optional<std::chrono::milliseconds> expires_after = {}) {
@@ -90,21 +100,6 @@ namespace detail {
 inline constexpr std::size_t longest_job_id = 512;
 inline constexpr std::size_t longest_last_error = 10'000;
 
-/// The first `most` bytes of a text, less what would be a part of a UTF-8 character.
-[[nodiscard]] inline std::string_view cut_text(std::string_view text, std::size_t most) noexcept {
-    if (text.size() <= most) {
-        return text;
-    }
-    const auto continues = [&](std::size_t at) {
-        return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
-    };
-    std::size_t size = most;
-    while (size > 0 && most - size < 3 && continues(size)) {
-        --size;
-    }
-    return text.substr(0, continues(size) ? most : size);
-}
-
 /// What decoding a job keeps from one to the next.
 struct JobScratch {
     msgpack::zone zone;
@@ -118,6 +113,25 @@ struct JobScratch {
 inline void check_time(JobTime time) {
     if (time < earliest_job_time || time > latest_job_time) {
         refuse_envelope("a time beyond the year 9999");
+    }
+}
+
+inline void check_unique_queue(const std::string& queue) {
+    if (queue.empty()) {
+        return;
+    }
+    try {
+        static_cast<void>(Keys(queue));
+    } catch (const std::invalid_argument&) {
+        refuse_envelope("a unique_queue that cannot be");
+    }
+}
+
+/// Each a msgpack value that an envelope can have.
+inline void check_later(const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) {
+        msgpack::zone zone;
+        static_cast<void>(MsgpackReader("\x91" + field, zone).read());
     }
 }
 
@@ -202,31 +216,36 @@ struct Codec<Job<T>> {
         if (job.unique_id.size() > detail::longest_job_id) {
             throw std::invalid_argument("a job's unique_id must have at most 512 bytes");
         }
+        detail::check_unique_queue(job.unique_queue);
+        if (job.version < 1) {
+            throw std::invalid_argument("a job's version must be 1 or more");
+        }
+        detail::check_later(job.later);
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
         detail::check_time(job.first_enqueued_at);
         detail::check_time(job.enqueued_at);
+        detail::check_time(job.first_failed_at.value_or(job.enqueued_at));
         detail::check_time(job.expires_at.value_or(job.enqueued_at));
         std::string payload;
         detail::append_encoded(job.payload, payload);
-        const std::string_view error = detail::cut_text(job.last_error, detail::longest_last_error);
+        const std::string error =
+            detail::to_utf8(detail::cut_text(job.last_error, detail::longest_last_error));
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
-        packer.pack_array(static_cast<std::uint32_t>(9 + job.later.size()));
+        packer.pack_array(static_cast<std::uint32_t>(11 + job.later.size()));
         packer.pack(job.version);
         pack_text(packer, job.id);
         packer.pack(job.attempt);
         packer.pack(milliseconds_of(job.first_enqueued_at));
         packer.pack(milliseconds_of(job.enqueued_at));
-        if (job.expires_at) {
-            packer.pack(milliseconds_of(*job.expires_at));
-        } else {
-            packer.pack_nil();
-        }
-        pack_text(packer, error);
+        pack_time(packer, job.first_failed_at);
+        pack_time(packer, job.expires_at);
+        pack_text(packer, detail::cut_text(error, detail::longest_last_error));
         pack_text(packer, job.unique_id);
+        pack_text(packer, job.unique_queue);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
         packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
         for (const std::string& field : job.later) {
@@ -246,19 +265,24 @@ struct Codec<Job<T>> {
             envelope.unsigned_number(1, std::numeric_limits<int>::max(), "no attempt"));
         const JobTime first_enqueued_at = envelope.time();
         const JobTime enqueued_at = envelope.time();
+        const std::optional<JobTime> first_failed_at = envelope.optional_time();
         const std::optional<JobTime> expires_at = envelope.optional_time();
         std::string last_error(
             envelope.text(0, detail::longest_last_error, "no last_error or a longer one"));
         std::string unique_id(
             envelope.text(0, detail::longest_job_id, "no unique_id or a longer one"));
+        std::string unique_queue(envelope.text(0, bytes.size(), "no unique_queue"));
+        detail::check_unique_queue(unique_queue);
         const std::string_view payload = envelope.bytes("no payload");
         return {.id = std::move(id),
                 .attempt = attempt,
                 .first_enqueued_at = first_enqueued_at,
                 .enqueued_at = enqueued_at,
+                .first_failed_at = first_failed_at,
                 .expires_at = expires_at,
                 .last_error = std::move(last_error),
                 .unique_id = std::move(unique_id),
+                .unique_queue = std::move(unique_queue),
                 .payload = detail::decode<T>(payload, memory.payload),
                 .version = version,
                 .later = envelope.rest()};
@@ -267,6 +291,14 @@ struct Codec<Job<T>> {
   private:
     static std::int64_t milliseconds_of(JobTime time) { return time.time_since_epoch().count(); }
 
+    template <class Packer>
+    static void pack_time(Packer& packer, std::optional<JobTime> time) {
+        if (time) {
+            packer.pack(milliseconds_of(*time));
+        } else {
+            packer.pack_nil();
+        }
+    }
     template <class Packer>
     static void pack_text(Packer& packer, std::string_view text) {
         packer.pack_str(static_cast<std::uint32_t>(text.size()));

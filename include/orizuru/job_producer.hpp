@@ -12,6 +12,7 @@
 #include <orizuru/producer_options.hpp>
 #include <orizuru/scheduler.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -29,7 +30,7 @@ using PushMiddleware = std::function<void(Job<T>& job, const std::function<void(
 
 /// For one job.
 struct JobOptions {
-    /// From when on nobody needs it any more.
+    /// How long after it is due nobody needs it any more.
     std::optional<std::chrono::milliseconds> expires_after = {};
     /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
     std::chrono::milliseconds delay{};
@@ -51,7 +52,10 @@ class JobProducer {
     /// Redis: LPUSH, or a script when it is for later. Blocks and throws as Producer::push or
     /// push_at (scheduler.hpp), and what the middleware throws.
     std::optional<std::string> push(T payload, const JobOptions& options = {}) {
-        Job<T> job = make_job(std::move(payload), options.expires_after);
+        Job<T> job = make_job(std::move(payload));
+        if (options.expires_after) {
+            job.expires_at = detail::later(due(options, job.enqueued_at), *options.expires_after);
+        }
         bool pushed = false;
         push_through(0, job, [&] {
             if (options.at) {
@@ -70,6 +74,11 @@ class JobProducer {
     [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
 
   private:
+    static JobTime due(const JobOptions& options, JobTime now) {
+        return std::clamp(options.at.value_or(detail::later(now, options.delay)), now,
+                          detail::latest_job_time);
+    }
+
     void push_through(std::size_t middleware, Job<T>& job, const std::function<void()>& push) {
         if (middleware == m_middleware.size()) {
             push();

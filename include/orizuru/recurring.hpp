@@ -10,6 +10,11 @@
 // Redis does not know begins with its first occurrence from now on; so does one that is renamed.
 // One that keeps its name and changes its expression goes on from its last occurrence; while
 // processes differ in it, the occurrences of both come.
+//
+// A clock that is set back repeats nothing: all waits until it is where it was. But a last
+// occurrence that lies more than a day ahead, and behind the next one, is taken for the trace of a
+// clock that was wrong: the recurrence begins anew, and what came too early comes again in its
+// time.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/connection.hpp>
@@ -32,6 +37,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <set>
@@ -64,7 +70,8 @@ struct RecurringOptions {
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 
-/// The recurring messages of one queue: one connection, used by one thread at a time.
+/// The recurring messages of one queue: one connection, used by one thread at a time. Of a queue
+/// that a Worker serves T is a Job, and `message` makes it by make_job.
 template <MessageEncodable T>
 class Recurring {
   public:
@@ -74,15 +81,18 @@ class Recurring {
               RecurringOptions options = {});
 
     /// Pushes what has come due; returns how many messages.
-    /// Redis: a script, O(recurrences), and one for each recurrence that is due.
-    /// Atomic: each recurrence, with all that it pushes.
-    /// Blocks at most command_timeout per script. Throws EncodeError, ReplyError, ConnectionError,
-    /// ProtocolError, and what `message` throws: what was pushed stays pushed, and the next call
-    /// pushes what was not, no occurrence twice.
+    /// Redis: a script, O(recurrences), and one for each recurrence that is due, or for each 1 MiB
+    /// of its messages, at least one.
+    /// Atomic: each script.
+    /// Blocks at most command_timeout per script. Throws ReplyError, ConnectionError,
+    /// ProtocolError; EncodeError and what `message` throws, the first of them, once all other
+    /// recurrences are through: what was pushed stays pushed, and the next call pushes what was
+    /// not, no occurrence twice.
     std::uint64_t push_due() { return step().pushed; }
 
     /// Pushes occurrences as they come due, until a stop is requested. Waits out outages of Redis.
-    /// Throws ReplyError for what only a person can mend, EncodeError, and what `message` throws.
+    /// Throws ReplyError for what only a person can mend, EncodeError, and what `message` throws,
+    /// as push_due.
     void run(const std::stop_token& token);
 
   private:
@@ -97,11 +107,17 @@ class Recurring {
         detail::TimePoint next;
     };
 
+    /// An occurrence and the bytes of its message.
+    using Made = std::pair<std::chrono::sys_seconds, std::string>;
+
     void check() const;
     Step step();
     Look look();
+    /// As far as there are messages: why there are no more goes to `error`, when it is empty.
     std::uint64_t push(const Recurrence<T>& recurrence,
-                       const std::vector<std::chrono::sys_seconds>& due);
+                       const std::vector<std::chrono::sys_seconds>& due, std::exception_ptr& error);
+    std::uint64_t push(const std::string& name, const std::vector<Made>& occurrences);
+    void begin_anew(const std::string& name, Milliseconds last);
 
     Keys m_keys;
     std::vector<Recurrence<T>> m_recurrences;
@@ -156,15 +172,23 @@ typename Recurring<T>::Step Recurring<T>::step() {
     const auto now = std::chrono::floor<std::chrono::seconds>(seen.now);
     std::chrono::milliseconds wait = m_options.poll;
     std::uint64_t pushed = 0;
+    std::exception_ptr error;
     for (std::size_t i = 0; i < m_recurrences.size(); ++i) {
         const Recurrence<T>& recurrence = m_recurrences[i];
         const auto due =
             recurrence.cron.latest(std::chrono::floor<std::chrono::seconds>(seen.last[i]), now,
                                    static_cast<std::size_t>(recurrence.catch_up), recurrence.zone);
         if (!due.empty()) {
-            pushed += push(recurrence, due);
+            pushed += push(recurrence, due, error);
         }
-        wait = std::min(wait, recurrence.cron.next(now, recurrence.zone) - seen.now);
+        const Milliseconds next = recurrence.cron.next(now, recurrence.zone);
+        if (seen.last[i] > std::max(next, seen.now + detail::longest_set_back)) {
+            begin_anew(recurrence.name, seen.last[i]);
+        }
+        wait = std::min(wait, next - seen.now);
+    }
+    if (error) {
+        std::rethrow_exception(error);
     }
     return {pushed, seen_at + wait};
 }
@@ -197,28 +221,55 @@ typename Recurring<T>::Look Recurring<T>::look() {
 
 template <MessageEncodable T>
 std::uint64_t Recurring<T>::push(const Recurrence<T>& recurrence,
-                                 const std::vector<std::chrono::sys_seconds>& due) {
-    std::vector<std::string> payloads(due.size());
-    for (std::size_t i = 0; i < due.size(); ++i) {
-        detail::encode(recurrence.message(due[i]), payloads[i], m_options.max_payload);
+                                 const std::vector<std::chrono::sys_seconds>& due,
+                                 std::exception_ptr& error) {
+    std::uint64_t pushed = 0;
+    std::vector<Made> step;
+    std::size_t bytes = 0;
+    for (const std::chrono::sys_seconds occurrence : due) {
+        std::string payload;
+        try {
+            detail::encode(recurrence.message(occurrence), payload, m_options.max_payload);
+        } catch (...) {
+            error = error ? error : std::current_exception();
+            break;
+        }
+        if (bytes + payload.size() > detail::most_bytes_recurring && !step.empty()) {
+            pushed += push(recurrence.name, step);
+            step.clear();
+            bytes = 0;
+        }
+        bytes += payload.size();
+        step.emplace_back(occurrence, std::move(payload));
     }
+    return step.empty() ? pushed : pushed + push(recurrence.name, step);
+}
+
+template <MessageEncodable T>
+std::uint64_t Recurring<T>::push(const std::string& name, const std::vector<Made>& occurrences) {
     const Reply reply = m_connection.roundtrip(m_keys.source(), "EVAL", [&](std::string& out) {
-        detail::begin_command(out, 6 + 2 * due.size());
+        detail::begin_command(out, 6 + 2 * occurrences.size());
         detail::append_argument(out, "EVAL");
         detail::append_argument(out, detail::push_occurrences_script);
         detail::append_argument(out, 2);
         detail::append_argument(out, m_keys.recurring());
         detail::append_argument(out, m_keys.source());
-        detail::append_argument(out, recurrence.name);
-        for (std::size_t i = 0; i < due.size(); ++i) {
-            detail::append_argument(out, Milliseconds(due[i]).time_since_epoch().count());
-            detail::append_argument(out, payloads[i]);
+        detail::append_argument(out, name);
+        for (const auto& [occurrence, payload] : occurrences) {
+            detail::append_argument(out, Milliseconds(occurrence).time_since_epoch().count());
+            detail::append_argument(out, payload);
         }
     });
     if (!detail::is_count(reply)) {
         m_connection.refuse("EVAL");
     }
     return static_cast<std::uint64_t>(reply.integer);
+}
+
+template <MessageEncodable T>
+void Recurring<T>::begin_anew(const std::string& name, Milliseconds last) {
+    m_connection.command(m_keys.recurring(), "EVAL", detail::begin_anew_script, 1,
+                         m_keys.recurring(), name, last.time_since_epoch().count());
 }
 
 template <MessageEncodable T>

@@ -10,6 +10,7 @@
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/schedule.hpp>
 #include <orizuru/detail/thrown.hpp>
+#include <orizuru/detail/utf8.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/keys.hpp>
@@ -41,10 +42,11 @@ struct RetryPolicy {
     /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
     Backoff backoff = orizuru::backoff::polynomial();
-    /// For how long after it was first enqueued a job is tried again; 0 or less = however long it
-    /// takes.
+    /// For how long after its first failure a job is tried again; 0 or less = however long it
+    /// takes. How long it had waited before does not count.
     std::chrono::milliseconds retry_for{};
-    /// Where it is tried again; empty = where it came from.
+    /// Where it is tried again; empty = where it came from. In a cluster it must lie in the same
+    /// slot.
     std::string retry_queue = {};
     Exhausted exhausted = Exhausted::bury;
 };
@@ -53,7 +55,7 @@ struct RetryPolicy {
 /// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
 /// the job's id, say. Throws what the policy's backoff throws.
 [[nodiscard]] inline std::optional<std::chrono::milliseconds>
-next_try(const RetryPolicy& policy, int attempt, JobTime first_enqueued_at, JobTime now,
+next_try(const RetryPolicy& policy, int attempt, JobTime first_failed_at, JobTime now,
          std::uint64_t seed) {
     if (attempt >= policy.max_attempts) {
         return std::nullopt;
@@ -61,8 +63,8 @@ next_try(const RetryPolicy& policy, int attempt, JobTime first_enqueued_at, JobT
     using std::chrono::milliseconds;
     const milliseconds delay =
         std::clamp(policy.backoff(attempt, seed), milliseconds(0), detail::longest_backoff);
-    // Whoever enqueued it may have a clock that is ahead.
-    const milliseconds age = std::max(now - first_enqueued_at, milliseconds(0));
+    // Where it failed first the clock may be ahead.
+    const milliseconds age = std::max(now - first_failed_at, milliseconds(0));
     // No sum, which could overflow: retry_for may be the longest time there is.
     if (policy.retry_for.count() > 0 && delay > policy.retry_for - age) {
         return std::nullopt;
@@ -148,9 +150,12 @@ inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int6
     return {};
 }
 
+/// With `note` behind the reason, whatever its length.
 template <class T>
-Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason) {
-    std::string cut(cut_text(reason, longest_last_error));
+Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_view note = {}) {
+    note = cut_text(note, longest_last_error / 2);
+    std::string cut(cut_text(reason, longest_last_error - note.size()));
+    cut += note;
     const bool done = guard.bury(cut);
     return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
 }
@@ -161,7 +166,7 @@ Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason) {
 /// `reason` as its last_error, its payload's bytes as they are; or ends it when it was the last
 /// try. `crashes` are tries that ended with the death of a consumer, in the count of a collector.
 /// When the policy's backoff throws, the job is buried with both reasons: nothing says when to try
-/// again, and it must not be tried for ever.
+/// again, and it must not be tried for ever. So is one whose next attempt is over max_payload.
 ///
 /// Redis: as push_after, bury or ack. Atomic: one step. Blocks and throws as every settlement
 /// (message_guard.hpp); a ReplyError leaves the guard unsettled.
@@ -172,22 +177,28 @@ Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::strin
     auto next = detail::decode<Job<Raw>>(guard.payload(), scratch);
     const JobTime now = job_time();
     next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
+    next.first_failed_at = next.first_failed_at.value_or(now);
     std::optional<std::chrono::milliseconds> delay;
     try {
-        delay = next_try(policy, next.attempt, next.first_enqueued_at, now,
+        delay = next_try(policy, next.attempt, *next.first_failed_at, now,
                          std::hash<std::string>{}(next.id));
     } catch (const std::bad_alloc&) {
         throw;
     } catch (...) {
         return detail::tell_thrown([&](std::string_view what) {
-            return detail::bury(guard, std::string(reason) + "; its backoff: " + std::string(what));
+            return detail::bury(guard, reason, "; its backoff: " + std::string(what));
         });
     }
     ++next.attempt;
     next.enqueued_at = now;
-    std::string body =
-        delay ? detail::next_attempt(std::move(next), reason, guard.max_payload()) : std::string();
-    if (!body.empty()) {
+    if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
+        next.unique_queue = guard.keys().source();
+    }
+    if (delay) {
+        std::string body = detail::next_attempt(std::move(next), reason, guard.max_payload());
+        if (body.empty()) {
+            return detail::bury(guard, reason, "; too large to be tried again");
+        }
         std::vector<std::string> due = detail::due_after(*delay);
         due.push_back(std::move(body));
         const bool done = detail::put_off(guard, policy.retry_queue, std::move(due));

@@ -88,8 +88,8 @@ class Scheduler {
     Scheduler(Endpoint endpoint, std::string queue, SchedulerOptions options = {});
 
     /// Moves all that is due to the queue, in due order; returns how many.
-    /// Redis: a script for each 100 of them, O(log(n)) each.
-    /// Atomic: each 100.
+    /// Redis: a script for each 100 of them or 1 MiB, at least one; O(log(n)) for each message.
+    /// Atomic: each script.
     /// Blocks at most command_timeout per script. Throws ConnectionError, ReplyError,
     /// ProtocolError: what was moved stays moved.
     std::uint64_t move_due();
@@ -100,7 +100,6 @@ class Scheduler {
     void run(const std::stop_token& token);
 
   private:
-    static constexpr int batch = 100;
     // Of a scheduler that is not heard for so long nothing more is expected.
     static constexpr std::chrono::milliseconds memory = std::chrono::seconds(60);
 
@@ -145,9 +144,10 @@ inline std::uint64_t Scheduler::move_due() {
 inline Scheduler::Step Scheduler::step() {
     const Reply reply = m_connection.command(
         m_keys.scheduled(), "EVAL", detail::move_due_script, 3, m_keys.scheduled(), m_keys.source(),
-        m_keys.schedulers(), batch, m_id, (memory + 3 * m_options.poll).count());
+        m_keys.schedulers(), detail::most_moved, detail::most_bytes_moved, m_id,
+        (memory + 3 * m_options.poll).count());
     const std::vector<Reply>& parts = reply.elements;
-    if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > batch ||
+    if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > detail::most_moved ||
         !parts[1].is(Reply::Type::integer) || !detail::is_count(parts[2])) {
         m_connection.refuse("EVAL");
     }

@@ -6,9 +6,10 @@
 // derives from them. A lock in Redis is taken in the step of the push; who holds it is named in it
 // by the job's own id, so that a late ack never releases the lock of a newer job.
 //
-// The lock bounds what is pushed, not what runs: a delivery is repeated as that of any message. It
-// belongs to the queue of the push; a job that is buried or moved to another queue keeps it until
-// it expires.
+// The lock bounds what is pushed, not what runs: a delivery is repeated as that of any message, and
+// a worker that acks before its handlers run (Guarantee::at_most_once) releases it then.
+// It belongs to the queue of the push, also when `retry` brings the job to another one
+// (RetryPolicy::retry_queue). A job that is buried or moved otherwise keeps it until it expires.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/arguments.hpp>
@@ -113,6 +114,12 @@ return 0
     return script;
 }
 
+/// The key of a job's lock, seen from the queue in which the job is.
+template <class T>
+[[nodiscard]] std::string lock_key(const Job<T>& job, const Keys& here) {
+    return (job.unique_queue.empty() ? here : Keys(job.unique_queue)).unique(job.unique_id);
+}
+
 [[nodiscard]] inline bool is_yes(const Reply& reply) {
     if (!is_count(reply) || reply.integer > 1) {
         throw ProtocolError("EVAL was answered by a reply of the wrong type");
@@ -126,6 +133,7 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
     check_id(id);
     check_ttl(options.ttl);
     job.unique_id = id;
+    job.unique_queue.clear();
     std::string payload;
     encode(job, payload, producer.options().max_payload);
     const std::vector<std::string> keys = schedule_keys(producer.keys());
@@ -143,7 +151,8 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
 /// job carries the id as its unique_id.
 /// Redis: one script, O(1); never buffered.
 /// Atomic: a crash leaves job and lock or neither. In doubt (ConnectionError::in_doubt()), a second
-///     call is safe: it returns false when the first has pushed the job.
+///     call returns false when the first has pushed the job and the lock is still held; it pushes
+///     the job again when that was acked meanwhile, unless with on_expiry or never.
 /// Blocks and throws as Producer::push without a buffer; std::invalid_argument for an id that has
 /// not 1 to 512 bytes or a ttl that cannot be. Nothing has happened then.
 template <MessageEncodable T>
@@ -178,12 +187,13 @@ bool ack_unique(MessageGuard<Job<T>>& guard) {
     if (guard->unique_id.empty()) {
         return guard.ack();
     }
-    return guard.settle(detail::unlock_body(), {guard.keys().unique(guard->unique_id)},
+    return guard.settle(detail::unlock_body(), {detail::lock_key(*guard, guard.keys())},
                         {detail::lock_of(UniqueRelease::on_ack, guard->id)});
 }
 
 /// Has a job's lock last at least `ttl` from now, for one that takes longer than was thought; false
-/// when it does not hold it (any more), or never did.
+/// when it does not hold it (any more), or never did. The producer is one of the queue in which the
+/// job is, and of the calling thread: a handler needs one of its own.
 /// Redis: GET and PEXPIRE in a script, O(1). Works when memory is full.
 /// Blocks and throws as push_unique.
 template <MessageEncodable T>
@@ -194,9 +204,9 @@ bool extend_unique(Producer<Job<T>>& producer, const Job<T>& job, std::chrono::m
     }
     using detail::lock_of;
     const Reply reply = producer.command(
-        "EVAL", detail::extend_lock_script(), 1, producer.keys().unique(job.unique_id), ttl.count(),
-        lock_of(UniqueRelease::on_ack, job.id), lock_of(UniqueRelease::on_expiry, job.id),
-        lock_of(UniqueRelease::never, job.id));
+        "EVAL", detail::extend_lock_script(), 1, detail::lock_key(job, producer.keys()),
+        ttl.count(), lock_of(UniqueRelease::on_ack, job.id),
+        lock_of(UniqueRelease::on_expiry, job.id), lock_of(UniqueRelease::never, job.id));
     return detail::is_yes(reply);
 }
 

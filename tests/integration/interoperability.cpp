@@ -198,6 +198,7 @@ TEST_CASE_FIXTURE(PythonFixture,
     CHECK_FALSE((*job)->expires_at);
     CHECK((*job)->last_error == "no luck");
     CHECK((*job)->unique_id == "u");
+    CHECK((*job)->unique_queue == "lair");
     CHECK(((*job)->payload == messages()[1]));
     orizuru::retry(*job, {.backoff = orizuru::backoff::fixed(std::chrono::hours(1))},
                    "failed in C++");

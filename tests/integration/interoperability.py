@@ -61,14 +61,16 @@ def dead(server, queue):
 
 # The envelope of a job, byte for byte as job.hpp has it.
 JOB_FIELDS = (
-    "version id attempt first_enqueued_at enqueued_at expires_at last_error unique_id payload"
+    "version id attempt first_enqueued_at enqueued_at first_failed_at expires_at last_error"
+    " unique_id unique_queue payload"
 ).split()
 
 
 def push_job(server, queue):
     """As a newer version might: with two fields more."""
     payload = msgpack.packb(MESSAGES[1])
-    fields = [2, "job 鶴", 3, 1_700_000_000_000, 1_700_000_000_001, None, "no luck", "u", payload]
+    fields = [2, "job 鶴", 3, 1_700_000_000_000, 1_700_000_000_001, None, None, "no luck"]
+    fields += ["u", "lair", payload]
     server.lpush(queue, msgpack.packb(fields + ["newer", {"yet": 1}]))
 
 
@@ -78,14 +80,17 @@ def pop_job(server, queue):
     now = time.time() * 1000
     assert len(new["id"]) == 32 and int(new["id"], 16) >= 0, new
     assert now - 600_000 < new["first_enqueued_at"] == new["enqueued_at"] <= now + 1, new
+    assert new["first_failed_at"] is None, new
     assert new["expires_at"] == new["enqueued_at"] + 3_600_000, new
-    assert (new["version"], new["attempt"], new["last_error"], new["unique_id"]) == (1, 1, "", "")
+    assert (new["version"], new["attempt"]) == (1, 1)
+    assert new["last_error"] == new["unique_id"] == new["unique_queue"] == ""
     assert msgpack.unpackb(new["payload"]) == MESSAGES[0], new
 
     [(scheduled, _)] = server.zpopmin("orizuru:{%s}:scheduled" % queue)
     *fields, newer, yet = msgpack.unpackb(scheduled[8:])
     again = dict(zip(JOB_FIELDS, fields, strict=True))
-    assert now - 600_000 < again.pop("enqueued_at") <= now + 1
+    assert now - 600_000 < again["enqueued_at"] <= now + 1
+    assert again.pop("enqueued_at") == again.pop("first_failed_at")
     assert again == {
         "version": 2,
         "id": "job 鶴",
@@ -94,6 +99,7 @@ def pop_job(server, queue):
         "expires_at": None,
         "last_error": "failed in C++",
         "unique_id": "u",
+        "unique_queue": "lair",
         "payload": msgpack.packb(MESSAGES[1]),
     }, again
     assert (newer, yet) == ("newer", {"yet": 1})

@@ -179,10 +179,29 @@ TEST_CASE_FIXTURE(Fixture, "an occurrence comes by the clocks of its zone") {
     CHECK(waiting() == Texts{told(new_year() - 2h)});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a clock that is set back repeats nothing") {
-    set_last("tick", server_time() + 1h);
+TEST_CASE_FIXTURE(Fixture, "a clock that is set back by less than a day repeats nothing") {
+    set_last("tick", server_time() + 23h);
     CHECK(of({every_second()}).push_due() == 0);
     CHECK(waiting().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a clock that was ahead by more than a day silences nothing") {
+    set_last("tick", server_time() + 25h);
+    set_last("year", new_year(-12));
+    const std::int64_t before = server_ms();
+    auto recurring_messages = of({every_second(), every_year()});
+    CHECK(recurring_messages.push_due() == 0);
+    CHECK(std::stoll(last("tick")) >= before);
+    CHECK(std::stoll(last("year")) >= before);
+    CHECK(std::stoll(last("year")) <= server_ms());
+    CHECK(eventually([&] { return recurring_messages.push_due() >= 1; }));
+    CHECK(std::stoll(waiting().front()) > before / 1000);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a clock that is set back over one occurrence repeats it never") {
+    set_last("year", new_year(-1));
+    CHECK(of({every_year()}).push_due() == 0);
+    CHECK(last("year") == ms(new_year(-1)));
 }
 
 TEST_CASE_FIXTURE(Fixture, "of many who push at once one pushes each occurrence") {
@@ -287,6 +306,40 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be pushed stays due") {
     CHECK(last("year") == ms(new_year(1)));
     CHECK(waiting().empty());
     CHECK(recurring_messages.push_due() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "one that cannot be pushed does not hold up those behind it") {
+    for (const std::string name : {"broken", "large", "year"}) {
+        set_last(name, new_year(1));
+    }
+    auto broken = every_year("broken");
+    broken.message = [](sys_seconds) -> Raw { throw std::domain_error("no message"); };
+    auto large = every_year("large");
+    large.message = [](sys_seconds) { return Raw{std::string(100, 'x')}; };
+    auto recurring_messages = of({broken, large, every_year()}, {.max_payload = 50});
+    CHECK(message_of<std::domain_error>([&] { recurring_messages.push_due(); }) == "no message");
+    CHECK(waiting() == Texts{told(new_year())});
+    CHECK(last("broken") == ms(new_year(1)));
+    CHECK(last("large") == ms(new_year(1)));
+    CHECK_THROWS_AS(recurring_messages.push_due(), std::domain_error);
+    CHECK(redis.llen("q") == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is made up for goes in steps of a mebibyte, or of one message") {
+    set_last("year", new_year(5));
+    auto large = every_year();
+    large.catch_up = 5;
+    int count = 0;
+    large.message = [&](sys_seconds) {
+        return Raw{std::string(++count < 4 ? 300'000 : 2'000'000, 'x')};
+    };
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(of({large}).push_due() == 5);
+    CHECK(info("commandstats", "cmdstat_eval:calls") == 1 + 3);
+    CHECK(redis.llen("q") == 5);
+    CHECK(waiting().front().size() == 300'000);
+    CHECK(waiting().back().size() == 2'000'000);
+    CHECK(last("year") == ms(new_year()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "what is no time in the hash is named, and nothing is pushed") {

@@ -175,6 +175,23 @@ TEST_CASE_FIXTURE(Fixture, "a delay runs from when Redis has it, and ends by Red
     CHECK(scheduler.move_due() == 1);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a step moves a mebibyte of messages, or one that is larger") {
+    const JobTime time = job_time() + 500ms;
+    for (const std::size_t kilobytes : {600, 600, 2000, 300, 300, 300, 2000, 1}) {
+        push_at(producer, time, Raw{std::string(kilobytes * 1000, 'x')});
+    }
+    REQUIRE(eventually([&] { return job_time() > time; }));
+    redis.command({"CONFIG", "RESETSTAT"});
+    Scheduler scheduler(uri, "q");
+    CHECK(scheduler.move_due() == 8);
+    CHECK(info("commandstats", "cmdstat_eval:calls") == 6);
+    std::vector<std::size_t> sizes;
+    for (const std::string& message : waiting()) {
+        sizes.push_back(message.size() / 1000);
+    }
+    CHECK(sizes == std::vector<std::size_t>{600, 600, 2000, 300, 300, 300, 2000, 1});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a running scheduler moves a message when it is due, not before") {
     const Running running(uri);
     Consumer<Raw> consumer(uri, "q");

@@ -214,6 +214,30 @@ TEST_CASE_FIXTURE(Fixture, "a job keeps its lock from its schedule through its r
     CHECK_FALSE(redis.exists(lock));
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that is tried again in another queue keeps its lock until its ack "
+                  "there") {
+    const orizuru::RetryPolicy policy{.backoff = orizuru::backoff::fixed(0ms),
+                                      .retry_queue = "second"};
+    Consumer<RawJob> consumer(uri, "q");
+    CHECK(pushed(job()));
+    auto first = take(consumer);
+    retry(first, policy, "not here");
+    CHECK_FALSE(pushed(job()));
+    Consumer<RawJob> second(uri, "second");
+    auto guard = take(second);
+    retry(guard, {.backoff = orizuru::backoff::fixed(0ms), .retry_queue = "third"}, "not there");
+    Producer<RawJob> there(uri, "third");
+    Consumer<RawJob> third(uri, "third");
+    auto last = take(third);
+    CHECK_FALSE(pushed(job()));
+    CHECK(extend_unique(there, *last, 48h));
+    CHECK(lasts(48h));
+    CHECK(ack_unique(last));
+    CHECK_FALSE(redis.exists(lock));
+    CHECK(pushed(job()));
+}
+
 TEST_CASE_FIXTURE(Fixture, "a lock is extended by its job alone, and never cut short") {
     const RawJob mine = job();
     CHECK(push_unique(producer, "id", mine, {.ttl = 1h}));

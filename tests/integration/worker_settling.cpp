@@ -143,3 +143,51 @@ TEST_CASE_FIXTURE(Fixture, "a job's lock is released with its ack") {
     CHECK(push_unique(producer, "id", make_job(Raw{"b"})));
     CHECK(has_handled({"a", "b"}));
 }
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job whose next attempt is too large is buried, whatever the policy, and "
+                  "says so") {
+    Job<Raw> job = make_job(Raw{std::string(1000, 'x')});
+    job.attempt = 127; // the next takes a byte more
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fail,
+                       {.retry = {.max_attempts = 1000, .exhausted = orizuru::Exhausted::discard},
+                        .max_payload = static_cast<std::int64_t>(bytes_of(job).size())});
+    push({bytes_of(job)});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return redis.llen(dead) == 1; }));
+    CHECK(contains(redis.lrange(dead).front(), "no such user; too large to be tried again"));
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 1; }));
+    CHECK(contains(diary.of(WorkerEventKind::died).front().detail, "too large"));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "retry_for counts from a job's first failure, however long it waited before") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", fail,
+                       {.retry = {.backoff = orizuru::backoff::fixed(1min), .retry_for = 1h}});
+    Job<Raw> job = make_job(Raw{"a"});
+    job.first_enqueued_at -= 48h;
+    job.enqueued_at -= 48h;
+    SUBCASE("at the first") {
+        push({bytes_of(job)});
+        const Running running(worker);
+        REQUIRE(eventually([&] { return put_off().size() == 1; }));
+        CHECK(put_off().front().first_failed_at == put_off().front().enqueued_at);
+    }
+    SUBCASE("at a later one") {
+        job.attempt = 2;
+        job.first_failed_at = orizuru::job_time() - 30min;
+        push({bytes_of(job)});
+        const Running running(worker);
+        REQUIRE(eventually([&] { return put_off().size() == 1; }));
+        CHECK(put_off().front().first_failed_at == job.first_failed_at);
+    }
+    SUBCASE("at one that is too late") {
+        job.attempt = 2;
+        job.first_failed_at = orizuru::job_time() - 1h;
+        push({bytes_of(job)});
+        const Running running(worker);
+        CHECK(eventually([&] { return redis.llen(dead) == 1; }));
+    }
+}

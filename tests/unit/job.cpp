@@ -67,14 +67,17 @@ Job<Raw> some_job() {
             .attempt = 3,
             .first_enqueued_at = JobTime(1ms),
             .enqueued_at = JobTime(-2ms),
+            .first_failed_at = JobTime(5ms),
             .expires_at = JobTime(300ms),
             .last_error = "no luck",
             .unique_id = "u",
+            .unique_queue = "q",
             .payload = {"\0x"s}};
 }
 
 // As the comment of job.hpp has it.
-const std::string some_bytes = "\x99\x01\xa2id\x03\x01\xfe\xcd\x01\x2c\xa7no luck\xa1u\xc4\x02\0x"s;
+const std::string some_bytes =
+    "\x9b\x01\xa2id\x03\x01\xfe\x05\xcd\x01\x2c\xa7no luck\xa1u\xa1q\xc4\x02\0x"s;
 
 std::string why_refused(std::string_view bytes) {
     try {
@@ -94,9 +97,11 @@ TEST_CASE("an envelope has the documented bytes, and comes back as it was") {
     CHECK(job.attempt == 3);
     CHECK(job.first_enqueued_at == JobTime(1ms));
     CHECK(job.enqueued_at == JobTime(-2ms));
+    CHECK(job.first_failed_at == JobTime(5ms));
     CHECK(job.expires_at == JobTime(300ms));
     CHECK(job.last_error == "no luck");
     CHECK(job.unique_id == "u");
+    CHECK(job.unique_queue == "q");
     CHECK(job.payload.bytes == "\0x"s);
     CHECK(job.version == 1);
     CHECK(job.later.empty());
@@ -113,6 +118,7 @@ TEST_CASE("a new job has an id of its own, of 32 hexadecimal digits, and is trie
         CHECK(job.attempt == 1);
         CHECK(job.first_enqueued_at >= before);
         CHECK(job.enqueued_at == job.first_enqueued_at);
+        CHECK_FALSE(job.first_failed_at);
         CHECK_FALSE(job.expires_at);
     }
     CHECK(ids.size() == 100);
@@ -127,7 +133,7 @@ TEST_CASE("a job expires at its time, and without one never") {
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
     std::string newer = some_bytes + "\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
-    newer.at(0) = '\x9c';
+    newer.at(0) = '\x9e';
     newer.at(1) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
@@ -149,18 +155,21 @@ TEST_CASE("an envelope that is none is refused with what it lacks") {
     };
     CHECK(why_refused(with(1, '\0')) == "the job's envelope has an unknown version");
     CHECK(why_refused(with(1, '\xff')) == "the job's envelope has an unknown version");
-    CHECK(why_refused("\x99\x01\xa0\x03\x01\xfe\xc0\xa0\xa0\xc4\0"s) ==
+    CHECK(why_refused("\x9b\x01\xa0\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0\xc4\0"s) ==
           "the job's envelope has no id");
     CHECK(why_refused(with(5, '\0')) == "the job's envelope has no attempt");
     CHECK(why_refused(with(6, '\xc0')) == "the job's envelope has a time that is no number");
-    CHECK(why_refused("\x98\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0"s) ==
+    CHECK(why_refused("\x9a\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0"s) ==
           "the job's envelope has too few fields");
-    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xa0\xc0\xc4\0"s) ==
+    CHECK(why_refused("\x9b\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xc0\xa0\xc4\0"s) ==
           "the job's envelope has no unique_id or a longer one");
-    CHECK(why_refused("\x99\x01\xa1i\x03\x01\xfe\xc0\xa0\xa0\xa0"s) ==
+    CHECK(why_refused("\x9b\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0\xa0"s) ==
           "the job's envelope has no payload");
-    CHECK(why_refused("\x99\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xa0\xa0\xc4\0"s) ==
+    CHECK(why_refused(
+              "\x9b\x01\xa1i\x03\xcf\0\0\xe6\x77\xd2\x1f\xdc\0\x01\xc0\xc0\xa0\xa0\xa0\xc4\0"s) ==
           "the job's envelope has a time beyond the year 9999");
+    CHECK(why_refused("\x9b\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa1{\xc4\0"s) ==
+          "the job's envelope has a unique_queue that cannot be");
     for (std::size_t size = 0; size < some_bytes.size(); ++size) {
         CAPTURE(size);
         CHECK(why_refused(std::string_view(some_bytes).substr(0, size)) != "not refused");
@@ -175,6 +184,17 @@ TEST_CASE("a job that is to expire in ages expires at the end of the year 9999")
               .expired(orizuru::job_time()));
 }
 
+TEST_CASE("a version or a later field that no reader would take is not written") {
+    auto job = some_job();
+    job.version = 0;
+    CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    job.version = 2;
+    for (const std::string& field : {""s, "\xc1"s, "\x01\x02"s, "\xa2x"s}) {
+        job.later = {"\x01", field};
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    }
+}
+
 TEST_CASE("an id, an attempt or a time that no reader would take is not written") {
     for (const std::string& id : {""s, std::string(513, 'i')}) {
         auto job = some_job();
@@ -187,12 +207,18 @@ TEST_CASE("an id, an attempt or a time that no reader would take is not written"
     job = some_job();
     job.unique_id = std::string(513, 'u');
     CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+    job = some_job();
+    job.unique_queue = "{";
+    CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
     for (const orizuru::JobTime time : {orizuru::JobTime::min(), orizuru::JobTime::max()}) {
         job = some_job();
         job.first_enqueued_at = time;
         CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
         job = some_job();
         job.enqueued_at = time;
+        CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
+        job = some_job();
+        job.first_failed_at = time;
         CHECK_THROWS_AS(static_cast<void>(encoded(job)), std::invalid_argument);
         job = some_job();
         job.expires_at = time;
@@ -219,8 +245,33 @@ TEST_CASE("a long error is cut at 10,000 bytes, and within no character") {
             CHECK(error.starts_with(text));
         }
     }
-    // No UTF-8 at all.
-    CHECK(written(std::string(20'000, '\x80')).size() == 10'000);
+}
+
+TEST_CASE("of an error each byte that is no UTF-8 is written as a replacement character") {
+    const auto written = [](const std::string& error) {
+        auto job = some_job();
+        job.last_error = error;
+        return decoded<Raw>(encoded(job)).last_error;
+    };
+    const std::string none = "\xef\xbf\xbd";
+    CHECK(written("caf\xe9 closed") == "caf" + none + " closed");
+    for (const std::string& text :
+         {"a\0b"s, "é"s, "鶴"s, "\xf0\x9f\xa6\xa2"s, "\xc2\x80"s, "\xe0\xa0\x80"s, "\xed\x9f\xbf"s,
+          "\xee\x80\x80"s, "\xef\xbf\xbf"s, "\xf0\x90\x80\x80"s, "\xf4\x8f\xbf\xbf"s}) {
+        CHECK(written(text + text) == text + text);
+    }
+    for (const std::string& bytes :
+         {"\x80"s, "\xc1\xbf"s, "\xe0\x9f\xbf"s, "\xed\xa0\x80"s, "\xf0\x8f\xbf\xbf"s,
+          "\xf4\x90\x80\x80"s, "\xf5\x80"s, "\xff"s, "\xe9\xb6"s, "\xf0\x9f\xa6"s, "\xc3"s}) {
+        CAPTURE(bytes.size());
+        std::string replaced;
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            replaced += none;
+        }
+        CHECK(written(bytes) == replaced);
+        CHECK(written(bytes + "x") == replaced + "x");
+    }
+    CHECK(written(std::string(20'000, '\x80')).size() == 9'999);
 }
 
 TEST_CASE("a payload without a default constructor and one with a Codec of msgpack come through") {

@@ -120,7 +120,7 @@ TEST_CASE("a job is tried max_attempts times") {
     CHECK_FALSE(next_try({.max_attempts = 1}, 1, birth, birth, 1));
 }
 
-TEST_CASE("a job is not put off beyond retry_for after it was first enqueued") {
+TEST_CASE("a job is not put off beyond retry_for after its first failure") {
     const RetryPolicy policy{.backoff = backoff::fixed(10s), .retry_for = 60s};
     CHECK(next_try(policy, 1, birth, birth + 50s, 1) == 10s);
     CHECK_FALSE(next_try(policy, 1, birth, birth + 50s + 1ms, 1));

@@ -5,6 +5,7 @@
 // How each occurrence of a recurring message comes to be pushed once: the hash `recurring` has for
 // each name its last occurrence, or when it was first asked for, in milliseconds since 1970.
 
+#include <chrono>
 #include <cstddef>
 #include <string_view>
 
@@ -12,6 +13,13 @@ namespace orizuru::detail {
 
 // Lua's stack holds some 8000 values.
 inline constexpr std::size_t most_recurrences = 1000;
+
+// In one step, unless one message has more: no step holds up Redis for long.
+inline constexpr std::size_t most_bytes_recurring = std::size_t{1} << 20;
+
+// How far a clock may be set back for the occurrences that were to wait until it is where it was.
+// More than any time zone, which a clock may have been set to by mistake.
+inline constexpr std::chrono::hours longest_set_back(24);
 
 // KEYS[1] recurring; ARGV names. Returns Redis' time, then what the hash has for each name, once it
 // has something.
@@ -47,6 +55,14 @@ for i = 2, #ARGV, 2 do
     end
 end
 return pushed
+)lua";
+
+// KEYS[1] recurring; ARGV[1] a name, [2] its last occurrence, when it is that still.
+inline constexpr std::string_view begin_anew_script = R"lua(#!lua
+if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) == tonumber(ARGV[2]) then
+    local time = redis.call('TIME')
+    redis.call('HSET', KEYS[1], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
+end
 )lua";
 
 } // namespace orizuru::detail

@@ -61,9 +61,16 @@ inline const std::string& schedule_script() {
     return script;
 }
 
-// KEYS[1] scheduled, [2] source, [3] schedulers; ARGV[1] the most that one step moves, [2] own id,
-// [3] how long the others may go unheard. Returns how many it has moved, in how many milliseconds
-// the next is due (-1: there is none), and how many schedulers there are.
+// What one step moves: no more messages, and no more bytes unless one message has more, so that a
+// step never holds up Redis for long.
+inline constexpr int most_moved = 100;
+inline constexpr int most_bytes_moved = 1 << 20;
+
+// KEYS[1] scheduled, [2] source, [3] schedulers; ARGV[1] the most messages that one step moves, [2]
+// the most bytes, [3] own id, [4] how long the others may go unheard. Returns how many it has
+// moved, in how many milliseconds the next is due (-1: there is none), and how many schedulers
+// there are. Looks at one message after the other: what is fetched together takes its memory at
+// once.
 inline constexpr std::string_view move_due_script = R"lua(#!lua flags=allow-oom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -71,17 +78,26 @@ local kind = redis.call('TYPE', KEYS[2]).ok
 if kind ~= 'list' and kind ~= 'none' then
     return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is a ' .. kind)
 end
-local due = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])
-if #due > 0 then
-    local messages = {}
-    for i, element in ipairs(due) do messages[i] = string.sub(element, 9) end
-    redis.call('LPUSH', KEYS[2], unpack(messages))
-    redis.call('ZREMRANGEBYRANK', KEYS[1], 0, #due - 1)
+local most, most_bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
+local messages, bytes = {}, 0
+local function look()
+    return unpack(redis.call('ZRANGE', KEYS[1], #messages, #messages, 'WITHSCORES'))
 end
-redis.call('ZADD', KEYS[3], now, ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[3])
-local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
-return {#due, first and math.max(0, tonumber(first) - now) or -1, redis.call('ZCARD', KEYS[3])}
+local element, due = look()
+while element and tonumber(due) <= now and #messages < most
+        and (#messages == 0 or bytes + #element <= most_bytes) do
+    bytes = bytes + #element
+    messages[#messages + 1] = string.sub(element, 9)
+    element, due = look()
+end
+if #messages > 0 then
+    redis.call('LPUSH', KEYS[2], unpack(messages))
+    redis.call('ZREMRANGEBYRANK', KEYS[1], 0, #messages - 1)
+end
+redis.call('ZADD', KEYS[3], now, ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4])
+local wait = element and math.max(0, tonumber(due) - now) or -1
+return {#messages, wait, redis.call('ZCARD', KEYS[3])}
 )lua";
 
 /// The arguments of the script: a moment, or a time from now, by Redis' clock.
