@@ -5,9 +5,7 @@
 // One queue of a worker, whatever its messages are: where tasks come from, and what tasks ask for.
 
 #include <orizuru/detail/recoveries.hpp>
-#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/task.hpp>
-#include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -18,7 +16,6 @@
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -102,14 +99,6 @@ class WorkerQueue : public JobHost {
         } else {
             tell(WorkerEvent{.kind = WorkerEventKind::consumer, .event = &event});
         }
-    }
-    /// Waits, and less when the worker is to stop.
-    void pause(std::chrono::milliseconds time) const {
-        const std::stop_token stop = stop_token();
-        if (stop.stop_requested()) {
-            time = std::min(time, std::chrono::milliseconds(50));
-        }
-        sleep_until(deadline_in(time), stop.stop_requested() ? std::stop_token() : stop);
     }
     void tell_died(std::string_view job_id, std::string_view reason,
                    std::string_view payload) noexcept {
