@@ -32,7 +32,9 @@ using orizuru::make_job;
 using orizuru::QueueOptions;
 using orizuru::Raw;
 using orizuru::Worker;
+using orizuru::WorkerEvent;
 using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Record;
 using orizuru::test::Running;
@@ -256,4 +258,37 @@ TEST_CASE_FIXTURE(Fixture, "the acks of a batch that are refused hold up no othe
     CHECK(eventually([&] { return held_jobs("bad").empty(); }, long_enough));
     CHECK(tried.all() == Texts{"a"});
     CHECK(redis.llen("bad") == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "at most once: the acks of a batch are awaited, also when its queue is "
+                           "paused meanwhile") {
+    WorkerOptions chosen = options(2);
+    chosen.on_event = [this, tell = chosen.on_event](const WorkerEvent& event) {
+        if (event.kind == WorkerEventKind::expired) { // of the first batch one is not acked yet
+            CHECK(eventually([this] { return redis.llen("bad") == 0; }));
+            redis.set("orizuru:{bad}:paused", "1");
+            CHECK(eventually([this] { return jobs("bad") == Texts{"c", "d"}; })); // put down
+            redis.command({"ACL", "SETUSER", "clerk", "resetkeys"});
+        }
+        tell(event);
+    };
+    Worker worker(clerk(), chosen);
+    worker.handle_batch<Raw>("bad",
+                             [this](JobBatch<Raw> batch) {
+                                 for (const JobContext<Raw>& job : batch) {
+                                     tried.add(job->payload.bytes);
+                                 }
+                             },
+                             {.size = 3, .time = 1h}, {.guarantee = Guarantee::at_most_once});
+    Job<Raw> late = make_job(Raw{"late"});
+    late.expires_at = job_time() - 1s;
+    redis.lpush("bad", bytes_of(make_job(Raw{"a"})), bytes_of(late), bytes_of(make_job(Raw{"b"})),
+                bytes_of(make_job(Raw{"c"})), bytes_of(make_job(Raw{"d"})));
+    const Running running(worker);
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::expired) == 1; }));
+    CHECK(has_refused(2));
+    CHECK(tried.all().empty());
+    redis.command({"ACL", "SETUSER", "clerk", "~*"});
+    CHECK(eventually([&] { return tried.all() == Texts{"a", "b"}; }, long_enough));
+    CHECK(eventually([&] { return held_jobs("bad").empty(); }));
 }

@@ -7,6 +7,7 @@
 // batch go to Redis together: one by one they would cost a round trip for each job.
 
 #include <orizuru/batch.hpp>
+#include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
 #include <orizuru/detail/jittered_pauses.hpp>
@@ -69,7 +70,7 @@ class BatchQueue final : public ConsumerQueue<T> {
   private:
     class Run final : public Task {
       public:
-        explicit Run(BatchQueue& queue) : m_queue(queue) {}
+        explicit Run(BatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
 
         void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
@@ -103,11 +104,11 @@ class BatchQueue final : public ConsumerQueue<T> {
 
         void handle();
         std::vector<Member*> begin();
-        std::optional<bool> flush() noexcept;
+        std::optional<bool> flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept;
         bool flush_first();
         void flush_behind() {
             if (m_queue.options().guarantee == Guarantee::at_least_once) {
-                flush();
+                flush(m_queue.consumer());
             }
         }
         [[nodiscard]] std::chrono::milliseconds next_pause() {
@@ -122,6 +123,8 @@ class BatchQueue final : public ConsumerQueue<T> {
         }
 
         BatchQueue& m_queue;
+        /// That the jobs came from, until they have begun: its queue may be closed meanwhile.
+        std::shared_ptr<Consumer<Job<T>>> m_consumer;
         std::deque<Member> m_jobs;           // which cannot be moved
         std::optional<TimePoint> m_flush_at; ///< when to try again what Redis has refused
         std::optional<JitteredPauses> m_pauses;
@@ -202,6 +205,7 @@ std::vector<typename BatchQueue<T>::Run::Member*> BatchQueue<T>::Run::begin() {
     if (acks_first && !flush_first()) {
         begun.clear();
     }
+    m_consumer.reset();
     return begun;
 }
 
@@ -228,10 +232,10 @@ void BatchQueue<T>::Run::try_again() noexcept {
 /// Waits while Redis refuses: nobody else could go on with the handler.
 template <class T>
 bool BatchQueue<T>::Run::flush_first() {
-    std::optional<bool> flushed = flush();
+    std::optional<bool> flushed = flush(m_consumer);
     while (!flushed && !m_queue.stop_token().stop_requested()) {
         sleep_until(*m_flush_at, m_queue.stop_token());
-        flushed = flush();
+        flushed = flush(m_consumer);
     }
     m_flush_at.reset();
     return flushed == true;
@@ -239,10 +243,12 @@ bool BatchQueue<T>::Run::flush_first() {
 
 /// Whether all acks have come in time, else that is told; none when Redis refuses them.
 template <class T>
-std::optional<bool> BatchQueue<T>::Run::flush() noexcept {
+std::optional<bool>
+BatchQueue<T>::Run::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept {
     m_flush_at.reset();
     try {
-        const std::size_t late = m_queue.flush();
+        // When the queue is closed, acks behind a handler leave with the last guard.
+        const std::size_t late = consumer ? consumer->flush() : 0;
         if (late > 0) {
             tell(WorkerEventKind::lost,
                  std::to_string(late) + " of the acks of a batch came too late");
