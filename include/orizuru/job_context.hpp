@@ -139,7 +139,8 @@ class JobContext final : public JobRun {
     }
 
     /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
-    /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone.
+    /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone; that a job
+    /// was buried it tells.
     ///
     /// Locks out the worker, which may give the job back at the end of stop_timeout: it is settled
     /// then, and the guard says so by a std::logic_error. Hold it for no longer than a settlement

@@ -86,6 +86,7 @@ class JobSettling {
         (this->*step)();
     }
     bool ack();
+    void tell_buried();
     // The steps, of which each can be repeated.
     void succeed();
     void fail();
@@ -170,6 +171,9 @@ void JobSettling<T>::conclude(const Handling& handling) {
     if (failure) {
         ++counts.failed;
     }
+    if (by == SettledBy::handler) {
+        tell_buried();
+    }
     if (by == SettledBy::nobody) {
         if (failure) {
             m_failure = std::move(*failure);
@@ -183,6 +187,22 @@ void JobSettling<T>::conclude(const Handling& handling) {
     } else {
         ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
     }
+}
+
+/// What the handler has put on the dead list by the guard.
+template <class T>
+void JobSettling<T>::tell_buried() {
+    std::string reason;
+    std::string_view payload;
+    {
+        const auto guard = m_context.guard();
+        if (guard->buried() == nullptr) {
+            return;
+        }
+        reason = *guard->buried();
+        payload = guard->payload();
+    }
+    m_queue.tell_died(m_context.id(), reason, payload);
 }
 
 /// False when it was not acked by this, which is told.
