@@ -238,11 +238,23 @@ void JobSettling<T>::release() {
 template <class T>
 void JobSettling<T>::fail() {
     std::string_view payload;
-    const auto retried = settle([&](Guard& guard) {
-        payload = guard.payload();
-        // A crash counts as an attempt.
-        return retry(guard, m_queue.options().retry, m_failure, m_queue.recoveries(payload));
-    });
+    {
+        const auto guard = m_context.guard();
+        if (guard->settled()) {
+            return; // given back
+        }
+        payload = guard->payload();
+    }
+    // A crash counts as an attempt. Nobody has to wait for the guard until that is known.
+    int crashes = 0;
+    try {
+        crashes = m_queue.recoveries(payload);
+    } catch (const Error& error) {
+        postpone(error.what());
+        return;
+    }
+    const auto retried = settle(
+        [&](Guard& guard) { return retry(guard, m_queue.options().retry, m_failure, crashes); });
     if (!retried) {
         return;
     }

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/recoveries.hpp>
 #include <orizuru/detail/task.hpp>
+#include <orizuru/detail/turn.hpp>
 #include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -21,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -64,11 +64,12 @@ class WorkerQueue : public JobHost {
     }
     bool progress(std::string_view job_id, double fraction, std::string_view note) override {
         try {
-            const std::lock_guard lock(m_asking);
-            if (!m_progress) {
-                m_progress.emplace(*m_endpoint, queue());
-            }
-            m_progress->set(job_id, fraction, note);
+            in_turn(m_telling, [&] {
+                if (!m_progress) {
+                    m_progress.emplace(*m_endpoint, queue());
+                }
+                m_progress->set(job_id, fraction, note);
+            });
             return true;
         } catch (const Error& error) {
             tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
@@ -79,13 +80,16 @@ class WorkerQueue : public JobHost {
     }
 
     /// How often workers have died with these bytes in their hands; on a connection of the queue's
-    /// own. Throws as Recoveries does.
+    /// own, for which it waits at most connect_timeout. Throws as Recoveries does.
     [[nodiscard]] int recoveries(std::string_view payload) {
-        const std::lock_guard lock(m_asking);
-        if (!m_recoveries) {
-            m_recoveries.emplace(*m_endpoint, m_keys);
-        }
-        return m_recoveries->of(payload);
+        int count = 0;
+        in_turn(m_asking, [&] {
+            if (!m_recoveries) {
+                m_recoveries.emplace(*m_endpoint, m_keys);
+            }
+            count = m_recoveries->of(payload);
+        });
+        return count;
     }
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
@@ -119,6 +123,15 @@ class WorkerQueue : public JobHost {
     }
 
   private:
+    /// Throws ConnectionError when that takes too long.
+    template <class Action>
+    void in_turn(Turn& turn, Action action) {
+        if (!turn.take(m_endpoint->connect_timeout(), action)) {
+            throw ConnectionError(m_endpoint->address() + ": '" + queue() +
+                                  "': what other jobs ask for takes too long");
+        }
+    }
+
     std::shared_ptr<WorkerShared> m_shared;
     Keys m_keys;
     QueueOptions m_options;
@@ -126,8 +139,9 @@ class WorkerQueue : public JobHost {
 
     std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
 
-    std::mutex m_asking; ///< guards the two below
+    Turn m_telling;
     std::optional<Progress> m_progress;
+    Turn m_asking;
     std::optional<Recoveries> m_recoveries;
 };
 
