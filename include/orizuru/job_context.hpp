@@ -68,8 +68,9 @@ class JobRun {
 
     /// Writes down how far the job has come, 0 to 1, for whoever asks (progress.hpp), for a day.
     /// False when it could not be written, which on_event is told: the job does not depend on it.
-    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call, which
-    /// waits at most connect_timeout. Throws std::invalid_argument as Progress::set does.
+    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call. Waits
+    /// at most connect_timeout until other jobs have told theirs, as long to connect, if that is
+    /// due, and command_timeout. Throws std::invalid_argument as Progress::set does.
     bool progress(double fraction, std::string_view note = {}) {
         const bool written = m_host->progress(id(), fraction, note);
         m_fraction = fraction;
@@ -140,7 +141,8 @@ class JobContext final : public JobRun {
     }
 
     /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
-    /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone.
+    /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone; that a job
+    /// was buried it tells.
     ///
     /// Locks out the worker, which may give the job back at the end of stop_timeout: it is settled
     /// then, and the guard says so by a std::logic_error. Hold it for no longer than a settlement

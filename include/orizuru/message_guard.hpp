@@ -50,7 +50,8 @@ class [[nodiscard]] MessageGuard {
     MessageGuard(MessageGuard&& other) noexcept
         : m_session(std::exchange(other.m_session, nullptr)),
           m_delivery(std::move(other.m_delivery)),
-          m_message(std::move(other.m_message)) {}
+          m_message(std::move(other.m_message)),
+          m_burial(std::move(other.m_burial)) {}
     /// Settles an own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
         if (this != &other) {
@@ -58,6 +59,7 @@ class [[nodiscard]] MessageGuard {
             m_session = std::exchange(other.m_session, nullptr);
             m_delivery = std::move(other.m_delivery);
             m_message = std::move(other.m_message);
+            m_burial = std::move(other.m_burial);
         }
         return *this;
     }
@@ -114,9 +116,16 @@ class [[nodiscard]] MessageGuard {
     /// To the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
     /// Redis: LPUSH and the removal, in one script.
     bool bury(std::string_view reason = {}) {
-        return move_to(detail::bury_body(), {session().keys().dead()}, {std::string(reason)},
-                       "burying");
+        auto burial = std::make_unique<const std::string>(reason);
+        const bool done =
+            move_to(detail::bury_body(), {session().keys().dead()}, {*burial}, "burying");
+        if (done) {
+            m_burial = std::move(burial);
+        }
+        return done;
     }
+    /// The reason, when bury() has returned true; else null. Valid as long as the guard.
+    [[nodiscard]] const std::string* buried() const noexcept { return m_burial.get(); }
 
     /// Settles by a script of your own: our checks, its body and the removal are one atomic step.
     /// `keys` and `args` are KEYS and ARGV of the body; in a cluster the keys must lie in the
@@ -195,6 +204,7 @@ class [[nodiscard]] MessageGuard {
     detail::Session* m_session; // kept alive by what is not settled; null = nothing is left
     detail::DeliveryPtr m_delivery;
     Holder m_message;
+    std::unique_ptr<const std::string> m_burial; ///< its reason
 };
 
 } // namespace orizuru

@@ -48,7 +48,7 @@ namespace orizuru {
 /// Connections: three for each queue's consumer, two for its scheduler, one for its collector, one
 /// for its dead list, one for its failures and one for its progress, once there are any; one for
 /// the worker.
-/// Threads: `concurrency`; four for each queue, which mostly wait; three for the worker.
+/// Threads: `concurrency`; four for each queue, which mostly wait; four for the worker.
 class Worker {
   public:
     /// Connects to nothing yet. Throws std::invalid_argument for an option that cannot be.
@@ -63,6 +63,8 @@ class Worker {
     /// job is acked; when it throws, whatever it throws, or calls JobRun::fail, the job is tried
     /// again as QueueOptions::retry says, in one step with its removal; what it settles by the
     /// guard of its JobContext stays so. What is no Job<T> goes to the dead list with the reason.
+    /// What Redis refuses of this is tried again, by a thread beside those of the handlers, and
+    /// told; nothing more is fetched from the queue until it is accepted.
     ///
     /// Throws std::invalid_argument for a name that no queue can have, one that is handled already,
     /// and an option that cannot be; std::logic_error when the worker runs.
@@ -203,10 +205,13 @@ inline void Worker::open() {
         queue->open(m_endpoint);
     }
     m_core->dispatcher.emplace(m_core->queues, m_core->shared);
-    m_core->upkeep.emplace(m_endpoint, m_core->queues, *m_core->shared, *m_core->dispatcher);
+    m_core->parked.emplace(*m_core->dispatcher);
+    m_core->upkeep.emplace(m_endpoint, m_core->queues, *m_core->shared, *m_core->dispatcher,
+                           *m_core->parked);
     m_core->upkeep->start();
     m_core->pool.start(m_core->shared->options.concurrency,
-                       std::shared_ptr<detail::Dispatcher>(m_core, &*m_core->dispatcher));
+                       std::shared_ptr<detail::Dispatcher>(m_core, &*m_core->dispatcher),
+                       *m_core->parked);
 }
 
 inline void Worker::await_wish(const detail::Signals* signals) {

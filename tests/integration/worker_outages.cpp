@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The end of a worker while Redis does not answer.
+// A worker, and its end, while Redis does not answer.
 
 #include "integration/queue_fixture.hpp"
 #include "integration/worker_fixture.hpp"
@@ -9,10 +9,12 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/job.hpp>
+#include <orizuru/job_context.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -22,15 +24,20 @@
 namespace {
 
 using namespace std::chrono_literals;
+using orizuru::JobContext;
 using orizuru::make_job;
 using orizuru::QueueOptions;
 using orizuru::Raw;
 using orizuru::Worker;
+using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::Child;
 using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::Record;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
+using orizuru::test::Running;
 using orizuru::test::WorkerFixture;
 
 /// With a server that may be ended.
@@ -103,4 +110,62 @@ TEST_CASE_FIXTURE(Fixture, "a SIGTERM that comes while a worker waits for Redis 
     std::this_thread::sleep_for(100ms); // one that comes before `run` is nobody's
     child.signal(SIGTERM);
     CHECK(child.status() == -1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "who tells its progress does not wait for all others in an outage") {
+    constexpr int threads = 12;
+    const Gate gate;
+    const Record<std::chrono::milliseconds> waited;
+    Worker worker(server.uri() + "?connect_timeout=300&command_timeout=300", options(threads));
+    worker.handle<Raw>("q", [=](JobContext<Raw>& job) {
+        job.progress(0.1);
+        gate.pass();
+        const auto begun = std::chrono::steady_clock::now();
+        job.progress(0.2);
+        waited.add(std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - begun));
+    });
+    for (int i = 0; i < threads; ++i) {
+        own.lpush("q", bytes_of(make_job(Raw{"a"})));
+    }
+    const Running running(worker);
+    REQUIRE(gate.reached(threads));
+    server.pause();
+    gate.open();
+    REQUIRE(eventually([&] { return waited.size() == threads; }, 20s));
+    server.resume();
+    // A turn, a connection and an answer are waited for, each for 300 ms; 12 * 300 are 3.6 s.
+    CHECK(std::ranges::max(waited.all()) < 2s);
+    CHECK(diary.count(WorkerEventKind::progress_failed) == threads);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the guard of a job that has failed is free while Redis is asked how "
+                           "often it was recovered") {
+    JobContext<Raw>* context = nullptr;
+    const Gate gate;
+    Worker worker(server.uri(), options());
+    worker.handle<Raw>(
+        "q",
+        [&](JobContext<Raw>& job) {
+            context = &job;
+            gate.pass();
+            job.fail("no such user");
+        },
+        much_later());
+    own.lpush("q", bytes_of(make_job(Raw{"a"})));
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    server.pause();
+    gate.open();
+    const auto end = std::chrono::steady_clock::now() + 1s;
+    while (std::chrono::steady_clock::now() < end) {
+        REQUIRE(context->guard_within(200ms));
+        std::this_thread::sleep_for(1ms);
+    }
+    server.resume();
+    CHECK(eventually(
+        [&] {
+            return own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer == 1;
+        },
+        20s));
 }

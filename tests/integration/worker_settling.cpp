@@ -17,6 +17,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -190,4 +191,54 @@ TEST_CASE_FIXTURE(Fixture,
         const Running running(worker);
         CHECK(eventually([&] { return redis.llen(dead) == 1; }));
     }
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a handler buries is told, counted, and cut from the dead list in "
+                           "time") {
+    Worker worker(uri, options());
+    QueueOptions keeps_two;
+    keeps_two.dead.most = 2;
+    const auto bury = [](JobContext<Raw>& job) { job.guard()->bury("no such user"); };
+    std::uint64_t failed = 0;
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", bury, keeps_two); }
+    SUBCASE("a handler of batches") {
+        worker.handle_batch<Raw>(
+            "q", [=](orizuru::JobBatch<Raw> batch) { std::ranges::for_each(batch, bury); },
+            {.size = 3}, keeps_two);
+    }
+    SUBCASE("a handler that fails then") {
+        failed = 5;
+        worker.handle<Raw>(
+            "q",
+            [=](JobContext<Raw>& job) {
+                bury(job);
+                job.fail("and no such order");
+            },
+            keeps_two);
+    }
+    redis.lpush(dead, "x", "y", "z");
+    const Running running(worker);
+    // It is cut once before there is anything.
+    REQUIRE(eventually([this] { return redis.llen(dead) == 2; }));
+    push_jobs({"a", "b", "c", "d", "e"});
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 5; }));
+    const auto told = diary.of(WorkerEventKind::died).front();
+    CHECK(told.detail == "no such user");
+    CHECK(job_of(told.payload).payload.bytes == "a");
+    CHECK(told.job_id == job_of(told.payload).id);
+    CHECK(eventually([&] { return redis.llen(dead) == 2; }));
+    CHECK(eventually([&] { return worker.statistics().died == 5; }));
+    CHECK(worker.statistics().failed == failed);
+    CHECK(diary.count(WorkerEventKind::failed) == failed);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a handler settles otherwise than by burying is not told as died") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [](JobContext<Raw>& job) { job.guard()->push("elsewhere"); });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(eventually([&] { return worker.statistics().settled == 1; }));
+    CHECK(running.stop() == 0);
+    CHECK(diary.count(WorkerEventKind::died) == 0);
+    CHECK(worker.statistics().died == 0);
 }

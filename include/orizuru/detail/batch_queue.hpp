@@ -7,11 +7,13 @@
 // batch go to Redis together: one by one they would cost a round trip for each job.
 
 #include <orizuru/batch.hpp>
+#include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/consumer_queue.hpp>
 #include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/job_middleware.hpp>
 #include <orizuru/detail/job_settling.hpp>
+#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/task.hpp>
 #include <orizuru/detail/thrown.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -30,6 +32,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,7 +74,7 @@ class BatchQueue final : public ConsumerQueue<T> {
   private:
     class Run final : public Task {
       public:
-        explicit Run(BatchQueue& queue) : m_queue(queue) {}
+        explicit Run(BatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
 
         void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
@@ -84,25 +87,51 @@ class BatchQueue final : public ConsumerQueue<T> {
                     [this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
             }
         }
+        [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override;
+        void try_again() noexcept override;
         void give_back() noexcept override {
             // The newest first: each one goes in front of those that wait.
             for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
-                JobSettling<T>(m_queue, *job).give_back();
+                job->settling.give_back();
             }
         }
-        [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front(); }
+        [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front().context; }
 
       private:
+        struct Member {
+            Member(BatchQueue& queue, MessageGuard<Job<T>>&& guard)
+                : context(queue, std::move(guard)), settling(queue, context) {}
+
+            JobContext<T> context;
+            JobSettling<T> settling;
+        };
+
         void handle();
-        std::vector<JobContext<T>*> begin();
-        bool flush();
+        std::vector<Member*> begin();
+        std::optional<bool> flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept;
+        bool flush_first();
+        void flush_behind() {
+            if (m_queue.options().guarantee == Guarantee::at_least_once) {
+                flush(m_queue.consumer());
+            }
+        }
+        [[nodiscard]] std::chrono::milliseconds next_pause() {
+            if (!m_pauses) {
+                m_pauses.emplace();
+            }
+            return m_pauses->next();
+        }
         void tell(WorkerEventKind kind, std::string_view detail,
                   std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
             m_queue.tell(WorkerEvent{.kind = kind, .detail = detail, .retry_in = retry_in});
         }
 
         BatchQueue& m_queue;
-        std::deque<JobContext<T>> m_jobs; // its elements cannot be moved
+        /// That the jobs came from, until they have begun: its queue may be closed meanwhile.
+        std::shared_ptr<Consumer<Job<T>>> m_consumer;
+        std::deque<Member> m_jobs;           // which cannot be moved
+        std::optional<TimePoint> m_flush_at; ///< when to try again what Redis has refused
+        std::optional<JitteredPauses> m_pauses;
     };
 
     static QueueOptions deferred(QueueOptions options) {
@@ -146,71 +175,99 @@ std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
 
 template <class T>
 void BatchQueue<T>::Run::handle() {
-    const std::vector<JobContext<T>*> begun = begin();
+    const std::vector<Member*> begun = begin();
     if (begun.empty()) {
         return;
     }
-    const Handling handling = handle_in_middleware(m_queue.shared().options, *begun.front(),
-                                                   [&] { m_queue.m_handler(JobBatch<T>(begun)); });
-    for (JobContext<T>* const job : begun) {
-        JobSettling<T>(m_queue, *job).end(handling);
+    std::vector<JobContext<T>*> jobs;
+    jobs.reserve(begun.size());
+    std::ranges::transform(begun, std::back_inserter(jobs),
+                           [](Member* job) { return &job->context; });
+    const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),
+                                                   [&] { m_queue.m_handler(JobBatch<T>(jobs)); });
+    for (Member* const job : begun) {
+        job->settling.end(handling);
     }
-    if (m_queue.options().guarantee == Guarantee::at_least_once) {
-        flush();
-    }
+    flush_behind();
 }
 
 /// Those that the handler is to have.
 template <class T>
-std::vector<JobContext<T>*> BatchQueue<T>::Run::begin() {
-    std::vector<JobContext<T>*> begun;
+std::vector<typename BatchQueue<T>::Run::Member*> BatchQueue<T>::Run::begin() {
+    std::vector<Member*> begun;
     begun.reserve(m_jobs.size());
     std::unique_lock lock(m_queue.m_acking_first, std::defer_lock);
     const bool acks_first = m_queue.options().guarantee == Guarantee::at_most_once;
     if (acks_first) {
         lock.lock();
     }
-    for (JobContext<T>& job : m_jobs) {
-        if (JobSettling<T>(m_queue, job).begin()) {
+    for (Member& job : m_jobs) {
+        if (job.settling.begin()) {
             begun.push_back(&job);
         }
     }
     // One of them may run elsewhere, and nobody knows which.
-    if (acks_first && !flush()) {
+    if (acks_first && !flush_first()) {
         begun.clear();
     }
+    m_consumer.reset();
     return begun;
 }
 
-/// Whether all acks have come in time; else that is told.
+/// What is pending is tried again together, when the last of it is due.
 template <class T>
-bool BatchQueue<T>::Run::flush() {
-    std::optional<JitteredPauses> backoff;
-    while (true) {
-        std::string problem;
-        try {
-            const std::size_t late = m_queue.flush();
-            if (late > 0) {
-                tell(WorkerEventKind::lost,
-                     std::to_string(late) + " of the acks of a batch came too late");
-            }
-            return late == 0;
-        } catch (const ReplyError& error) {
-            problem = error.what();
-        } catch (const Error& error) {
-            tell(WorkerEventKind::unsettled, error.what()); // it goes on in the background
-            return false;
+std::optional<TimePoint> BatchQueue<T>::Run::retry_at() const noexcept {
+    std::optional<TimePoint> at = m_flush_at;
+    for (const Member& job : m_jobs) {
+        at = std::max(at, job.settling.retry_at());
+    }
+    return at;
+}
+
+template <class T>
+void BatchQueue<T>::Run::try_again() noexcept {
+    for (Member& job : m_jobs) {
+        if (job.settling.retry_at()) {
+            job.settling.try_again();
         }
-        if (m_queue.stop_token().stop_requested()) {
-            tell(WorkerEventKind::unsettled, problem);
-            return false;
+    }
+    flush_behind();
+}
+
+/// Waits while Redis refuses: nobody else could go on with the handler.
+template <class T>
+bool BatchQueue<T>::Run::flush_first() {
+    std::optional<bool> flushed = flush(m_consumer);
+    while (!flushed && !m_queue.stop_token().stop_requested()) {
+        sleep_until(*m_flush_at, m_queue.stop_token());
+        flushed = flush(m_consumer);
+    }
+    m_flush_at.reset();
+    return flushed == true;
+}
+
+/// Whether all acks have come in time, else that is told; none when Redis refuses them.
+template <class T>
+std::optional<bool>
+BatchQueue<T>::Run::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept {
+    m_flush_at.reset();
+    try {
+        // When the queue is closed, acks behind a handler leave with the last guard.
+        const std::size_t late = consumer ? consumer->flush() : 0;
+        if (late > 0) {
+            tell(WorkerEventKind::lost,
+                 std::to_string(late) + " of the acks of a batch came too late");
         }
-        if (!backoff) {
-            backoff.emplace();
-        }
-        const auto pause = backoff->next();
-        tell(WorkerEventKind::unsettled, problem, pause);
-        m_queue.pause(pause);
+        return late == 0;
+    } catch (const ReplyError& error) {
+        const auto pause = next_pause();
+        m_flush_at = deadline_in(pause);
+        tell(WorkerEventKind::unsettled, error.what(), pause);
+        return std::nullopt;
+    } catch (...) {
+        // It goes on in the background.
+        tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
+        return false;
     }
 }
 

@@ -71,13 +71,10 @@ class ConsumerQueue : public WorkerQueue {
         }
     }
 
-    /// As Consumer::flush; any thread, also of a handler that has not ended when the queue closes:
-    /// then the acks leave with the last guard.
-    std::size_t flush() {
-        std::unique_lock lock(m_closing);
-        const std::shared_ptr<Consumer<Job<T>>> consumer = m_consumer;
-        lock.unlock();
-        return consumer ? consumer->flush() : 0;
+    /// Null when the queue is closed; any thread.
+    [[nodiscard]] std::shared_ptr<Consumer<Job<T>>> consumer() {
+        const std::lock_guard lock(m_closing);
+        return m_consumer;
     }
 
     /// How many jobs so many free threads can begin with.

@@ -27,6 +27,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,6 +50,9 @@ class Dispatcher {
     /// Nothing is taken from a queue until it is resumed.
     void pause(std::size_t queue);
     void resume(std::size_t queue);
+    /// Nothing more is fetched from a queue until it is served again; what was goes on.
+    void hold_up(const std::string& queue);
+    void serve_again(const std::string& queue);
     /// Nothing is taken from any queue any more.
     void quiet();
     /// Ends `next` for all, and returns when nobody takes anything from a queue any more.
@@ -80,6 +84,10 @@ class Dispatcher {
         if (!m_quiet && !m_stopped) {
             place.waiter.start();
         }
+    }
+    Place& place_of(const std::string& queue) {
+        return *std::ranges::find(m_places, queue,
+                                  [](const Place& place) { return place.source.queue(); });
     }
     void cancel_waiting() {
         std::ranges::for_each(m_places, [](Place& place) { place.waiter.cancel(); });
@@ -283,6 +291,19 @@ inline void Dispatcher::resume(std::size_t queue) {
     if (m_places[queue].source.resume()) {
         tell_news();
     }
+}
+
+inline void Dispatcher::hold_up(const std::string& queue) {
+    const Lock lock(m_mutex);
+    Place& place = place_of(queue);
+    place.source.hold_up();
+    place.waiter.cancel();
+}
+
+inline void Dispatcher::serve_again(const std::string& queue) {
+    const Lock lock(m_mutex);
+    place_of(queue).source.serve_again();
+    tell_news();
 }
 
 inline void Dispatcher::quiet() {

@@ -10,6 +10,7 @@
 #include <orizuru/detail/job_settling.hpp>
 #include <orizuru/detail/task.hpp>
 #include <orizuru/detail/thrown.hpp>
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/job_context.hpp>
@@ -47,17 +48,20 @@ class JobQueue final : public ConsumerQueue<T> {
     class Run final : public Task {
       public:
         Run(JobQueue& queue, MessageGuard<Job<T>>&& guard)
-            : m_queue(queue), m_context(queue, std::move(guard)) {}
+            : m_queue(queue), m_context(queue, std::move(guard)), m_settling(queue, m_context) {}
 
         void run() noexcept override;
-        void give_back() noexcept override { settling().give_back(); }
+        [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
+            return m_settling.retry_at();
+        }
+        void try_again() noexcept override { m_settling.try_again(); }
+        void give_back() noexcept override { m_settling.give_back(); }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
 
       private:
-        [[nodiscard]] JobSettling<T> settling() noexcept { return {m_queue, m_context}; }
-
         JobQueue& m_queue;
         JobContext<T> m_context;
+        JobSettling<T> m_settling;
     };
 
     static QueueOptions settled(QueueOptions options) {
@@ -73,13 +77,13 @@ class JobQueue final : public ConsumerQueue<T> {
 template <class T>
 void JobQueue<T>::Run::run() noexcept {
     try {
-        if (settling().begin()) {
-            settling().end(handle_in_middleware(m_queue.shared().options, m_context,
+        if (m_settling.begin()) {
+            m_settling.end(handle_in_middleware(m_queue.shared().options, m_context,
                                                 [this] { m_queue.m_handler(m_context); }));
         }
     } catch (...) {
         tell_thrown(
-            [this](std::string_view what) { settling().tell(WorkerEventKind::unsettled, what); });
+            [this](std::string_view what) { m_settling.tell(WorkerEventKind::unsettled, what); });
     }
 }
 

@@ -2,12 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What happens to a worker's job before and behind its handler. What Redis refuses is tried again,
-// in the job's thread: the message stays where it is until then.
+// What happens to a worker's job before and behind its handler. What Redis refuses is to be tried
+// again by whoever has the job: the message stays where it is until then.
 
 #include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/job_middleware.hpp>
 #include <orizuru/detail/thrown.hpp>
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/job.hpp>
@@ -23,13 +24,17 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace orizuru::detail {
 
+/// Used by one thread at a time, but for `give_back`.
 template <class T>
 class JobSettling {
   public:
     JobSettling(WorkerQueue& queue, JobContext<T>& context) : m_queue(queue), m_context(context) {}
+    JobSettling(const JobSettling&) = delete;
+    JobSettling& operator=(const JobSettling&) = delete;
 
     /// Whether the handler is to run. What is told and not settled, the guard rejects.
     bool begin() noexcept {
@@ -39,6 +44,15 @@ class JobSettling {
     void end(const Handling& handling) noexcept {
         attempt([&] {
             conclude(handling);
+            return true;
+        });
+    }
+    /// When to try again what Redis has refused last; none when it has not.
+    [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
+    void try_again() noexcept {
+        m_retry_at.reset();
+        attempt([this] {
+            (this->*m_step)();
             return true;
         });
     }
@@ -60,13 +74,24 @@ class JobSettling {
 
     /// A running handler may hold the guard.
     static constexpr std::chrono::seconds patience{1};
+    // Pauses cannot grow where each taking has its own.
+    static constexpr std::chrono::seconds before_next_taking{1};
 
-    template <class Step>
-    bool attempt(Step step) noexcept;
+    template <class Action>
+    bool attempt(Action action) noexcept;
     bool prepare();
     void conclude(const Handling& handling);
+    void perform(void (JobSettling::*step)()) {
+        m_step = step;
+        (this->*step)();
+    }
     bool ack();
-    void fail(const std::string& reason);
+    void tell_buried();
+    // The steps, of which each can be repeated.
+    void succeed();
+    void fail();
+    void expire();
+    void release();
     template <class Settlement>
     auto settle(Settlement settlement) -> std::optional<std::invoke_result_t<Settlement&, Guard&>>;
     [[nodiscard]] bool done(std::optional<bool> settled) const noexcept {
@@ -76,16 +101,35 @@ class JobSettling {
         return settled == true;
     }
 
+    [[nodiscard]] std::chrono::milliseconds next_pause() {
+        if (m_step == &JobSettling::release) {
+            return before_next_taking;
+        }
+        if (!m_pauses) {
+            m_pauses.emplace();
+        }
+        return m_pauses->next();
+    }
+    void postpone(std::string_view problem) {
+        const auto pause = next_pause();
+        m_retry_at = deadline_in(pause);
+        tell(WorkerEventKind::unsettled, problem, pause);
+    }
+
     WorkerQueue& m_queue;
     JobContext<T>& m_context;
+    std::string m_failure; ///< of one that has failed
+    void (JobSettling::*m_step)() = nullptr;
+    std::optional<TimePoint> m_retry_at;
+    std::optional<JitteredPauses> m_pauses;
 };
 
 /// False for what it throws, which is told: no other job of a batch suffers.
 template <class T>
-template <class Step>
-bool JobSettling<T>::attempt(Step step) noexcept {
+template <class Action>
+bool JobSettling<T>::attempt(Action action) noexcept {
     try {
-        return step();
+        return action();
     } catch (...) {
         tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
     }
@@ -96,20 +140,19 @@ template <class T>
 bool JobSettling<T>::prepare() {
     m_context.restart_clock();
     if (m_context->expires_at && m_context->expired(job_time())) {
-        if (ack()) {
-            ++m_queue.shared().counts.expired;
-            tell(WorkerEventKind::expired);
-        }
+        perform(&JobSettling::expire);
         return false;
     }
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
+        // Only a thread that would go on with the handler may try again: it is taken anew.
+        m_step = &JobSettling::release;
         return ack();
     }
     if (m_context.lease_valid()) {
         return true;
     }
     // Redis knows whether somebody else has it; if not, it is next again.
-    static_cast<void>(done(settle([](Guard& guard) { return guard.release(); })));
+    perform(&JobSettling::release);
     return false;
 }
 
@@ -128,11 +171,15 @@ void JobSettling<T>::conclude(const Handling& handling) {
     if (failure) {
         ++counts.failed;
     }
+    if (by == SettledBy::handler) {
+        tell_buried();
+    }
     if (by == SettledBy::nobody) {
         if (failure) {
-            fail(*failure);
-        } else if (ack()) {
-            ++counts.succeeded;
+            m_failure = std::move(*failure);
+            perform(&JobSettling::fail);
+        } else {
+            perform(&JobSettling::succeed);
         }
     } else if (failure) {
         tell(by == SettledBy::handler ? WorkerEventKind::failed : WorkerEventKind::discarded,
@@ -140,6 +187,22 @@ void JobSettling<T>::conclude(const Handling& handling) {
     } else {
         ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
     }
+}
+
+/// What the handler has put on the dead list by the guard.
+template <class T>
+void JobSettling<T>::tell_buried() {
+    std::string reason;
+    std::string_view payload;
+    {
+        const auto guard = m_context.guard();
+        if (guard->buried() == nullptr) {
+            return;
+        }
+        reason = *guard->buried();
+        payload = guard->payload();
+    }
+    m_queue.tell_died(m_context.id(), reason, payload);
 }
 
 /// False when it was not acked by this, which is told.
@@ -151,27 +214,59 @@ bool JobSettling<T>::ack() {
     }));
 }
 
+template <class T>
+void JobSettling<T>::succeed() {
+    if (ack()) {
+        ++m_queue.shared().counts.succeeded;
+    }
+}
+
+template <class T>
+void JobSettling<T>::expire() {
+    if (ack()) {
+        ++m_queue.shared().counts.expired;
+        tell(WorkerEventKind::expired);
+    }
+}
+
+template <class T>
+void JobSettling<T>::release() {
+    static_cast<void>(done(settle([](Guard& guard) { return guard.release(); })));
+}
+
 /// Has a failed job come again, or ends it.
 template <class T>
-void JobSettling<T>::fail(const std::string& reason) {
+void JobSettling<T>::fail() {
     std::string_view payload;
-    const auto retried = settle([&](Guard& guard) {
-        payload = guard.payload();
-        // A crash counts as an attempt.
-        return retry(guard, m_queue.options().retry, reason, m_queue.recoveries(payload));
-    });
+    {
+        const auto guard = m_context.guard();
+        if (guard->settled()) {
+            return; // given back
+        }
+        payload = guard->payload();
+    }
+    // A crash counts as an attempt. Nobody has to wait for the guard until that is known.
+    int crashes = 0;
+    try {
+        crashes = m_queue.recoveries(payload);
+    } catch (const Error& error) {
+        postpone(error.what());
+        return;
+    }
+    const auto retried = settle(
+        [&](Guard& guard) { return retry(guard, m_queue.options().retry, m_failure, crashes); });
     if (!retried) {
         return;
     }
     switch (retried->outcome) {
     case RetryOutcome::put_off:
-        tell(WorkerEventKind::failed, reason, retried->delay);
+        tell(WorkerEventKind::failed, m_failure, retried->delay);
         break;
     case RetryOutcome::buried:
         m_queue.tell_died(m_context.id(), retried->reason, payload);
         break;
     case RetryOutcome::discarded:
-        tell(WorkerEventKind::discarded, reason);
+        tell(WorkerEventKind::discarded, m_failure);
         break;
     case RetryOutcome::lost:
         tell(WorkerEventKind::lost);
@@ -179,38 +274,32 @@ void JobSettling<T>::fail(const std::string& reason) {
     }
 }
 
-/// What the settlement returns; nothing when the job was not settled by it.
+/// What the settlement returns; nothing when the job was not settled by it: then retry_at() says
+/// whether Redis has refused it.
 template <class T>
 template <class Settlement>
 auto JobSettling<T>::settle(Settlement settlement)
     -> std::optional<std::invoke_result_t<Settlement&, Guard&>> {
-    std::optional<JitteredPauses> backoff;
-    while (true) {
-        std::string problem;
-        bool in_doubt = false;
-        {
-            const auto guard = m_context.guard();
-            if (guard->settled()) {
-                return std::nullopt; // by the handler, or given back
-            }
-            try {
-                return settlement(*guard);
-            } catch (const Error& error) {
-                problem = error.what();
-                in_doubt = guard->settled();
-            }
+    std::string problem;
+    bool in_doubt = false;
+    {
+        const auto guard = m_context.guard();
+        if (guard->settled()) {
+            return std::nullopt; // by the handler, or given back
         }
-        if (in_doubt) {
-            tell(WorkerEventKind::unsettled, problem); // it goes on in the background
-            return std::nullopt;
+        try {
+            return settlement(*guard);
+        } catch (const Error& error) {
+            problem = error.what();
+            in_doubt = guard->settled();
         }
-        if (!backoff) {
-            backoff.emplace();
-        }
-        const auto pause = backoff->next();
-        tell(WorkerEventKind::unsettled, problem, pause);
-        m_queue.pause(pause);
     }
+    if (in_doubt) {
+        tell(WorkerEventKind::unsettled, problem); // it goes on in the background
+    } else {
+        postpone(problem);
+    }
+    return std::nullopt;
 }
 
 template <class T>

@@ -3,7 +3,7 @@
 #pragma once
 
 // Takes tasks from a queue through the user's middleware, and leaves a queue alone for a while that
-// was paused, passed over or cannot be read.
+// was paused, held up, passed over or cannot be read.
 
 #include <orizuru/detail/task.hpp>
 #include <orizuru/detail/task_batch.hpp>
@@ -21,6 +21,7 @@
 #include <memory>
 #include <new>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,15 +54,19 @@ class QueueSource {
     /// Returns whether it was paused.
     bool resume() noexcept { return m_paused.exchange(false); }
     [[nodiscard]] bool paused() const noexcept { return m_paused; }
+    /// Nothing more is fetched until it is served again.
+    void hold_up() noexcept { m_held_up = true; }
+    void serve_again() noexcept { m_held_up = false; }
+    [[nodiscard]] const std::string& queue() const noexcept { return m_queue.queue(); }
     void close_for(std::chrono::milliseconds time) noexcept { m_opens_at = Clock::now() + time; }
 
     [[nodiscard]] bool open() const noexcept {
-        return !m_paused && Clock::now() >= m_opens_at.load();
+        return !m_paused && !m_held_up && Clock::now() >= m_opens_at.load();
     }
-    /// When it opens by itself; never, when it has to be resumed or is open.
+    /// When it opens by itself; never, when it has to be resumed or served again, or is open.
     [[nodiscard]] TimePoint opens_at() const noexcept {
         const TimePoint time = m_opens_at;
-        return m_paused || time <= Clock::now() ? TimePoint::max() : time;
+        return m_paused || m_held_up || time <= Clock::now() ? TimePoint::max() : time;
     }
 
   private:
@@ -78,6 +83,7 @@ class QueueSource {
     const WorkerOptions& m_options;
     bool m_down = false; ///< for the thread in `take`
     std::atomic<bool> m_paused{false};
+    std::atomic<bool> m_held_up{false};
     std::atomic<TimePoint> m_opens_at{TimePoint()};
 };
 

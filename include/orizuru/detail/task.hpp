@@ -4,7 +4,10 @@
 
 // What a thread of a worker has to run: a job, or a batch of them.
 
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/job_context.hpp>
+
+#include <optional>
 
 namespace orizuru::detail {
 
@@ -17,6 +20,10 @@ class Task {
 
     /// Handles the job and settles it. Throws nothing.
     virtual void run() noexcept = 0;
+    /// When to try again what Redis has refused of that; none when it has refused nothing. For the
+    /// thread in `run` or `try_again`, and behind them.
+    [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;
+    virtual void try_again() noexcept = 0;
     /// Back to the queue's serving end with it, unless it is settled; also while it runs.
     virtual void give_back() noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;

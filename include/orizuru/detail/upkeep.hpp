@@ -2,13 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What goes on beside a worker's jobs: schedulers, collectors, and a look at each queue now and
-// then, for whether it was paused and how long its dead list has grown. Failures are told and tried
-// again: no queue depends on another one's health.
+// What goes on beside a worker's jobs: schedulers, collectors, what Redis refuses, and a look at
+// each queue now and then, for whether it was paused and how long its dead list has grown. Failures
+// are told and tried again: no queue depends on another one's health.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/dead_list_trimming.hpp>
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/parked_tasks.hpp>
 #include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_queue.hpp>
@@ -37,16 +38,17 @@
 
 namespace orizuru::detail {
 
-/// Lives no longer than the queues and the dispatcher.
+/// Lives no longer than the queues, the dispatcher and the parked tasks.
 class Upkeep {
   public:
     /// Sees which queues are paused before it returns. Throws as Connection does.
     Upkeep(Endpoint endpoint, const WorkerQueues& queues, WorkerShared& shared,
-           Dispatcher& dispatcher)
+           Dispatcher& dispatcher, ParkedTasks& parked)
         : m_endpoint(std::move(endpoint)),
           m_queues(queues),
           m_shared(shared),
           m_dispatcher(dispatcher),
+          m_parked(parked),
           m_connection(m_endpoint) {
         look_for_pauses();
     }
@@ -60,6 +62,8 @@ class Upkeep {
         start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
         start("trimming dead lists", "",
               [this](const std::stop_token& token) { trim_dead_lists(token); });
+        start("settling what was refused", "",
+              [this](const std::stop_token& token) { m_parked.run(token); });
         std::set<std::string> scheduled;
         for (const auto& queue : m_queues) {
             scheduled.insert({queue->queue(), queue->options().retry.retry_queue});
@@ -91,6 +95,7 @@ class Upkeep {
     const WorkerQueues& m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
+    ParkedTasks& m_parked;
     Connection m_connection;
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };

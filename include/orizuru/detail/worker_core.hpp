@@ -6,6 +6,7 @@
 // waits for Redis, outlives the worker.
 
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/parked_tasks.hpp>
 #include <orizuru/detail/task.hpp>
 #include <orizuru/detail/upkeep.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -33,6 +34,7 @@ struct WorkerCore {
     std::shared_ptr<WorkerShared> shared;
     WorkerQueues queues;
     std::optional<Dispatcher> dispatcher;
+    std::optional<ParkedTasks> parked;
     std::optional<Upkeep> upkeep;
     WorkerPool pool;
     Wake wake;                       ///< for who is in Worker::run
@@ -45,7 +47,9 @@ struct WorkerCore {
     void close(TimePoint deadline) noexcept;
 
   private:
-    void give_back_running() noexcept;
+    [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
+    template <class Tasks>
+    static void give_back(Tasks tasks) noexcept;
 };
 
 inline std::vector<RunningJob> WorkerCore::running() const {
@@ -69,9 +73,12 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
         dispatcher->give_back();
     }
     if (!pool.await_end(deadline)) {
-        give_back_running();
+        give_back([this] { return tasks(); });
         // One that was about to settle ends now.
         pool.await_end(deadline_in(std::chrono::milliseconds(100)));
+    }
+    if (parked) {
+        give_back([this] { return parked->all(); });
     }
     upkeep.reset();
     std::ranges::for_each(queues, [](const auto& queue) { queue->close(); });
@@ -79,21 +86,29 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     wake.signal();
 }
 
-inline void WorkerCore::give_back_running() noexcept {
+/// What runs.
+inline std::vector<std::shared_ptr<Task>> WorkerCore::tasks() const {
     std::vector<std::shared_ptr<Task>> tasks;
-    try {
-        for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
-            if (auto task = pool.task(thread)) {
-                tasks.push_back(std::move(task));
-            }
+    for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
+        if (auto task = pool.task(thread)) {
+            tasks.push_back(std::move(task));
         }
-    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
-        // The rest is the collector's.
+    }
+    return tasks;
+}
+
+template <class Tasks>
+void WorkerCore::give_back(Tasks tasks) noexcept {
+    std::vector<std::shared_ptr<Task>> all;
+    try {
+        all = tasks();
+    } catch (const std::bad_alloc&) {
+        return; // they are the collector's
     }
     // As each goes in front of what waits, the last one to have begun goes first.
-    std::ranges::sort(tasks, std::ranges::greater{},
+    std::ranges::sort(all, std::ranges::greater{},
                       [](const auto& task) { return task->job().since(); });
-    std::ranges::for_each(tasks, [](const auto& task) { task->give_back(); });
+    std::ranges::for_each(all, [](const auto& task) { task->give_back(); });
 }
 
 } // namespace orizuru::detail

@@ -5,6 +5,7 @@
 // The threads of a worker, each with the task that it runs.
 
 #include <orizuru/detail/dispatcher.hpp>
+#include <orizuru/detail/parked_tasks.hpp>
 #include <orizuru/detail/task.hpp>
 #include <orizuru/detail/task_batch.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -29,9 +30,10 @@ class WorkerPool {
     /// After leave().
     ~WorkerPool() = default;
 
-    /// The threads keep `dispatcher`, with which this pool must live. They take tasks when all of
-    /// them are there. Throws std::system_error when there can be no more threads: then none does.
-    void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher);
+    /// The threads keep `dispatcher`, with which this pool and `parked` must live. They take tasks
+    /// when all of them are there. Throws std::system_error when there can be no more threads: then
+    /// none does.
+    void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher, ParkedTasks& parked);
     /// False when the deadline came first.
     bool await_end(TimePoint deadline) {
         std::unique_lock lock(m_mutex);
@@ -68,7 +70,7 @@ class WorkerPool {
         std::shared_ptr<Task> m_task;
     };
 
-    void live(Dispatcher& dispatcher, Slot& slot);
+    void live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& slot);
 
     mutable std::mutex m_mutex; ///< guards what follows
     std::deque<Slot> m_slots;
@@ -78,13 +80,15 @@ class WorkerPool {
     std::vector<std::thread> m_threads; ///< for who starts and leaves
 };
 
-inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& dispatcher) {
+inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& dispatcher,
+                              ParkedTasks& parked) {
     const std::lock_guard lock(m_mutex); // for which they wait
     try {
         m_threads.reserve(static_cast<std::size_t>(threads));
         for (int i = 0; i < threads; ++i) {
             Slot& slot = m_slots.emplace_back();
-            m_threads.emplace_back([this, dispatcher, &slot] { live(*dispatcher, slot); });
+            m_threads.emplace_back(
+                [this, dispatcher, &parked, &slot] { live(*dispatcher, parked, slot); });
             ++m_alive;
         }
     } catch (...) {
@@ -93,7 +97,7 @@ inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& di
     }
 }
 
-inline void WorkerPool::live(Dispatcher& dispatcher, Slot& slot) {
+inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& slot) {
     std::unique_lock lock(m_mutex);
     const bool taking = !m_given_up;
     lock.unlock();
@@ -101,6 +105,9 @@ inline void WorkerPool::live(Dispatcher& dispatcher, Slot& slot) {
     while (std::shared_ptr<Task> task = taking ? dispatcher.next(batch) : nullptr) {
         slot.hold(task);
         task->run();
+        if (task->retry_at()) {
+            parked.add(task);
+        }
         slot.hold(nullptr);
     }
     batch.reset();

@@ -5,9 +5,8 @@
 // One queue of a worker, whatever its messages are: where tasks come from, and what tasks ask for.
 
 #include <orizuru/detail/recoveries.hpp>
-#include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/task.hpp>
-#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/turn.hpp>
 #include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -18,13 +17,11 @@
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -68,11 +65,12 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     }
     bool progress(std::string_view job_id, double fraction, std::string_view note) override {
         try {
-            const std::lock_guard lock(m_asking);
-            if (!m_progress) {
-                m_progress.emplace(*m_endpoint, queue());
-            }
-            m_progress->set(job_id, fraction, note);
+            in_turn(m_telling, [&] {
+                if (!m_progress) {
+                    m_progress.emplace(*m_endpoint, queue());
+                }
+                m_progress->set(job_id, fraction, note);
+            });
             return true;
         } catch (const Error& error) {
             tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
@@ -83,13 +81,16 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     }
 
     /// How often workers have died with these bytes in their hands; on a connection of the queue's
-    /// own. Throws as Recoveries does.
+    /// own, for which it waits at most connect_timeout. Throws as Recoveries does.
     [[nodiscard]] int recoveries(std::string_view payload) {
-        const std::lock_guard lock(m_asking);
-        if (!m_recoveries) {
-            m_recoveries.emplace(*m_endpoint, m_keys);
-        }
-        return m_recoveries->of(payload);
+        int count = 0;
+        in_turn(m_asking, [&] {
+            if (!m_recoveries) {
+                m_recoveries.emplace(*m_endpoint, m_keys);
+            }
+            count = m_recoveries->of(payload);
+        });
+        return count;
     }
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
@@ -103,14 +104,6 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
         } else {
             tell(WorkerEvent{.kind = WorkerEventKind::consumer, .event = &event});
         }
-    }
-    /// Waits, and less when the worker is to stop.
-    void pause(std::chrono::milliseconds time) const {
-        const std::stop_token stop = stop_token();
-        if (stop.stop_requested()) {
-            time = std::min(time, std::chrono::milliseconds(50));
-        }
-        sleep_until(deadline_in(time), stop.stop_requested() ? std::stop_token() : stop);
     }
     void tell_died(std::string_view job_id, std::string_view reason,
                    std::string_view payload) noexcept {
@@ -131,6 +124,15 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     }
 
   private:
+    /// Throws ConnectionError when that takes too long.
+    template <class Action>
+    void in_turn(Turn& turn, Action action) {
+        if (!turn.take(m_endpoint->connect_timeout(), action)) {
+            throw ConnectionError(m_endpoint->address() + ": '" + queue() +
+                                  "': what other jobs ask for takes too long");
+        }
+    }
+
     std::shared_ptr<WorkerShared> m_shared;
     Keys m_keys;
     QueueOptions m_options;
@@ -138,8 +140,9 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
 
     std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
 
-    std::mutex m_asking; ///< guards the two below
+    Turn m_telling;
     std::optional<Progress> m_progress;
+    Turn m_asking;
     std::optional<Recoveries> m_recoveries;
 };
 
