@@ -51,7 +51,8 @@ namespace orizuru {
 /// Threads: `concurrency`; four for each queue, which mostly wait; three for the worker.
 class Worker {
   public:
-    /// Connects to nothing yet. Throws std::invalid_argument for an option that cannot be.
+    /// Connects to nothing yet: processes that are forked then may run a copy each. Throws
+    /// std::invalid_argument for an option that cannot be.
     explicit Worker(Endpoint endpoint, WorkerOptions options = {});
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -181,6 +182,7 @@ inline int Worker::run(std::stop_token token) {
     if (m_started.exchange(true)) {
         throw std::logic_error("a worker runs once");
     }
+    m_core->wake.renew(); // the worker may have been made before a fork
     const std::stop_callback stop_by_token(token, [this] { stop(); });
     std::optional<detail::Signals> listening;
     if (m_core->shared->options.signals == SignalHandling::worker) {

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <deque>
 #include <functional>
 #include <string>
 #include <thread>
@@ -36,6 +37,7 @@ using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
 std::atomic<int> handled_by_user{0};
+std::atomic<Worker*> stopped_by_user{nullptr};
 
 /// A process that runs a worker.
 struct Process : WorkerFixture {
@@ -160,4 +162,24 @@ TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, an
     child.signal(SIGTERM);
     CHECK(child.status() == 0);
     CHECK(jobs().empty());
+}
+
+TEST_CASE_FIXTURE(Process, "processes that were forked with a worker that none had run stop each "
+                           "by itself") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down());
+    stopped_by_user = &worker;
+    constexpr int count = 6;
+    std::deque<Child> children;
+    for (int i = 0; i < count; ++i) {
+        children.emplace_back([&] {
+            ::signal(SIGUSR1, [](int) { stopped_by_user.load()->stop(); });
+            return worker.run();
+        });
+    }
+    REQUIRE(so_many_wait(count));
+    for (Child& child : children) {
+        child.signal(SIGUSR1);
+        CHECK(child.status() == 0);
+    }
 }
