@@ -92,7 +92,8 @@ class Worker {
     /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
     /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. One
     /// that came before `run` throws is raised again. The actions of these four are what they were
-    /// when `run` has returned; others are left alone.
+    /// when `run` has returned; others, and those of the four that were ignored, are left alone. In
+    /// a child that a handler forks they do what they did before `run`.
     ///
     /// Throws std::logic_error without a queue, when called twice, or when another worker of the
     /// process handles its signals; as Consumer's constructor for each queue;

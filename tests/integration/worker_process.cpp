@@ -12,6 +12,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -164,6 +166,21 @@ TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, an
     CHECK(jobs().empty());
 }
 
+TEST_CASE_FIXTURE(Process, "a signal that is ignored when a worker begins to run stays so") {
+    push_jobs({"a"});
+    Child child([this] {
+        ::signal(SIGINT, SIG_IGN); // as a shell does for what it runs in the background
+        return run();
+    });
+    REQUIRE(works());
+    child.signal(SIGINT);
+    child.signal(SIGTTIN); // told when the one before would have been heeded
+    REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
+    CHECK_FALSE(eventually([this] { return redis.llen("stopping") == 1; }, 50ms));
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+}
+
 TEST_CASE_FIXTURE(Process, "processes that were forked with a worker that none had run stop each "
                            "by itself") {
     Worker worker(uri, options());
@@ -182,4 +199,64 @@ TEST_CASE_FIXTURE(Process, "processes that were forked with a worker that none h
         child.signal(SIGUSR1);
         CHECK(child.status() == 0);
     }
+}
+
+TEST_CASE_FIXTURE(Process, "a signal to a child that a handler forked does to it what it did "
+                           "before the worker ran, and nothing to the worker") {
+    void (*before)(int) = SIG_DFL;
+    std::string status = "-1";
+    SUBCASE("by default") {}
+    SUBCASE("by a function of the user's") {
+        before = [](int) { ::_exit(3); };
+        status = "3";
+    }
+    push_jobs({"a", "b"});
+    Child child([this, before] {
+        ::signal(SIGTERM, before);
+        return serve([](JobContext<Raw>&, RedisClient& own) {
+            Child forked([]() -> int {
+                ::alarm(30); // it may outlive who would end it
+                while (true) {
+                    ::pause();
+                }
+            });
+            forked.signal(SIGTERM);
+            own.lpush("statuses", std::to_string(forked.status()));
+        });
+    });
+    REQUIRE(eventually([this] { return redis.llen("statuses") == 2; }));
+    CHECK(redis.lrange("statuses") == Texts(2, status));
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+}
+
+TEST_CASE_FIXTURE(Process, "a worker in a child that a handler forked has signals of its own") {
+    push_jobs({"a", "b"});
+    push_jobs({"c"}, "of child");
+    Child child([this] {
+        ::signal(SIGTERM, SIG_DFL);
+        return serve([this](JobContext<Raw>& context, RedisClient& own) {
+            if (context->payload.bytes == "b") {
+                own.lpush("started", "b");
+                return;
+            }
+            Child forked([this] {
+                ::alarm(30);
+                const int left = serve(
+                    [](JobContext<Raw>&, RedisClient& client) { client.lpush("started", "c"); }, 1,
+                    "of child");
+                struct sigaction after {};
+                ::sigaction(SIGTERM, nullptr, &after);
+                return after.sa_handler == SIG_DFL ? left : 20;
+            });
+            REQUIRE(eventually([&] { return own.llen("started") == 1; }));
+            forked.signal(SIGTERM);
+            own.lpush("statuses", std::to_string(forked.status()));
+        });
+    });
+    REQUIRE(eventually([this] { return redis.llen("started") == 2; }));
+    CHECK(redis.lrange("statuses") == Texts{"0"});
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+    CHECK(nobody_left());
 }
