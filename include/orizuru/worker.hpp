@@ -237,7 +237,6 @@ inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending
     if (signals != nullptr) {
         signals->end_at_next();
     }
-    m_core->shared->stop.request_stop();
     ending.begin(deadline);
     while (!m_core->closed && detail::Clock::now() < deadline + patience) {
         m_core->wake.clear();

@@ -184,3 +184,28 @@ TEST_CASE_FIXTURE(Fixture, "a batch that is not begun goes back in front of what
     CHECK(eventually([&] { return worker.running().empty(); }));
     CHECK(waiting() == before);
 }
+
+TEST_CASE_FIXTURE(Fixture, "a stop is over in time, and nothing is fetched meanwhile, although a "
+                           "stop callback of a handler's does not return") {
+    const Gate begun;
+    const Gate callback;
+    Worker worker(uri, impatient(2));
+    worker.handle<Raw>("q", [=](JobContext<Raw>& context) {
+        const std::stop_callback calling(context.stop_token(), [=] { callback.pass(); });
+        begun.pass();
+    });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(begun.reached());
+    worker.stop();
+    REQUIRE(callback.reached());
+    CHECK(so_many_wait(0));
+    push_jobs({"b"});
+    CHECK(running.ended(7s));
+    CHECK(jobs() == Texts{"b"});
+    begun.open();
+    callback.open();
+    CHECK(running.left() == 2);
+    CHECK(eventually([&] { return worker.running().empty(); }));
+    CHECK(eventually([&] { return nobody_left(); }));
+}

@@ -40,8 +40,8 @@ struct WorkerCore {
 
     /// What each thread does.
     [[nodiscard]] std::vector<RunningJob> running() const;
-    /// Has everything end that can: handlers have until the deadline, what they have not ended goes
-    /// back. Waits for Redis, for as long as a lease.
+    /// Has everything end that can: handlers are told, and have until the deadline; what they have
+    /// not ended goes back. Waits for Redis, for as long as a lease, and for stop callbacks.
     void close(TimePoint deadline) noexcept;
 
   private:
@@ -64,6 +64,10 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     if (upkeep) {
         upkeep->request_stop();
     }
+    if (dispatcher) {
+        dispatcher->request_stop();
+    }
+    shared->stop.request_stop(); // calls what handlers have registered, for as long as that takes
     if (dispatcher) {
         dispatcher->stop();
         dispatcher->give_back();
