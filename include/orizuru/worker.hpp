@@ -97,8 +97,9 @@ class Worker {
     ///
     /// Throws std::logic_error without a queue, when called twice, or when another worker of the
     /// process handles its signals; as Consumer's constructor for each queue;
-    /// std::system_error when the process can have no more descriptors or threads. An outage of
-    /// Redis is waited out.
+    /// std::system_error when the process can have no more descriptors or threads. Then `run` may
+    /// be called again, unless what it had begun still waits for Redis 5 s after stop_timeout. An
+    /// outage of Redis that comes later is waited out.
     int run(std::stop_token token = {});
 
     /// Ends `run`. Any thread, and a signal handler.
@@ -125,6 +126,7 @@ class Worker {
     static constexpr std::chrono::milliseconds patience{5000};
 
     Keys checked(std::string queue, const QueueOptions& options) const;
+    int live(std::stop_token token);
     void open();
     void await_wish(const detail::Signals* signals);
     int end(const detail::Signals* signals, detail::WorkerEnd& ending);
@@ -183,8 +185,17 @@ inline int Worker::run(std::stop_token token) {
     if (m_started.exchange(true)) {
         throw std::logic_error("a worker runs once");
     }
+    try {
+        return live(std::move(token));
+    } catch (...) {
+        m_started = !m_core->ended();
+        throw;
+    }
+}
+
+inline int Worker::live(std::stop_token token) {
     m_core->wake.renew(); // the worker may have been made before a fork
-    const std::stop_callback stop_by_token(token, [this] { stop(); });
+    const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
     std::optional<detail::Signals> listening;
     if (m_core->shared->options.signals == SignalHandling::worker) {
         listening.emplace();
@@ -192,7 +203,9 @@ inline int Worker::run(std::stop_token token) {
     const detail::Signals* const signals = listening ? &*listening : nullptr;
     detail::WorkerEnd ending(m_core);
     try {
-        open();
+        if (m_wish != Wish::stop) {
+            open();
+        }
         await_wish(signals);
     } catch (...) {
         end(signals, ending);
@@ -202,6 +215,9 @@ inline int Worker::run(std::stop_token token) {
 }
 
 inline void Worker::open() {
+    // A run before this one may have failed.
+    m_core->shared->stop = std::stop_source();
+    m_core->dispatcher.reset();
     for (const auto& queue : m_core->queues) {
         queue->open(m_endpoint);
     }

@@ -31,6 +31,7 @@ using orizuru::test::Child;
 using orizuru::test::eventually;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
+using orizuru::test::Running;
 using orizuru::test::WorkerFixture;
 
 /// With a server that may be ended.
@@ -103,4 +104,25 @@ TEST_CASE_FIXTURE(Fixture, "a SIGTERM that comes while a worker waits for Redis 
     std::this_thread::sleep_for(100ms); // one that comes before `run` is nobody's
     child.signal(SIGTERM);
     CHECK(child.status() == -1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a worker that Redis has kept from running runs when it is called "
+                           "again") {
+    Worker worker(server.uri(), options());
+    worker.handle<Raw>("q", write_down());
+    server.kill();
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    worker.handle<Raw>("r", write_down());
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    SUBCASE("after an outage") {
+        server.restart();
+        RedisClient(server.uri()).lpush("r", bytes_of(make_job(Raw{"a"})));
+        Running running(worker);
+        CHECK(has_handled({"a"}));
+        CHECK(running.stop() == 0);
+    }
+    SUBCASE("and not when it was stopped") {
+        worker.stop();
+        CHECK(worker.run() == 0);
+    }
 }

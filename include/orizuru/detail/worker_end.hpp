@@ -18,12 +18,15 @@ namespace orizuru::detail {
 
 class WorkerEnd {
   public:
-    /// Throws std::system_error when there can be no more threads.
+    /// The core is not closed from now on. Throws std::system_error when there can be no more
+    /// threads.
     explicit WorkerEnd(std::shared_ptr<WorkerCore> core)
         : m_core(std::move(core)),
           m_thread([core = m_core, begin = m_begin.get_future()]() mutable {
               core->close(begin.get());
-          }) {}
+          }) {
+        m_core->closed = false;
+    }
     WorkerEnd(const WorkerEnd&) = delete;
     WorkerEnd& operator=(const WorkerEnd&) = delete;
     /// After begin(). A thread that still waits goes on by itself.
