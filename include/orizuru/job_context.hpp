@@ -59,6 +59,8 @@ class JobRun {
 
     /// Asks a handler that runs for long to end, when the worker is told to stop. One that does
     /// not, and is not through when WorkerOptions::stop_timeout is over, has its job given back.
+    /// A std::stop_callback of it is called in a thread that only ends the worker: until it
+    /// returns, no job is given back.
     [[nodiscard]] std::stop_token stop_token() const noexcept { return m_host->stop_token(); }
 
     /// False when others may have the job, since Redis has not heard of this worker for the lease,

@@ -51,7 +51,8 @@ namespace orizuru {
 /// Threads: `concurrency`; four for each queue, which mostly wait; four for the worker.
 class Worker {
   public:
-    /// Connects to nothing yet. Throws std::invalid_argument for an option that cannot be.
+    /// Connects to nothing yet: processes that are forked then may run a copy each. Throws
+    /// std::invalid_argument for an option that cannot be.
     explicit Worker(Endpoint endpoint, WorkerOptions options = {});
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -93,12 +94,14 @@ class Worker {
     /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
     /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. One
     /// that came before `run` throws is raised again. The actions of these four are what they were
-    /// when `run` has returned; others are left alone.
+    /// when `run` has returned; others, and those of the four that were ignored, are left alone. In
+    /// a child that a handler forks they do what they did before `run`.
     ///
     /// Throws std::logic_error without a queue, when called twice, or when another worker of the
     /// process handles its signals; as Consumer's constructor for each queue;
-    /// std::system_error when the process can have no more descriptors or threads. An outage of
-    /// Redis is waited out.
+    /// std::system_error when the process can have no more descriptors or threads. Then `run` may
+    /// be called again, unless what it had begun still waits for Redis 5 s after stop_timeout. An
+    /// outage of Redis that comes later is waited out.
     int run(std::stop_token token = {});
 
     /// Ends `run`. Any thread, and a signal handler.
@@ -125,6 +128,7 @@ class Worker {
     static constexpr std::chrono::milliseconds patience{5000};
 
     Keys checked(std::string queue, const QueueOptions& options) const;
+    int live(std::stop_token token);
     void open();
     void await_wish(const detail::Signals* signals);
     int end(const detail::Signals* signals, detail::WorkerEnd& ending);
@@ -183,7 +187,17 @@ inline int Worker::run(std::stop_token token) {
     if (m_started.exchange(true)) {
         throw std::logic_error("a worker runs once");
     }
-    const std::stop_callback stop_by_token(token, [this] { stop(); });
+    try {
+        return live(std::move(token));
+    } catch (...) {
+        m_started = !m_core->ended();
+        throw;
+    }
+}
+
+inline int Worker::live(std::stop_token token) {
+    m_core->wake.renew(); // the worker may have been made before a fork
+    const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
     std::optional<detail::Signals> listening;
     if (m_core->shared->options.signals == SignalHandling::worker) {
         listening.emplace();
@@ -191,7 +205,9 @@ inline int Worker::run(std::stop_token token) {
     const detail::Signals* const signals = listening ? &*listening : nullptr;
     detail::WorkerEnd ending(m_core);
     try {
-        open();
+        if (m_wish != Wish::stop) {
+            open();
+        }
         await_wish(signals);
     } catch (...) {
         end(signals, ending);
@@ -201,6 +217,9 @@ inline int Worker::run(std::stop_token token) {
 }
 
 inline void Worker::open() {
+    // A run before this one may have failed.
+    m_core->shared->stop = std::stop_source();
+    m_core->dispatcher.reset();
     for (const auto& queue : m_core->queues) {
         queue->open(m_endpoint);
     }
@@ -239,7 +258,6 @@ inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending
     if (signals != nullptr) {
         signals->end_at_next();
     }
-    m_core->shared->stop.request_stop();
     ending.begin(deadline);
     while (!m_core->closed && detail::Clock::now() < deadline + patience) {
         m_core->wake.clear();

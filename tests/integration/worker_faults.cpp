@@ -292,3 +292,17 @@ TEST_CASE_FIXTURE(Fixture, "a worker without a queue does not run, and none runs
     CHECK(contains(message_of<std::logic_error>([&] { worker.handle<Raw>("r", write_down()); }),
                    "runs already"));
 }
+
+TEST_CASE_FIXTURE(Fixture, "a worker that one of its queues has kept from running leaves nothing, "
+                           "and runs when it is called again") {
+    worker.handle<Raw>("q", write_down()).handle<Raw>("r", write_down());
+    redis.set("orizuru:{r}:consumers", "not a registry");
+    CHECK_THROWS_AS(worker.run(), orizuru::ReplyError);
+    CHECK(nobody_left());
+    redis.command({"DEL", "orizuru:{r}:consumers"});
+    push_jobs({"a"});
+    Running running(worker);
+    CHECK(has_handled({"a"}));
+    CHECK(running.stop() == 0);
+    CHECK(nobody_left());
+}

@@ -169,3 +169,24 @@ TEST_CASE_FIXTURE(Fixture, "the guard of a job that has failed is free while Red
         },
         20s));
 }
+
+TEST_CASE_FIXTURE(Fixture, "a worker that Redis has kept from running runs when it is called "
+                           "again") {
+    Worker worker(server.uri(), options());
+    worker.handle<Raw>("q", write_down());
+    server.kill();
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    worker.handle<Raw>("r", write_down());
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    SUBCASE("after an outage") {
+        server.restart();
+        RedisClient(server.uri()).lpush("r", bytes_of(make_job(Raw{"a"})));
+        Running running(worker);
+        CHECK(has_handled({"a"}));
+        CHECK(running.stop() == 0);
+    }
+    SUBCASE("and not when it was stopped") {
+        worker.stop();
+        CHECK(worker.run() == 0);
+    }
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The end of a worker: what becomes of its jobs, and what the signals of a process do.
+// The end of a worker: what becomes of its jobs.
 
 #include "integration/queue_fixture.hpp"
 #include "integration/worker_fixture.hpp"
@@ -12,10 +12,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
@@ -33,11 +31,8 @@ using orizuru::Worker;
 using orizuru::WorkerEvent;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
-using orizuru::test::Child;
-using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
-using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -48,36 +43,6 @@ struct Fixture : WorkerFixture {
         WorkerOptions chosen = options(concurrency);
         chosen.stop_timeout = 50ms;
         return chosen;
-    }
-};
-
-std::atomic<int> handled_by_user{0};
-
-/// A process that runs a worker of `q`, whose handler runs until the worker is told to stop.
-struct Process : WorkerFixture {
-    int run(std::chrono::milliseconds after_stop = 0ms, int concurrency = 1) {
-        RedisClient own(uri); // the parent's goes on
-        WorkerOptions chosen = options(concurrency);
-        chosen.signals = orizuru::SignalHandling::worker;
-        chosen.on_event = [&own](const WorkerEvent& event) {
-            if (event.kind == WorkerEventKind::report) {
-                own.lpush("reports", std::string(event.detail));
-            }
-        };
-        Worker worker(uri, chosen);
-        worker.handle<Raw>("q", [&, after_stop](JobContext<Raw>& context) {
-            own.lpush("started", context.id());
-            while (!context.stop_token().stop_requested()) {
-                std::this_thread::sleep_for(1ms);
-            }
-            own.lpush("stopping", "x");
-            std::this_thread::sleep_for(after_stop);
-        });
-        return worker.run();
-    }
-    /// The first job is being handled.
-    bool works() {
-        return eventually([this] { return redis.llen("started") == 1; });
     }
 };
 
@@ -220,89 +185,27 @@ TEST_CASE_FIXTURE(Fixture, "a batch that is not begun goes back in front of what
     CHECK(waiting() == before);
 }
 
-TEST_CASE_FIXTURE(Process, "SIGTERM and SIGINT stop a worker's process, which gives back nothing "
-                           "that it has done") {
-    push_jobs({"a", "b"});
-    int number = SIGTERM;
-    SUBCASE("SIGTERM") {}
-    SUBCASE("SIGINT") { number = SIGINT; }
-    Child child([this] { return run(); });
-    REQUIRE(works());
-    child.signal(number);
-    CHECK(child.status() == 0);
-    CHECK(jobs() == Texts{"b"});
-    CHECK(nobody_left());
-}
-
-TEST_CASE_FIXTURE(Process, "a second signal ends the process at once") {
-    push_jobs({"a", "b"});
-    Child child([this] { return run(1h); });
-    REQUIRE(works());
-    SUBCASE("after a while") {
-        child.signal(SIGTERM);
-        REQUIRE(eventually([this] { return redis.llen("stopping") == 1; }));
-        child.signal(SIGINT);
-        CHECK(child.status() == 128 + SIGINT);
-    }
-    SUBCASE("together with the first") {
-        child.signal(SIGSTOP);
-        child.signal(SIGTERM);
-        child.signal(SIGINT);
-        child.signal(SIGCONT);
-        CHECK(child.status() > 128);
-    }
-    CHECK(jobs() == Texts{"b"});
-    CHECK(held_jobs() == Texts{"a"});
-}
-
-TEST_CASE_FIXTURE(Process, "SIGTSTP has a process take nothing more") {
-    push_jobs({"a"});
-    Child child([this] { return run(0ms, 2); });
-    REQUIRE(works());
-    child.signal(SIGTSTP);
-    child.signal(SIGTTIN); // told when the one before has been heeded
-    REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
-    push_jobs({"b"});
-    CHECK_FALSE(eventually([this] { return redis.llen("started") == 2; }, 50ms));
-    child.signal(SIGTERM);
-    CHECK(child.status() == 0);
-    CHECK(jobs() == Texts{"b"});
-}
-
-TEST_CASE_FIXTURE(Process, "SIGTTIN has a process tell what its threads do") {
-    const std::string id = push_jobs({"a"});
-    Child child([this] { return run(); });
-    REQUIRE(works());
-    child.signal(SIGTTIN);
-    REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
-    const std::string report = redis.lrange("reports").front();
-    CHECK(contains(report, "thread 0: job " + id + " of 'q', attempt 1, for "));
-    child.signal(SIGTERM);
-    CHECK(child.status() == 0);
-}
-
-TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, and its own are what "
-                           "they were when it has run") {
-    push_jobs({"a"});
-    Child child([this] {
-        struct sigaction own {};
-        own.sa_handler = [](int) { ++handled_by_user; };
-        for (const int number : {SIGTERM, SIGINT, SIGTSTP, SIGTTIN, SIGUSR1, SIGHUP}) {
-            ::sigaction(number, &own, nullptr);
-        }
-        const int left = run();
-        if (left != 0 || handled_by_user != 2) {
-            return 10 + handled_by_user;
-        }
-        for (const int number : {SIGTERM, SIGINT, SIGTSTP, SIGTTIN}) {
-            ::raise(number);
-        }
-        return handled_by_user == 6 ? 0 : 20;
+TEST_CASE_FIXTURE(Fixture, "a stop is over in time, and nothing is fetched meanwhile, although a "
+                           "stop callback of a handler's does not return") {
+    const Gate begun;
+    const Gate callback;
+    Worker worker(uri, impatient(2));
+    worker.handle<Raw>("q", [=](JobContext<Raw>& context) {
+        const std::stop_callback calling(context.stop_token(), [=] { callback.pass(); });
+        begun.pass();
     });
-    REQUIRE(works());
-    child.signal(SIGUSR1);
-    child.signal(SIGHUP);
-    child.signal(SIGTERM);
-    CHECK(child.status() == 0);
-    CHECK(jobs().empty());
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(begun.reached());
+    worker.stop();
+    REQUIRE(callback.reached());
+    CHECK(so_many_wait(0));
+    push_jobs({"b"});
+    CHECK(running.ended(7s));
+    CHECK(jobs() == Texts{"b"});
+    begun.open();
+    callback.open();
+    CHECK(running.left() == 2);
+    CHECK(eventually([&] { return worker.running().empty(); }));
+    CHECK(eventually([&] { return nobody_left(); }));
 }

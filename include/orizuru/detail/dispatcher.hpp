@@ -55,7 +55,9 @@ class Dispatcher {
     void serve_again(const std::string& queue);
     /// Nothing is taken from any queue any more.
     void quiet();
-    /// Ends `next` for all, and returns when nobody takes anything from a queue any more.
+    /// Ends `next` for all.
+    void request_stop();
+    /// The same, and returns when nobody takes anything from a queue any more.
     void stop();
     /// Gives back what was fetched and no thread has begun. Once, after stop().
     void give_back() noexcept;
@@ -313,14 +315,19 @@ inline void Dispatcher::quiet() {
     tell_news();
 }
 
-inline void Dispatcher::stop() {
-    Lock lock(m_mutex);
+inline void Dispatcher::request_stop() {
+    const Lock lock(m_mutex);
     m_stopped = true;
     std::ranges::for_each(m_places, [](Place& place) { place.waiter.stop(); });
     m_turn.notify_all();
     m_news_told.notify_all();
     m_busy.notify_all();
     m_at_rest.notify_all();
+}
+
+inline void Dispatcher::stop() {
+    request_stop();
+    Lock lock(m_mutex);
     m_at_rest.wait(lock, [this] {
         return !m_led && std::ranges::all_of(
                              m_places, [](const Place& place) { return place.waiter.idle(); });

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -21,7 +22,8 @@
 namespace orizuru::detail {
 
 /// Listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN for as long as it lives; then their actions are
-/// what they were. One at a time in a process; other signals are left alone.
+/// what they were. One at a time in a process; other signals, and those that were ignored, are left
+/// alone. A forked child, which has these actions but nobody who listens, takes the ones before.
 ///
 /// A SIGTERM or SIGINT that comes after another one, or after end_at_next(), ends the process at
 /// once, whatever its threads wait for. One that came is raised again when an exception ends this:
@@ -31,31 +33,25 @@ class Signals {
     /// Throws std::logic_error when there is one already, std::system_error for want of
     /// descriptors.
     Signals() {
-        if (is_taken().exchange(true)) {
+        const pid_t self = ::getpid();
+        if (listener().exchange(self) == self) {
             throw std::logic_error("two workers of a process cannot both handle its signals");
         }
+        stop_signal() = 0;
         try {
-            open();
+            open(self);
         } catch (...) {
-            is_taken() = false;
+            listener() = 0;
             throw;
         }
-        stop_signal() = 0;
-        struct sigaction action {};
-        action.sa_handler = [](int number) { write(number); };
-        action.sa_flags = SA_RESTART;
-        for (std::size_t i = 0; i < numbers.size(); ++i) {
-            ::sigaction(numbers[i], &action, &m_before[i]);
-        }
+        std::ranges::for_each(numbers, take);
     }
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
     ~Signals() {
-        for (std::size_t i = 0; i < numbers.size(); ++i) {
-            ::sigaction(numbers[i], &m_before[i], nullptr);
-        }
+        std::ranges::for_each(numbers, put_back);
         const int came = stop_signal();
-        is_taken() = false;
+        listener() = 0;
         if (came > 0 && std::uncaught_exceptions() > m_exceptions) {
             ::raise(came);
         }
@@ -88,20 +84,48 @@ class Signals {
         static std::atomic<int> fd{-1};
         return fd;
     }
-    static std::atomic<bool>& is_taken() noexcept {
-        static std::atomic<bool> taken{false};
-        return taken;
+    /// Whose the pipe is.
+    static std::atomic<pid_t>& owner() noexcept {
+        static std::atomic<pid_t> pid{0};
+        return pid;
+    }
+    /// The process that has one of these. A forked child sees its parent's.
+    static std::atomic<pid_t>& listener() noexcept {
+        static std::atomic<pid_t> pid{0};
+        return pid;
     }
     /// The SIGTERM or SIGINT that came; negative when the next one ends the process all the same.
     static std::atomic<int>& stop_signal() noexcept {
         static std::atomic<int> number{0};
         return number;
     }
+    /// What a signal did before.
+    static struct sigaction& before(int number) noexcept {
+        static std::array<struct sigaction, numbers.size()> actions{};
+        return actions[static_cast<std::size_t>(std::ranges::find(numbers, number) -
+                                                numbers.begin())];
+    }
 
-    void open() const {
+    static void take(int number) noexcept {
+        struct sigaction present {};
+        ::sigaction(number, nullptr, &present);
+        // Else it is that of a forked child's parent, who has seen to it.
+        if (present.sa_handler != heed) {
+            before(number) = present;
+        }
+        if (present.sa_handler == SIG_IGN) {
+            return;
+        }
+        struct sigaction action {};
+        action.sa_handler = heed;
+        action.sa_flags = SA_RESTART;
+        ::sigaction(number, &action, nullptr);
+    }
+    static void put_back(int number) noexcept { ::sigaction(number, &before(number), nullptr); }
+
+    void open(pid_t self) const {
         // A child process must not read what its parent is told.
-        static std::atomic<pid_t> owner{0};
-        if (owner == ::getpid()) {
+        if (owner() == self) {
             while (next()) {
             }
             return;
@@ -112,22 +136,30 @@ class Signals {
         }
         read_end() = ends[0];
         write_end() = ends[1];
-        owner = ::getpid();
+        owner() = self;
     }
 
+    /// Whatever it calls is safe in a signal handler.
+    static void heed(int number) noexcept {
+        const int saved = errno;
+        if (owner() == ::getpid()) {
+            write(number);
+        } else {
+            put_back(number);
+            ::raise(number); // comes when this has returned
+        }
+        errno = saved;
+    }
     static void write(int number) noexcept {
         if ((number == SIGTERM || number == SIGINT) && stop_signal().exchange(number) != 0) {
             ::_exit(128 + number);
         }
-        const int saved = errno;
         const auto byte = static_cast<unsigned char>(number);
         // Fails when the pipe is full of signals: then nobody misses this one.
         [[maybe_unused]] const auto written = ::write(write_end(), &byte, 1);
-        errno = saved;
     }
 
     int m_exceptions = std::uncaught_exceptions();
-    std::array<struct sigaction, numbers.size()> m_before{};
 };
 
 } // namespace orizuru::detail

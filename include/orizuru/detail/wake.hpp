@@ -5,6 +5,7 @@
 // An eventfd that ends a poll from another thread or from a signal handler, and the poll itself
 // with a monotonic deadline.
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -42,6 +43,17 @@ class Wake {
     ~Wake() { ::close(m_fd); }
 
     [[nodiscard]] int fd() const noexcept { return m_fd; }
+
+    /// Shares no more with the processes that this one was forked from or has forked. What is
+    /// signalled meanwhile, and was before, may be lost. Throws std::system_error for want of
+    /// descriptors.
+    void renew() const {
+        const Wake own;
+        // In its place at once: another thread may be in signal().
+        if (::dup3(own.m_fd, m_fd, O_CLOEXEC) < 0) {
+            throw std::system_error(errno, std::generic_category(), "dup3");
+        }
+    }
 
     /// Safe in a signal handler: errno is kept.
     void signal() const noexcept {

@@ -37,14 +37,16 @@ struct WorkerCore {
     std::optional<ParkedTasks> parked;
     std::optional<Upkeep> upkeep;
     WorkerPool pool;
-    Wake wake;                       ///< for who is in Worker::run
-    std::atomic<bool> closed{false}; ///< nothing is left that `close` has to do
+    Wake wake;                      ///< for who is in Worker::run
+    std::atomic<bool> closed{true}; ///< nothing is left that `close` has to do
 
     /// What each thread does.
     [[nodiscard]] std::vector<RunningJob> running() const;
-    /// Has everything end that can: handlers have until the deadline, what they have not ended goes
-    /// back. Waits for Redis, for as long as a lease.
+    /// Has everything end that can: handlers are told, and have until the deadline; what they have
+    /// not ended goes back. Waits for Redis, for as long as a lease, and for stop callbacks.
     void close(TimePoint deadline) noexcept;
+    /// Closed, and no thread goes on.
+    [[nodiscard]] bool ended() { return closed && pool.await_end(Clock::now()); }
 
   private:
     [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
@@ -68,6 +70,10 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     if (upkeep) {
         upkeep->request_stop();
     }
+    if (dispatcher) {
+        dispatcher->request_stop();
+    }
+    shared->stop.request_stop(); // calls what handlers have registered, for as long as that takes
     if (dispatcher) {
         dispatcher->stop();
         dispatcher->give_back();

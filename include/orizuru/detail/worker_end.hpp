@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Ends a worker in a thread of its own: what is given back waits for Redis, and who stops a worker
-// does not wait so long. The thread is there before it is needed, as it may be the lack of threads
-// that ends the worker.
+// Ends a worker in a thread of its own: what is given back waits for Redis, handlers may have stop
+// callbacks, and who stops a worker does not wait so long. The thread is there before it is needed,
+// as it may be the lack of threads that ends the worker.
 
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_core.hpp>
@@ -18,15 +18,18 @@ namespace orizuru::detail {
 
 class WorkerEnd {
   public:
-    /// Throws std::system_error when there can be no more threads.
+    /// The core is not closed from now on. Throws std::system_error when there can be no more
+    /// threads.
     explicit WorkerEnd(std::shared_ptr<WorkerCore> core)
         : m_core(std::move(core)),
           m_thread([core = m_core, begin = m_begin.get_future()]() mutable {
               core->close(begin.get());
-          }) {}
+          }) {
+        m_core->closed = false;
+    }
     WorkerEnd(const WorkerEnd&) = delete;
     WorkerEnd& operator=(const WorkerEnd&) = delete;
-    /// After begin(). A thread that still waits for Redis goes on by itself.
+    /// After begin(). A thread that still waits goes on by itself.
     ~WorkerEnd() { m_core->closed ? m_thread.join() : m_thread.detach(); }
 
     /// Once: `deadline` is that of the handlers. The core's `wake` is signalled when it is closed.

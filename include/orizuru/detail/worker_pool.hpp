@@ -32,7 +32,7 @@ class WorkerPool {
 
     /// The threads keep `dispatcher`, with which this pool and `parked` must live. They take tasks
     /// when all of them are there. Throws std::system_error when there can be no more threads: then
-    /// none does.
+    /// none does, and when they have ended it may be called again.
     void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher, ParkedTasks& parked);
     /// False when the deadline came first.
     bool await_end(TimePoint deadline) {
@@ -84,9 +84,13 @@ inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& di
                               ParkedTasks& parked) {
     const std::lock_guard lock(m_mutex); // for which they wait
     try {
-        m_threads.reserve(static_cast<std::size_t>(threads));
-        for (int i = 0; i < threads; ++i) {
-            Slot& slot = m_slots.emplace_back();
+        m_given_up = false;
+        const auto count = static_cast<std::size_t>(threads);
+        m_threads.reserve(count);
+        while (m_slots.size() < count) {
+            m_slots.emplace_back();
+        }
+        for (Slot& slot : m_slots) {
             m_threads.emplace_back(
                 [this, dispatcher, &parked, &slot] { live(*dispatcher, parked, slot); });
             ++m_alive;
