@@ -160,7 +160,7 @@ MUTANTS = [
          "        m_channels.wait.reset();",
          "outages '--test-case=*forgets*'"),
     code("a name is used again", "detail/identity.hpp",
-         'std::to_string(::getpid()) + ":" + random_hex(),',
+         'std::to_string(::getpid()) + ":" + random_hex<16>(),',
          'std::to_string(::getpid()) + ":0123456789abcdef",',
          "identity"),
     script("a heartbeat that never expires",
@@ -425,12 +425,10 @@ MUTANTS = [
     # Messages for later.
     Mutant("a scheduler takes first and pushes in a second step",
            (("detail/schedule.hpp",
-             "    redis.call('LPUSH', KEYS[2], unpack(messages))\n", "    due = messages\n"),
+             "    redis.call('LPUSH', KEYS[2], unpack(messages))\n", ""),
             ("detail/schedule.hpp",
-             "return {#due, first and math.max(0, tonumber(first) - now) or -1, "
-             "redis.call('ZCARD', KEYS[3])}",
-             "return {#due, first and math.max(0, tonumber(first) - now) or -1, "
-             "redis.call('ZCARD', KEYS[3]), due}"),
+             "return {#messages, wait, redis.call('ZCARD', KEYS[3])}",
+             "return {#messages, wait, redis.call('ZCARD', KEYS[3]), messages}"),
             ("scheduler.hpp", "parts.size() != 3", "parts.size() != 4"),
             ("scheduler.hpp", "    return {parts[0].integer, std::chrono",
              "    for (const Reply& message : parts[3].elements) {\n"
@@ -444,7 +442,8 @@ MUTANTS = [
          "until redis.call('ZADD', scheduled, due, '12345678' .. message)",
          "scheduling --test-case='equal messages*'"),
     code("what is due goes to the queue the last first", "detail/schedule.hpp",
-         "messages[i] = string.sub(element, 9)", "messages[#due + 1 - i] = string.sub(element, 9)",
+         "messages[#messages + 1] = string.sub(element, 9)",
+         "table.insert(messages, 1, string.sub(element, 9))",
          "scheduling --test-case='a thousand*'"),
     code("what is scheduled earlier wakes nobody", "detail/schedule.hpp",
          "if not first or due < tonumber(first) then", "if not first then",
@@ -454,7 +453,7 @@ MUTANTS = [
              "(#!lua flags=allow-oom\n"
              "local time = redis.call('TIME')\n"
              "local now = time[1] * 1000 + math.floor(time[2] / 1000)",
-             "(#!lua flags=allow-oom\nlocal now = tonumber(ARGV[4])"),
+             "(#!lua flags=allow-oom\nlocal now = tonumber(ARGV[5])"),
             ("scheduler.hpp", "(memory + 3 * m_options.poll).count());",
              "(memory + 3 * m_options.poll).count(), job_time().time_since_epoch().count());")),
            ("scheduling --test-case='a delay runs*'",)),
@@ -467,11 +466,11 @@ MUTANTS = [
          "cron"),
 
     # Jobs.
-    code("a job's error is not cut", "job.hpp",
-         "const std::string_view error = "
-         "detail::cut_text(job.last_error, detail::longest_last_error);",
-         "const std::string_view error = job.last_error;",
-         "job"),
+    Mutant("a job's error is not cut",
+           (("job.hpp", "detail::to_utf8(detail::cut_text(job.last_error, "
+             "detail::longest_last_error))", "job.last_error"),
+            ("job.hpp", "detail::cut_text(error, detail::longest_last_error)", "error")),
+           ("job",)),
     code("what a newer version of a job has besides is lost", "job.hpp",
          ".later = envelope.rest()}", ".later = {}}",
          "job"),
@@ -512,18 +511,18 @@ MUTANTS = [
 
     # Workers.
     code("a failed job is acked, put off or not", "detail/job_settling.hpp",
-         "        return retry(guard, m_queue.options().retry, reason, "
-         "m_queue.recoveries(payload));",
+         "[&](Guard& guard) { return retry(guard, m_queue.options().retry, m_failure, crashes); });",
+         "[&](Guard& guard) {\n"
          "        try {\n"
-         "            return retry(guard, m_queue.options().retry, reason,\n"
-         "                         m_queue.recoveries(payload));\n"
+         "            return retry(guard, m_queue.options().retry, m_failure, crashes);\n"
          "        } catch (const Error&) {\n"
          "            guard.ack();\n"
          "            throw;\n"
-         "        }",
+         "        }\n"
+         "    });",
          "jiggler_defects --test-case=4:*"),
     code("a crash is no attempt", "detail/job_settling.hpp",
-         "m_queue.recoveries(payload));", "0);",
+         "crashes = m_queue.recoveries(payload);", "",
          "worker_faults --test-case='the crash*'"),
     code("what expired is handled", "detail/job_settling.hpp",
          "if (m_context->expires_at && m_context->expired(job_time())) {", "if (false) {",
@@ -532,8 +531,9 @@ MUTANTS = [
          "        return ack();\n    }\n    if (m_context.lease_valid())",
          "        return true;\n    }\n    if (m_context.lease_valid())",
          "worker_faults --test-case='at most once*'"),
-    code("what is thrown and no std::exception passes", "detail/job_settling.hpp",
-         '        handling.thrown = "an exception that is no std::exception";', "        throw;",
+    code("what is thrown and no std::exception passes", "detail/thrown.hpp",
+         '        return tell(std::string_view("an exception that is no std::exception"));',
+         "        throw;",
          "worker --test-case='*handler fails*'"),
     code("what does not end in time goes where new jobs go", "detail/job_settling.hpp",
          "        return (*guard)->release();", "        return push_after(**guard, {});",
@@ -544,14 +544,14 @@ MUTANTS = [
     code("jobs are given back while they end", "detail/worker_core.hpp",
          "if (!pool.await_end(deadline)) {", "if (!pool.await_end(Clock::now())) {",
          "worker_stop --test-case='a stop waits*'"),
-    code("no handler is told of a stop", "worker.hpp",
-         "    m_core->shared->stop.request_stop();\n", "",
+    code("no handler is told of a stop", "detail/worker_core.hpp",
+         "    shared->stop.request_stop();", "   ",
          "worker_stop --test-case='a stop waits*'"),
     code("a second signal does nothing", "detail/signals.hpp",
          "stop_signal().exchange(number) != 0", "stop_signal().exchange(number) == -2",
          "signals"),
     code("signals stay the worker's", "detail/signals.hpp",
-         "::sigaction(numbers[i], &m_before[i], nullptr);", "",
+         "    ~Signals() {\n        std::ranges::for_each(numbers, put_back);", "    ~Signals() {",
          "signals"),
     code("the queue that was given first is served last", "detail/queue_order.hpp",
          "m_indices.push_back(m_indices.size());",
@@ -562,7 +562,7 @@ MUTANTS = [
          "std::exponential_distribution<double>(1 / m_weights[i])",
          "queue_order"),
     code("jobs are fetched for threads that are busy", "detail/consumer_queue.hpp",
-         "m_consumer->limit(std::min(free, most_ahead()));", "m_consumer->limit(most_ahead());",
+         "m_consumer->limit(bounded(jobs_for(m_free)));", "m_consumer->limit(most_ahead());",
          "worker_order --test-case='a fetch takes*'"),
     code("who is quiet fetches", "detail/dispatcher.hpp",
          "    m_quiet = true;\n    cancel_waiting();\n", "    cancel_waiting();\n",
