@@ -13,6 +13,7 @@
 #include <concepts>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -41,6 +42,13 @@ template <class T>
 class JobSettling;
 
 } // namespace detail
+
+/// Thrown by a handler: the job, or each of its batch that is not settled, is not tried again. What
+/// becomes of it RetryPolicy::exhausted says; what() is the reason.
+class DoNotRetry : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
 
 /// One run of a job by a worker, whatever its type: what middleware sees, and a handler.
 class JobRun {

@@ -62,10 +62,11 @@ class Worker {
     ///
     /// `handler` is called in any of the worker's threads, by several at once. When it returns, the
     /// job is acked; when it throws, whatever it throws, or calls JobRun::fail, the job is tried
-    /// again as QueueOptions::retry says, in one step with its removal; what it settles by the
-    /// guard of its JobContext stays so. What is no Job<T> goes to the dead list with the reason.
-    /// What Redis refuses of this is tried again, by a thread beside those of the handlers, and
-    /// told; nothing more is fetched from the queue until it is accepted.
+    /// again as QueueOptions::retry says, unless it throws DoNotRetry, in one step with its
+    /// removal; what it settles by the guard of its JobContext stays so. What is no Job<T> goes to
+    /// the dead list with the reason. What Redis refuses of this is tried again, by a thread beside
+    /// those of the handlers, and told; nothing more is fetched from the queue until it is
+    /// accepted.
     ///
     /// Throws std::invalid_argument for a name that no queue can have, one that is handled already,
     /// and an option that cannot be; std::logic_error when the worker runs.

@@ -62,6 +62,35 @@ TEST_CASE_FIXTURE(WorkerFixture, "a job fails by an exception that says nothing"
     CHECK(put_off().front().last_error.empty());
 }
 
+TEST_CASE_FIXTURE(WorkerFixture, "a job whose handler says so is not tried again") {
+    Worker worker(uri, options());
+    orizuru::QueueOptions of_queue;
+    bool buried = true;
+    SUBCASE("a handler of jobs") {
+        worker.handle<Raw>("q", [](const Raw&) { throw orizuru::DoNotRetry("no such user"); });
+    }
+    SUBCASE("a handler of batches") {
+        worker.handle_batch<Raw>(
+            "q", [](orizuru::JobBatch<Raw>) { throw orizuru::DoNotRetry("no such user"); },
+            {.size = 1});
+    }
+    SUBCASE("for a policy that discards") {
+        buried = false;
+        of_queue.retry.exhausted = orizuru::Exhausted::discard;
+        worker.handle<Raw>(
+            "q", [](const Raw&) { throw orizuru::DoNotRetry("no such user"); }, of_queue);
+    }
+    push_jobs({"a"});
+    Running running(worker);
+    const auto kind = buried ? WorkerEventKind::died : WorkerEventKind::discarded;
+    REQUIRE(eventually([&] { return diary.count(kind) == 1; }));
+    CHECK(diary.of(kind).front().detail == "no such user");
+    CHECK(running.stop() == 0);
+    CHECK(redis.llen(dead) == (buried ? 1 : 0));
+    CHECK(put_off().empty());
+    CHECK(held_jobs().empty());
+}
+
 TEST_CASE_FIXTURE(WorkerFixture, "a guard that a handler has moved out keeps its job, when the "
                                  "worker is gone, too") {
     std::optional<MessageGuard<Job<Raw>>> kept;

@@ -19,6 +19,7 @@ namespace orizuru::detail {
 struct Handling {
     bool begun = false;                ///< each middleware has called the next one
     std::optional<std::string> thrown; ///< why it failed, when it has thrown
+    bool for_good = false;             ///< it is not to be tried again
 };
 
 template <class Handle>
@@ -41,6 +42,9 @@ Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const H
             handling.begun = true;
             handle();
         });
+    } catch (const DoNotRetry& error) {
+        handling.thrown = error.what();
+        handling.for_good = true;
     } catch (...) {
         tell_thrown([&](std::string_view what) { handling.thrown = what; });
     }

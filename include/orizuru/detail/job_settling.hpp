@@ -119,6 +119,7 @@ class JobSettling {
     WorkerQueue& m_queue;
     JobContext<T>& m_context;
     std::string m_failure; ///< of one that has failed
+    bool m_for_good = false;
     void (JobSettling::*m_step)() = nullptr;
     std::optional<TimePoint> m_retry_at;
     std::optional<JitteredPauses> m_pauses;
@@ -177,6 +178,7 @@ void JobSettling<T>::conclude(const Handling& handling) {
     if (by == SettledBy::nobody) {
         if (failure) {
             m_failure = std::move(*failure);
+            m_for_good = handling.for_good;
             perform(&JobSettling::fail);
         } else {
             perform(&JobSettling::succeed);
@@ -253,8 +255,12 @@ void JobSettling<T>::fail() {
         postpone(error.what());
         return;
     }
-    const auto retried = settle(
-        [&](Guard& guard) { return retry(guard, m_queue.options().retry, m_failure, crashes); });
+    RetryPolicy policy = m_queue.options().retry;
+    if (m_for_good) {
+        policy.max_attempts = 1; // this was the last one
+    }
+    const auto retried =
+        settle([&](Guard& guard) { return retry(guard, policy, m_failure, crashes); });
     if (!retried) {
         return;
     }

@@ -511,10 +511,10 @@ MUTANTS = [
 
     # Workers.
     code("a failed job is acked, put off or not", "detail/job_settling.hpp",
-         "[&](Guard& guard) { return retry(guard, m_queue.options().retry, m_failure, crashes); });",
-         "[&](Guard& guard) {\n"
+         "settle([&](Guard& guard) { return retry(guard, policy, m_failure, crashes); });",
+         "settle([&](Guard& guard) {\n"
          "        try {\n"
-         "            return retry(guard, m_queue.options().retry, m_failure, crashes);\n"
+         "            return retry(guard, policy, m_failure, crashes);\n"
          "        } catch (const Error&) {\n"
          "            guard.ack();\n"
          "            throw;\n"
