@@ -128,7 +128,7 @@ class Worker {
     // For what is given back when Redis does not answer; the rest is the collector's.
     static constexpr std::chrono::milliseconds patience{5000};
 
-    Keys checked(std::string queue, const QueueOptions& options) const;
+    [[nodiscard]] Keys checked(std::string queue, const QueueOptions& options) const;
     int live(std::stop_token token);
     void open();
     void await_wish(const detail::Signals* signals);
