@@ -62,6 +62,10 @@ class JobRun {
     /// when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_attempt; }
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_enqueued_at; }
+    /// When it was taken from the queue.
+    [[nodiscard]] std::chrono::steady_clock::time_point taken_at() const noexcept {
+        return m_taken_at;
+    }
     /// When its handler began; before that, when it was taken from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
@@ -110,7 +114,8 @@ class JobRun {
     std::string m_id; // a handler may move the guard with the job to somewhere else
     int m_attempt = 0;
     JobTime m_enqueued_at{};
-    std::atomic<std::chrono::steady_clock::time_point> m_since{std::chrono::steady_clock::now()};
+    const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
+    std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
     std::atomic<double> m_fraction{0};
 };

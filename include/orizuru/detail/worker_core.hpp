@@ -111,9 +111,9 @@ void WorkerCore::give_back(Tasks tasks) noexcept {
     } catch (const std::bad_alloc&) {
         return; // they are the collector's
     }
-    // As each goes in front of what waits, the last one to have begun goes first.
+    // As each goes in front of what waits, the last one to have been taken goes first.
     std::ranges::sort(all, std::ranges::greater{},
-                      [](const auto& task) { return task->job().since(); });
+                      [](const auto& task) { return task->job().taken_at(); });
     std::ranges::for_each(all, [](const auto& task) { task->give_back(); });
 }
 
