@@ -238,7 +238,7 @@ run_tests() {
     meson compile -C "$build" </dev/null || return 1
     # Half of them wait for most of their time.
     "${test_wrapper[@]}" meson test -C "$build" --no-rebuild --print-errorlogs \
-        --num-processes $(($(nproc) * 3 / 2)) "$@" </dev/null || true
+        --num-processes $(($(nproc) * 2)) "$@" </dev/null || true
     count_results "$name"
     if [ $((passed + failed)) -eq 0 ]; then
         say 'There was no test to run.'

@@ -83,6 +83,7 @@ PROGRAMS = {
     "worker_telling": integration("worker_telling"),
     "worker_faults": integration("worker_faults"),
     "worker_order": integration("worker_order"),
+    "worker_process": integration("worker_process"),
     "worker_stop": integration("worker_stop"),
 }
 
@@ -566,7 +567,7 @@ MUTANTS = [
          "worker_order --test-case='a fetch takes*'"),
     code("who is quiet fetches", "detail/dispatcher.hpp",
          "    m_quiet = true;\n    cancel_waiting();\n", "    cancel_waiting();\n",
-         "worker_stop --test-case=SIGTSTP*"),
+         "worker_process --test-case=SIGTSTP*"),
     code("nobody is woken when a queue is resumed", "detail/dispatcher.hpp",
          "    if (m_places[queue].source.resume()) {\n        tell_news();\n    }",
          "    m_places[queue].source.resume();",
