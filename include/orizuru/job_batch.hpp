@@ -18,23 +18,23 @@ namespace orizuru {
 template <class T>
 class JobBatch {
   public:
-    class iterator {
+    class Iterator {
       public:
         using iterator_concept = std::forward_iterator_tag;
         using difference_type = std::ptrdiff_t;
         using value_type = JobContext<T>;
 
-        iterator() = default;
-        explicit iterator(JobContext<T>* const* job) noexcept : m_job(job) {}
+        Iterator() = default;
+        explicit Iterator(JobContext<T>* const* job) noexcept : m_job(job) {}
 
         JobContext<T>& operator*() const noexcept { return **m_job; }
         JobContext<T>* operator->() const noexcept { return *m_job; }
-        iterator& operator++() noexcept {
+        Iterator& operator++() noexcept {
             ++m_job;
             return *this;
         }
-        iterator operator++(int) noexcept { return iterator(m_job++); }
-        bool operator==(const iterator&) const = default;
+        Iterator operator++(int) noexcept { return Iterator(m_job++); }
+        bool operator==(const Iterator&) const = default;
 
       private:
         JobContext<T>* const* m_job = nullptr;
@@ -47,8 +47,8 @@ class JobBatch {
     [[nodiscard]] JobContext<T>& operator[](std::size_t index) const noexcept {
         return *m_jobs[index];
     }
-    [[nodiscard]] iterator begin() const noexcept { return iterator(m_jobs.data()); }
-    [[nodiscard]] iterator end() const noexcept { return iterator(m_jobs.data() + m_jobs.size()); }
+    [[nodiscard]] Iterator begin() const noexcept { return Iterator(m_jobs.data()); }
+    [[nodiscard]] Iterator end() const noexcept { return Iterator(m_jobs.data() + m_jobs.size()); }
 
   private:
     std::span<JobContext<T>* const> m_jobs;

@@ -35,6 +35,7 @@ class JobSettling {
     JobSettling(WorkerQueue& queue, JobContext<T>& context) : m_queue(queue), m_context(context) {}
     JobSettling(const JobSettling&) = delete;
     JobSettling& operator=(const JobSettling&) = delete;
+    ~JobSettling() = default;
 
     /// Whether the handler is to run. What is told and not settled, the guard rejects.
     bool begin() noexcept {
