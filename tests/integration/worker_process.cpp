@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A worker as a part of its process: what signals do, and what a fork changes.
+// A worker as a part of its process: what signals do, and a fork before it runs.
 
 #include "integration/queue_fixture.hpp"
+#include "integration/serving_fixture.hpp"
 #include "integration/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
@@ -35,29 +36,14 @@ using orizuru::test::Child;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::RedisClient;
+using orizuru::test::ServingFixture;
 using orizuru::test::Texts;
-using orizuru::test::WorkerFixture;
 
 std::atomic<int> handled_by_user{0};
 std::atomic<Worker*> stopped_by_user{nullptr};
 
 /// A process that runs a worker.
-struct Process : WorkerFixture {
-    using Handler = std::function<void(JobContext<Raw>&, RedisClient&)>;
-
-    int serve(const Handler& handler, int concurrency = 1, const std::string& queue = "q") {
-        RedisClient own(uri); // the parent's goes on
-        WorkerOptions chosen = options(concurrency);
-        chosen.signals = orizuru::SignalHandling::worker;
-        chosen.on_event = [&own](const WorkerEvent& event) {
-            if (event.kind == WorkerEventKind::report) {
-                own.lpush("reports", std::string(event.detail));
-            }
-        };
-        Worker worker(uri, chosen);
-        worker.handle<Raw>(queue, [&](JobContext<Raw>& context) { handler(context, own); });
-        return worker.run();
-    }
+struct Process : ServingFixture {
     /// Its handler runs until the worker is told to stop.
     int run(std::chrono::milliseconds after_stop = 0ms, int concurrency = 1) {
         return serve(
@@ -199,64 +185,4 @@ TEST_CASE_FIXTURE(Process, "processes that were forked with a worker that none h
         child.signal(SIGUSR1);
         CHECK(child.status() == 0);
     }
-}
-
-TEST_CASE_FIXTURE(Process, "a signal to a child that a handler forked does to it what it did "
-                           "before the worker ran, and nothing to the worker") {
-    void (*before)(int) = SIG_DFL;
-    std::string status = "-1";
-    SUBCASE("by default") {}
-    SUBCASE("by a function of the user's") {
-        before = [](int) { ::_exit(3); };
-        status = "3";
-    }
-    push_jobs({"a", "b"});
-    Child child([this, before] {
-        ::signal(SIGTERM, before);
-        return serve([](JobContext<Raw>&, RedisClient& own) {
-            Child forked([]() -> int {
-                ::alarm(30); // it may outlive who would end it
-                while (true) {
-                    ::pause();
-                }
-            });
-            forked.signal(SIGTERM);
-            own.lpush("statuses", std::to_string(forked.status()));
-        });
-    });
-    REQUIRE(eventually([this] { return redis.llen("statuses") == 2; }));
-    CHECK(redis.lrange("statuses") == Texts(2, status));
-    child.signal(SIGTERM);
-    CHECK(child.status() == 0);
-}
-
-TEST_CASE_FIXTURE(Process, "a worker in a child that a handler forked has signals of its own") {
-    push_jobs({"a", "b"});
-    push_jobs({"c"}, "of child");
-    Child child([this] {
-        ::signal(SIGTERM, SIG_DFL);
-        return serve([this](JobContext<Raw>& context, RedisClient& own) {
-            if (context->payload.bytes == "b") {
-                own.lpush("started", "b");
-                return;
-            }
-            Child forked([this] {
-                ::alarm(30);
-                const int left = serve(
-                    [](JobContext<Raw>&, RedisClient& client) { client.lpush("started", "c"); }, 1,
-                    "of child");
-                struct sigaction after {};
-                ::sigaction(SIGTERM, nullptr, &after);
-                return after.sa_handler == SIG_DFL ? left : 20;
-            });
-            REQUIRE(eventually([&] { return own.llen("started") == 1; }));
-            forked.signal(SIGTERM);
-            own.lpush("statuses", std::to_string(forked.status()));
-        });
-    });
-    REQUIRE(eventually([this] { return redis.llen("started") == 2; }));
-    CHECK(redis.lrange("statuses") == Texts{"0"});
-    child.signal(SIGTERM);
-    CHECK(child.status() == 0);
-    CHECK(nobody_left());
 }
