@@ -226,7 +226,7 @@ TEST_CASE("an expression comes next when it says, in UTC") {
 TEST_CASE("random expressions come at all minutes that they name, and at no other") {
     Dice dice(5);
     int compared = 0;
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 1000; ++i) {
         const Expression expression(dice);
         CAPTURE(expression.text());
         if (!expression.possible()) {
@@ -246,7 +246,7 @@ TEST_CASE("random expressions come at all minutes that they name, and at no othe
             ++compared;
         }
     }
-    CHECK(compared > 30'000);
+    CHECK(compared > 15'000);
 }
 
 TEST_CASE("an offset shifts what an expression says") {
@@ -312,7 +312,7 @@ TEST_CASE("around changes of the clocks random expressions come when all minutes
                                  Change{"Australia/Lord_Howe", "2025-10-04 03:00:00"}}) {
         const TimeZone zone(change.zone);
         const sys_seconds begin = at(change.before);
-        for (int i = 0; i < 100; ++i) {
+        for (int i = 0; i < 30; ++i) {
             const Field minute = random_field(dice, 0, 59);
             const Field hour = random_field(dice, 0, 23);
             const std::string text = minute.text + " " + hour.text + " * * *";
