@@ -31,8 +31,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>

@@ -18,11 +18,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <functional>
-#include <limits>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace {
 

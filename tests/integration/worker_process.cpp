@@ -19,7 +19,6 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
-#include <functional>
 #include <string>
 #include <thread>
 

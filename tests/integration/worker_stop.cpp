@@ -17,8 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
-#include <string>
-#include <thread>
 
 namespace {
 

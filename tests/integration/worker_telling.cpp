@@ -17,9 +17,6 @@
 #include <chrono>
 #include <future>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
 
 namespace {
 

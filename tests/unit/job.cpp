@@ -8,7 +8,6 @@
 #include <msgpack.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <set>
 #include <sstream>
 #include <stdexcept>

@@ -30,7 +30,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -48,8 +47,8 @@ class Dispatcher {
     std::unique_ptr<Task> next(std::shared_ptr<TaskBatch>& batch);
 
     /// Nothing is taken from a queue until it is resumed.
-    void pause(std::size_t queue);
-    void resume(std::size_t queue);
+    void pause(const std::string& queue);
+    void resume(const std::string& queue);
     /// Nothing more is fetched from a queue until it is served again; what was goes on.
     void hold_up(const std::string& queue);
     void serve_again(const std::string& queue);
@@ -279,18 +278,19 @@ inline void Dispatcher::watch() {
     }
 }
 
-inline void Dispatcher::pause(std::size_t queue) {
+inline void Dispatcher::pause(const std::string& queue) {
     const Lock lock(m_mutex);
-    if (!m_places[queue].source.paused()) {
-        m_places[queue].source.pause();
-        m_places[queue].waiter.cancel();
+    Place& place = place_of(queue);
+    if (!place.source.paused()) {
+        place.source.pause();
+        place.waiter.cancel();
         tell_news();
     }
 }
 
-inline void Dispatcher::resume(std::size_t queue) {
+inline void Dispatcher::resume(const std::string& queue) {
     const Lock lock(m_mutex);
-    if (m_places[queue].source.resume()) {
+    if (place_of(queue).source.resume()) {
         tell_news();
     }
 }

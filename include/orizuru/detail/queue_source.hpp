@@ -13,7 +13,6 @@
 #include <orizuru/worker_event.hpp>
 #include <orizuru/worker_options.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>

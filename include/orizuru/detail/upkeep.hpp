@@ -24,9 +24,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <exception>
-#include <memory>
 #include <new>
 #include <set>
 #include <stop_token>
@@ -159,11 +157,12 @@ inline void Upkeep::watch(const std::stop_token& token) {
 }
 
 inline void Upkeep::look_for_pauses() {
-    for (std::size_t i = 0; i < m_queues.size(); ++i) {
-        const std::string key = m_queues[i]->keys().paused();
+    for (const auto& queue : m_queues) {
+        const std::string key = queue->keys().paused();
         const Reply reply = m_connection.command(key, "EXISTS", key);
         m_connection.require(reply, Reply::Type::integer, "EXISTS");
-        reply.integer != 0 ? m_dispatcher.pause(i) : m_dispatcher.resume(i);
+        reply.integer != 0 ? m_dispatcher.pause(queue->queue())
+                           : m_dispatcher.resume(queue->queue());
     }
 }
 

@@ -119,9 +119,6 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     /// Before it registers.
     void use(const Endpoint& endpoint) { m_endpoint = endpoint; }
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return *m_endpoint; }
-    [[nodiscard]] const std::shared_ptr<WorkerShared>& shared_pointer() const noexcept {
-        return m_shared;
-    }
 
   private:
     /// Throws ConnectionError when that takes too long.

@@ -569,7 +569,7 @@ MUTANTS = [
          "    m_quiet = true;\n    cancel_waiting();\n", "    cancel_waiting();\n",
          "worker_process --test-case=SIGTSTP*"),
     code("nobody is woken when a queue is resumed", "detail/dispatcher.hpp",
-         "    if (m_places[queue].source.resume()) {\n        tell_news();\n    }",
-         "    m_places[queue].source.resume();",
+         "    if (place_of(queue).source.resume()) {\n        tell_news();\n    }",
+         "    place_of(queue).source.resume();",
          "worker_order --test-case='all workers of a queue pause*'"),
 ]
