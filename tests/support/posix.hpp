@@ -21,6 +21,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -242,5 +244,24 @@ class TempDir {
     Fd m_watcher_input;
     pid_t m_watcher = -1;
 };
+
+/// Ends a process that the folder takes along, also a stopped one, and waits for it; nothing for a
+/// pid that is not positive.
+inline void end_process(pid_t& pid, int signal, TempDir& folder) noexcept {
+    if (pid <= 0) {
+        return;
+    }
+    folder.take_nothing_along();
+    ::kill(pid, signal);
+    ::kill(pid, SIGCONT);
+    wait_for(pid);
+    pid = -1;
+}
+
+inline std::string contents_of(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
 
 } // namespace orizuru::test

@@ -16,8 +16,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -65,8 +63,8 @@ class RedisServer {
     void start();
     [[nodiscard]] bool answers() const;
     void signal(int number);
-    void end(int number) noexcept;
-    [[nodiscard]] std::string log() const;
+    void end(int number) noexcept { end_process(m_pid, number, m_folder); }
+    [[nodiscard]] std::string log() const { return contents_of(m_log); }
 
     TempDir m_folder;
     std::string m_socket = m_folder.path() + "/redis.sock";
@@ -166,23 +164,6 @@ inline bool RedisServer::answers() const {
     } catch (const std::runtime_error&) {
         return false;
     }
-}
-
-inline void RedisServer::end(int number) noexcept {
-    if (m_pid <= 0) {
-        return;
-    }
-    m_folder.take_nothing_along();
-    ::kill(m_pid, number);
-    ::kill(m_pid, SIGCONT);
-    wait_for(m_pid);
-    m_pid = -1;
-}
-
-inline std::string RedisServer::log() const {
-    std::ostringstream text;
-    text << std::ifstream(m_log).rdbuf();
-    return text.str();
 }
 
 } // namespace orizuru::test
