@@ -20,6 +20,10 @@
 //   orizuru:{Q}:paused              string  there: workers take nothing from the queue
 //   orizuru:{Q}:progress:<id>       hash    how far a job has come: fraction, note, when
 //   orizuru:{Q}:result:<id>         string  what a job has come to
+//   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; what is done:
+//                                           state, fence, result
+//   orizuru:{Q}:fences              string  the last claim's fencing token
+//   orizuru:{Q}:ledger              string  epoch:sequence of what a ledger has sent last
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
@@ -84,6 +88,11 @@ class Keys {
     [[nodiscard]] std::string result(std::string_view job_id) const {
         return m_prefix + "result:" + std::string(job_id);
     }
+    [[nodiscard]] std::string once(std::string_view id) const {
+        return m_prefix + "once:" + std::string(id);
+    }
+    [[nodiscard]] std::string fences() const { return m_prefix + "fences"; }
+    [[nodiscard]] std::string ledger() const { return m_prefix + "ledger"; }
 
   private:
     std::string m_source;

@@ -80,6 +80,9 @@ struct QueueOptions {
     int max_recoveries = 3;
     /// How much of the dead list is kept.
     DeadLimits dead = {};
+    /// As ConsumerOptions::on_beat: three times in each lease, on a thread of the queue's own. To
+    /// renew what handlers hold elsewhere: `[&once] { once.renew(); }` (once.hpp).
+    std::function<void()> on_beat = {};
 };
 
 struct WorkerOptions {

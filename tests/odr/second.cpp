@@ -25,6 +25,7 @@ std::string use_all() {
         orizuru::Recurring<int>("redis://localhost", "queue", {}).push_due();
         orizuru::DeadList("redis://localhost", "queue").trim();
         orizuru::Progress("redis://localhost", "queue").set("job", 1);
+        orizuru::Once("redis://localhost", "queue").renew();
         orizuru::Pause("redis://localhost", "queue").pause();
     };
     static_cast<void>(never);

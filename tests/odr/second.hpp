@@ -6,6 +6,7 @@
 
 #include <orizuru/dead_list.hpp>
 #include <orizuru/job_producer.hpp>
+#include <orizuru/once.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/pause.hpp>
 #include <orizuru/progress.hpp>

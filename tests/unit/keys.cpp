@@ -46,7 +46,10 @@ std::vector<std::string> derived(const Keys& keys) {
             keys.recurring(),
             keys.unique("id"),
             keys.progress("id"),
-            keys.result("id")};
+            keys.result("id"),
+            keys.ledger(),
+            keys.once("id"),
+            keys.fences()};
 }
 
 std::string refusal(std::string_view queue) {
@@ -82,6 +85,9 @@ TEST_CASE("the keys of a queue without a hash tag carry its name as their tag") 
     CHECK(keys.unique("a{b}") == "orizuru:{mail}:unique:a{b}");
     CHECK(keys.progress("a") == "orizuru:{mail}:progress:a");
     CHECK(keys.result("a") == "orizuru:{mail}:result:a");
+    CHECK(keys.ledger() == "orizuru:{mail}:ledger");
+    CHECK(keys.once("a") == "orizuru:{mail}:once:a");
+    CHECK(keys.fences() == "orizuru:{mail}:fences");
 }
 
 TEST_CASE("the keys of a queue with a hash tag keep its tag, and its whole name") {

@@ -23,4 +23,10 @@ inline void check_ttl(std::chrono::milliseconds ttl) {
     }
 }
 
+inline void check_age(std::chrono::seconds age) {
+    if (age < std::chrono::seconds(0) || age > std::chrono::hours(24 * 365 * 100)) {
+        throw std::invalid_argument("an age must be 0 to 100 years");
+    }
+}
+
 } // namespace orizuru::detail

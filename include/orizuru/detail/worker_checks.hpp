@@ -25,7 +25,8 @@ namespace orizuru::detail {
             .lease = of_queue.lease,
             .prefetch = of_queue.prefetch,
             .ack = of_queue.ack,
-            .max_payload = of_queue.max_payload};
+            .max_payload = of_queue.max_payload,
+            .on_beat = of_queue.on_beat};
 }
 
 inline void check(const WorkerOptions& options) {
