@@ -64,6 +64,15 @@ need() {
     fi
 }
 
+# The server lies outside PATH in Debian; pg_config comes with libpq's headers.
+has_postgres_server() { has_command pg_config && [ -x "$(pg_config --bindir)/initdb" ]; }
+
+need_postgres() {
+    need libpqxx-dev 'libpqxx 6.4 or newer, with its headers' has_library libpqxx
+    need libpq-dev 'libpq, with its headers' has_library libpq
+    need postgresql "PostgreSQL's server, 12 or newer" has_postgres_server
+}
+
 need_build() {
     need g++ 'a C++20 compiler (g++ 12, clang 14 or newer)' compiler
     need meson 'Meson 1.0.0 or newer' has_meson
@@ -85,6 +94,11 @@ provide() {
         case " ${missing_packages[*]} " in
         *' redis-server '*)
             say "(Debian's redis-server starts a service on 127.0.0.1:6379; nothing here uses it.)"
+            ;;
+        esac
+        case " ${missing_packages[*]} " in
+        *' postgresql '*)
+            say "(Debian's postgresql starts a service on 127.0.0.1:5432; nothing here uses it.)"
             ;;
         esac
         if [ "$(id -u)" -ne 0 ] && has_command sudo; then

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A transaction, tried again while others are in its way or the server is away.
+
+#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/detail/postgres/failure.hpp>
+#include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/postgres/error.hpp>
+
+#include <pqxx/pqxx>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// Calls `transact(connection)` until it returns, and returns what it has. It has to be one
+/// transaction that can be repeated even when a commit may have happened.
+/// Throws DatabaseError when the server was away for Database::patience(); what `transact` throws
+/// for other reasons passes through, a conflict too when it was met 20 times.
+template <class Transact>
+auto attempt(Pool& pool, Transact transact) {
+    constexpr int most_conflicts = 20;
+    const TimePoint end = deadline_in(pool.database().patience());
+    JitteredPauses pauses;
+    for (int conflicts = 0;;) {
+        std::unique_ptr<Client> client;
+        int backend = 0;
+        try {
+            client = pool.take();
+            backend = (*client)->backendpid();
+            auto result = transact(**client);
+            pool.give_back(std::move(client));
+            return result;
+        } catch (const std::exception& error) {
+            const Failure failure =
+                client ? failure_of_current(**client, backend) : failure_to_connect();
+            if (failure == Failure::lost) {
+                pool.forget_idle();
+                if (Clock::now() >= end) {
+                    throw database_error(pool.database(), error);
+                }
+            } else {
+                if (client) {
+                    pool.give_back(std::move(client));
+                }
+                if (failure != Failure::conflict || ++conflicts == most_conflicts) {
+                    throw;
+                }
+            }
+        }
+        std::this_thread::sleep_for(pauses.next());
+    }
+}
+
+} // namespace orizuru::detail

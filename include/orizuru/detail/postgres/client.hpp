@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A connection that writes nothing to the user's stderr, and leaves that of the parent alone in a
+// forked child.
+
+#include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/postgres/database.hpp>
+
+#include <pqxx/pqxx>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace orizuru::detail {
+
+/// One thread's at a time. Throws std::logic_error when it is used in a forked child.
+class Client {
+  public:
+    /// Connects; throws pqxx::failure within connect_timeout.
+    explicit Client(const Database& database)
+        : m_session(std::make_unique<Session>(database.conninfo())) {}
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+    ~Client() {
+        if (m_fork_mark.forked()) {
+            static_cast<void>(m_session.release()); // closing it would end the parent's session
+        }
+    }
+
+    [[nodiscard]] pqxx::connection& operator*() {
+        if (m_fork_mark.forked()) {
+            throw std::logic_error("a connection to PostgreSQL is used in a forked child");
+        }
+        return m_session->connection;
+    }
+    [[nodiscard]] pqxx::connection* operator->() { return &**this; }
+
+  private:
+    struct Session {
+        explicit Session(const std::string& conninfo) : connection(conninfo) {
+#if PQXX_VERSION_MAJOR * 100 + PQXX_VERSION_MINOR >= 710
+            connection.set_notice_handler([](pqxx::zview) noexcept {});
+#endif
+        }
+
+        pqxx::connection connection;
+#if PQXX_VERSION_MAJOR * 100 + PQXX_VERSION_MINOR < 710
+        // It is told the server's notices, and what pqxx thinks of a lost connection.
+        pqxx::quiet_errorhandler quiet{connection};
+#endif
+    };
+
+    ForkMark m_fork_mark;
+    std::unique_ptr<Session> m_session;
+};
+
+} // namespace orizuru::detail

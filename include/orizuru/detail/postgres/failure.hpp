@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What an exception on its way out of a transaction means for whoever might try it again.
+
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
+
+#include <pqxx/pqxx>
+
+#include <exception>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+enum class Failure {
+    conflict, ///< another transaction was in the way: nothing has happened, try again
+    waited,   ///< another transaction was in the way for as long as lock_timeout
+    lost,     ///< the connection is gone; a commit may have happened
+    other     ///< trying again would not help, or it is not the database's
+};
+
+/// By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
+[[nodiscard]] inline Failure failure_of(std::string_view state) noexcept {
+    if (state == "40001" || state == "40P01") { // serialization_failure, deadlock_detected
+        return Failure::conflict;
+    }
+    if (state == "55P03") { // lock_not_available
+        return Failure::waited;
+    }
+    // 57P01 to 57P05: shut down, crashed, not yet started, idle for too long. 53300: too many
+    // connections. 25P03: idle in a transaction for too long.
+    if (state.starts_with("08") || state.starts_with("57P0") || state == "53300" ||
+        state == "25P03") {
+        return Failure::lost;
+    }
+    return Failure::other;
+}
+
+/// Of the exception that is being handled; `backend` was the connection's backendpid(). One that
+/// tells of a lost connection may be about another one that the user has, and libpqxx 6 may have
+/// connected again by itself.
+[[nodiscard]] inline Failure failure_of_current(const pqxx::connection& connection, int backend) {
+    const bool lost = !connection.is_open() || connection.backendpid() != backend;
+    try {
+        throw;
+    } catch (const pqxx::statement_completion_unknown&) {
+        return Failure::lost;
+    } catch (const pqxx::transaction_rollback&) {
+        return lost ? Failure::lost : Failure::conflict;
+    } catch (const pqxx::sql_error& error) {
+        // Of a server that ended in the middle there is no state.
+        return lost ? Failure::lost : failure_of(error.sqlstate());
+    } catch (const pqxx::failure&) {
+        return lost ? Failure::lost : Failure::other;
+    } catch (const pqxx::usage_error&) {
+        // Of a transaction whose session has ended while nobody minded.
+        return lost ? Failure::lost : Failure::other;
+    } catch (...) {
+        return Failure::other;
+    }
+}
+
+/// The same where there is no connection yet.
+[[nodiscard]] inline Failure failure_to_connect() {
+    try {
+        throw;
+    } catch (const pqxx::failure&) {
+        return Failure::lost;
+    } catch (...) {
+        return Failure::other;
+    }
+}
+
+/// What pqxx says, which is often several lines, in one.
+[[nodiscard]] inline DatabaseError database_error(const Database& database,
+                                                  const std::exception& error) {
+    std::string text = database.address() + ":";
+    std::istringstream words(error.what());
+    for (std::string word; words >> word;) {
+        text += ' ' + word;
+    }
+    DatabaseError told(text);
+    return told;
+}
+
+} // namespace orizuru::detail

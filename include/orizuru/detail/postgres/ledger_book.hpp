@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Ledger writes, whatever the type of its jobs.
+
+#include <orizuru/detail/entropy.hpp>
+#include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/ledger_leases.hpp>
+#include <orizuru/detail/postgres/ledger_renewal.hpp>
+#include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/utf8.hpp>
+#include <orizuru/job_time.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/ledger_options.hpp>
+#include <orizuru/retry.hpp>
+
+#include <pqxx/pqxx>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace orizuru::detail {
+
+/// 12 hexadecimal digits of time, 20 random ones.
+[[nodiscard]] inline std::string ordered_id(JobTime now) {
+    std::string digits = random_hex<20>();
+    for (auto rest = static_cast<std::uint64_t>(now.time_since_epoch().count()); digits.size() < 32;
+         rest >>= 4U) {
+        digits.insert(digits.begin(), "0123456789abcdef"[rest & 15U]);
+    }
+    return digits;
+}
+
+/// Any thread.
+class LedgerBook {
+  public:
+    LedgerBook(Database database, std::string worker, std::chrono::milliseconds lease)
+        : m_pool(std::move(database)),
+          m_worker(std::move(worker)),
+          m_lease(lease),
+          m_renewal(m_pool.database(), m_leases, lease) {}
+
+    [[nodiscard]] Pool& pool() noexcept { return m_pool; }
+    [[nodiscard]] const std::string& worker() const noexcept { return m_worker; }
+
+    /// The claim, or why there is none.
+    [[nodiscard]] std::variant<LedgerClaim, LedgerOutcome> claim(std::string_view job);
+    /// Has `f(transaction)` and the completion committed together.
+    template <class F>
+    [[nodiscard]] LedgerOutcome complete(const LedgerClaim& claim, F& f);
+    [[nodiscard]] LedgerOutcome fail(const LedgerClaim& claim, const RetryPolicy& policy,
+                                     std::string_view reason);
+    [[nodiscard]] bool give_up(std::string_view job, std::string_view reason);
+
+    [[nodiscard]] LedgerLeases& leases() noexcept { return m_leases; }
+
+  private:
+    struct NextTry {
+        std::optional<std::chrono::milliseconds> delay; ///< none: it is dead
+        std::string reason;
+    };
+
+    [[nodiscard]] NextTry next(pqxx::work& transaction, const LedgerClaim& claim,
+                               RetryPolicy policy, std::string_view reason) const;
+    /// Of a claim that holds no more: what became of it before, when it was this run that wrote it.
+    [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
+
+    Pool m_pool;
+    std::string m_worker;
+    std::chrono::milliseconds m_lease;
+    std::atomic<std::uint64_t> m_runs{0};
+    LedgerLeases m_leases;
+    LedgerRenewal m_renewal;
+
+    const std::string m_claim = m_pool.sql("SELECT * FROM $p$ledger_claim($1, $2, $3)");
+    // The savepoint fails outside of a transaction: `f` may have ended it by a statement.
+    const std::string m_complete = m_pool.sql(R"sql(
+SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;
+UPDATE $p$ledger SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
+WHERE state = 'running' AND id = )sql");
+    const std::string m_tries = m_pool.sql(R"sql(
+SELECT attempt, max_attempts, coalesce((
+    SELECT extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history
+    WHERE job = id AND to_state = 'failed'), 0)::bigint
+FROM $p$ledger WHERE id = $1
+)sql");
+    const std::string m_fail = m_pool.sql(R"sql(
+UPDATE $p$ledger SET state = CASE WHEN $4::bigint < 0 THEN 'dead' ELSE 'failed' END,
+    due = clock_timestamp() + $4::bigint * interval '1 ms', error = $5,
+    changed_at = clock_timestamp(), changed_by = $3
+WHERE id = $1 AND token = $2 AND state = 'running'
+)sql");
+    const std::string m_before =
+        m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2");
+    const std::string m_give_up = m_pool.sql(R"sql(
+UPDATE $p$ledger SET state = 'dead', error = $2, changed_at = clock_timestamp(), changed_by = $3
+WHERE id = $1 AND state IN ('pending', 'failed')
+)sql");
+};
+
+inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job) {
+    if (!storable(job)) {
+        return LedgerOutcome::unknown;
+    }
+    // Of this run alone: by it a repeated claim whose answer was lost is recognised.
+    LedgerClaim claim{std::string(job), m_worker + '/' + std::to_string(++m_runs), 0};
+    const pqxx::result answer = attempt(m_pool, [&](pqxx::connection& connection) {
+        pqxx::nontransaction transaction(connection);
+        return execute(transaction, m_claim, claim.job, claim.worker, m_lease.count());
+    });
+    const auto verdict = answer[0][0].as<std::string>();
+    if (verdict == "claimed") {
+        claim.token = answer[0][1].as<std::int64_t>();
+        return claim;
+    }
+    return verdict == "repeated"    ? LedgerOutcome::repeated
+           : verdict == "elsewhere" ? LedgerOutcome::elsewhere
+           : verdict == "not_due"   ? LedgerOutcome::not_due
+                                    : LedgerOutcome::unknown;
+}
+
+template <class F>
+LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, F& f) {
+    return attempt(m_pool, [&](pqxx::connection& connection) {
+        pqxx::work transaction(connection);
+        f(transaction);
+        // No parameters: with libpqxx 6 they go without a look at whether the transaction is over,
+        // because `f` has swallowed an error.
+        if (transaction
+                .exec(m_complete + transaction.quote(claim.job) +
+                      " AND token = " + std::to_string(claim.token))
+                .affected_rows() == 0) {
+            return before(transaction, claim) == LedgerOutcome::completed ? LedgerOutcome::completed
+                                                                          : LedgerOutcome::fenced;
+        }
+        transaction.commit();
+        return LedgerOutcome::completed;
+    });
+}
+
+inline LedgerOutcome LedgerBook::before(pqxx::work& transaction, const LedgerClaim& claim) const {
+    const pqxx::result found = execute(transaction, m_before, claim.job, claim.token);
+    const auto state = found.empty() ? std::string() : found[0][0].as<std::string>();
+    return state == "completed" ? LedgerOutcome::completed
+           : state == "failed"  ? LedgerOutcome::failed
+           : state == "dead"    ? LedgerOutcome::dead
+                                : LedgerOutcome::fenced;
+}
+
+inline LedgerOutcome LedgerBook::fail(const LedgerClaim& claim, const RetryPolicy& policy,
+                                      std::string_view reason) {
+    return attempt(m_pool, [&](pqxx::connection& connection) {
+        pqxx::work transaction(connection);
+        const NextTry next = this->next(transaction, claim, policy, reason);
+        const std::int64_t delay = next.delay ? next.delay->count() : -1;
+        if (execute(transaction, m_fail, claim.job, claim.token, claim.worker, delay, next.reason)
+                .affected_rows() == 0) {
+            return before(transaction, claim);
+        }
+        transaction.commit();
+        return next.delay ? LedgerOutcome::failed : LedgerOutcome::dead;
+    });
+}
+
+inline LedgerBook::NextTry LedgerBook::next(pqxx::work& transaction, const LedgerClaim& claim,
+                                            RetryPolicy policy, std::string_view reason) const {
+    std::string text = to_utf8(cut_text(reason, longest_last_error));
+    const pqxx::result tries = execute(transaction, m_tries, claim.job);
+    if (tries.empty()) {
+        return {std::nullopt, std::move(text)};
+    }
+    policy.max_attempts = tries[0][1].as<int>();
+    const JobTime first_failed_at{};
+    const JobTime now = first_failed_at + std::chrono::milliseconds(tries[0][2].as<std::int64_t>());
+    try {
+        return {next_try(policy, tries[0][0].as<int>(), first_failed_at, now,
+                         std::hash<std::string>()(claim.job)),
+                std::move(text)};
+    } catch (...) {
+        // Nothing says when to try again, and it must not be tried for ever.
+        return tell_thrown([&](std::string_view what) {
+            return NextTry{std::nullopt, text + "; its backoff: " + to_utf8(what)};
+        });
+    }
+}
+
+inline bool LedgerBook::give_up(std::string_view job, std::string_view reason) {
+    if (!storable(job)) {
+        return false;
+    }
+    return attempt(m_pool, [&](pqxx::connection& connection) {
+        pqxx::nontransaction transaction(connection);
+        return execute(transaction, m_give_up, std::string(job),
+                       to_utf8(cut_text(reason, longest_last_error)), m_worker)
+                   .affected_rows() == 1;
+    });
+}
+
+} // namespace orizuru::detail

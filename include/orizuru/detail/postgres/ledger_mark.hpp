@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// By what it is seen that Redis has all that was sent to it: a key that counts the sendings, and is
+// written in one step with each. PostgreSQL has the same.
+//
+//   Redis has         what that means
+//   the same          nothing is missing
+//   more, this epoch  a reconciler died between its sending and its COMMIT: what it sent is sent
+//                     again, as "more" says nothing of what it was
+//   anything else     Redis was lost, or went back in time: a new epoch begins, for which nothing
+//                     was sent yet
+//
+// The new epoch is committed before it is written to Redis, so that none has two beginnings.
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace orizuru::detail {
+
+struct LedgerMark {
+    std::int64_t epoch = 0;
+    std::int64_t sequence = 0;
+
+    [[nodiscard]] std::string text() const {
+        return std::to_string(epoch) + ':' + std::to_string(sequence);
+    }
+    /// Whether a Redis that has `found` has all that was sent up to this.
+    [[nodiscard]] bool included_in(const LedgerMark& found) const noexcept {
+        return found.epoch == epoch && found.sequence >= sequence;
+    }
+};
+
+/// What is in Redis; zeros for what no reconciler has written.
+[[nodiscard]] inline LedgerMark parse_mark(std::string_view text) {
+    LedgerMark mark;
+    const char* const end = text.data() + text.size();
+    const auto epoch = std::from_chars(text.data(), end, mark.epoch);
+    if (epoch.ec != std::errc() || epoch.ptr == end || *epoch.ptr != ':') {
+        return {};
+    }
+    const auto sequence = std::from_chars(epoch.ptr + 1, end, mark.sequence);
+    return sequence.ec == std::errc() && sequence.ptr == end ? mark : LedgerMark{};
+}
+
+// KEYS[1] the mark, [2] source. ARGV[1] the mark expected, empty: none, [2] the next one, [3..]
+// messages. Returns whether the expected one was there, else nothing has happened.
+inline constexpr std::string_view send_script = R"lua(#!lua
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if #ARGV > 2 then redis.call('LPUSH', KEYS[2], unpack(ARGV, 3)) end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1
+)lua";
+
+} // namespace orizuru::detail

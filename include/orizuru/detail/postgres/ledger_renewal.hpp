@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Keeps the leases of a Ledger's runs: a statement three times in a lease, on a thread and a
+// connection of its own, which neither a run nor Redis can hold up.
+
+#include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/detail/postgres/array.hpp>
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/detail/postgres/ledger_leases.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/postgres/database.hpp>
+
+#include <pqxx/pqxx>
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace orizuru::detail {
+
+class LedgerRenewal {
+  public:
+    /// Throws std::system_error when the process can have no more threads or descriptors.
+    LedgerRenewal(Database database, LedgerLeases& leases, std::chrono::milliseconds lease)
+        : m_database(std::move(database)),
+          m_leases(leases),
+          m_lease(lease),
+          m_thread(std::make_unique<std::thread>([this] { run(); })) {}
+    LedgerRenewal(const LedgerRenewal&) = delete;
+    LedgerRenewal& operator=(const LedgerRenewal&) = delete;
+    /// Waits for connect_timeout at most.
+    ~LedgerRenewal() {
+        if (m_fork_mark.forked()) {
+            static_cast<void>(m_thread.release()); // can be neither joined nor detached
+            return;
+        }
+        m_closing.store(true);
+        m_wake.signal();
+        {
+            const std::lock_guard lock(m_mutex);
+            if (m_client) {
+                // The server may have stopped answering.
+                ::shutdown((*m_client)->sock(), SHUT_RDWR);
+            }
+        }
+        m_thread->join();
+    }
+
+  private:
+    void run() {
+        TimePoint due = deadline_in(m_lease / 3);
+        while (!m_closing.load()) {
+            wait_ready(-1, 0, &m_wake, due);
+            m_wake.clear();
+            if (Clock::now() >= due) {
+                due = deadline_in(m_lease / 3);
+                renew();
+            }
+        }
+    }
+    void renew() {
+        // Again: the connection may be one that was lost while it was idle.
+        for (int tries = 0; tries < 2 && !m_closing.load(); ++tries) {
+            try {
+                return renew_once();
+            } catch (const std::exception&) {
+                // A lease that cannot be renewed ends, and what comes of that is the ledger's.
+                replace(nullptr);
+            }
+        }
+    }
+    void renew_once();
+    void replace(std::unique_ptr<Client> client) {
+        const std::lock_guard lock(m_mutex);
+        m_client.swap(client);
+    }
+
+    Database m_database;
+    LedgerLeases& m_leases;
+    std::chrono::milliseconds m_lease;
+    const std::string m_renew = with_prefix(R"sql(
+UPDATE $p$ledger AS job SET due = clock_timestamp() + $3::bigint * interval '1 ms'
+FROM (SELECT id FROM $p$ledger AS running
+      JOIN unnest($1::text[], $2::bigint[]) AS held (job, token)
+          ON running.id = held.job AND running.token = held.token
+      WHERE state = 'running' FOR UPDATE OF running SKIP LOCKED) AS renewed
+WHERE job.id = renewed.id
+)sql",
+                                            m_database.prefix());
+    ForkMark m_fork_mark;
+    Wake m_wake;
+    std::atomic<bool> m_closing{false};
+    std::mutex m_mutex; ///< guards m_client's being there; only the thread changes and uses it
+    std::unique_ptr<Client> m_client;
+    std::unique_ptr<std::thread> m_thread;
+};
+
+inline void LedgerRenewal::renew_once() {
+    const auto [jobs, tokens] = m_leases.held();
+    if (jobs.empty()) {
+        return;
+    }
+    if (!m_client) {
+        replace(std::make_unique<Client>(m_database));
+    }
+    pqxx::nontransaction transaction(**m_client);
+    execute(transaction, m_renew, to_array(jobs), to_array(tokens), m_lease.count());
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A reconciler's connection to PostgreSQL, made anew when it was lost.
+
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/detail/postgres/failure.hpp>
+#include <orizuru/detail/postgres/ledger_queues.hpp>
+#include <orizuru/detail/postgres/rights.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
+#include <orizuru/postgres/table_use.hpp>
+
+#include <pqxx/pqxx>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// One thread's at a time.
+class LedgerSession {
+  public:
+    /// Connects; throws DatabaseError and SchemaError.
+    explicit LedgerSession(Database database);
+
+    [[nodiscard]] const Database& database() const noexcept { return m_database; }
+
+    /// Returns what `use(connection)` does; throws DatabaseError for its pqxx::failure.
+    template <class Use>
+    auto in(Use use);
+
+    [[nodiscard]] LedgerLook look();
+
+  private:
+    Database m_database;
+    std::string m_look;
+    std::unique_ptr<Client> m_client;
+};
+
+template <class Use>
+auto LedgerSession::in(Use use) {
+    try {
+        if (!m_client) {
+            m_client = std::make_unique<Client>(m_database);
+            read_committed(**m_client);
+        }
+        return use(**m_client);
+    } catch (const pqxx::failure& error) {
+        m_client.reset();
+        throw database_error(m_database, error);
+    }
+}
+
+inline LedgerSession::LedgerSession(Database database)
+    : m_database(std::move(database)),
+      m_look(with_prefix("SELECT * FROM $p$ledger_look()", m_database.prefix())) {
+    in([this](pqxx::connection& connection) {
+        pqxx::work transaction(connection);
+        check_tables(transaction, m_database, TableUse::reconcile);
+        return true;
+    });
+}
+
+inline LedgerLook LedgerSession::look() {
+    return in([this](pqxx::connection& connection) {
+        return ledger_look(pqxx::nontransaction(connection).exec(m_look));
+    });
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// One step of a reconciler: for one queue, at most a thousand jobs, one transaction with one
+// sending to Redis in it.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/postgres/array.hpp>
+#include <orizuru/detail/postgres/ledger_mark.hpp>
+#include <orizuru/detail/postgres/ledger_reading.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/wire.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/postgres/ledger_event.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+// What one step sends: no more messages, and no more bytes but for the last message's.
+inline constexpr std::size_t most_sent = 1000;
+inline constexpr std::size_t most_bytes_sent = 1 << 20;
+
+/// What a step has done, all of it committed.
+struct LedgerStep {
+    enum class Next {
+        done, ///< there was no more to do
+        more, ///< there may be
+        lost, ///< Redis had lost something: all is to be sent again
+        busy  ///< another reconciler has the queue: nothing was done
+    };
+    Next next = Next::busy;
+    std::uint64_t sent = 0;
+    /// Of recovered jobs, and of a lost Redis.
+    struct Told {
+        LedgerEventKind kind;
+        std::string job;
+        std::string detail;
+    };
+    std::vector<Told> told = {};
+    std::uint64_t retried = 0; ///< failed ones that are pending again
+};
+
+class LedgerStepper {
+  public:
+    /// `longest_idle`: when the step leaves PostgreSQL without a word for longer, because its
+    /// process is frozen, PostgreSQL ends the session, and others can have the queue.
+    LedgerStepper(const std::string& prefix, std::string worker,
+                  std::chrono::milliseconds longest_idle);
+
+    /// The queue's row is locked for the time of the step, which waits for no other lock.
+    [[nodiscard]] LedgerStep step(pqxx::connection& database, Connection& redis,
+                                  const std::string& queue) const;
+
+  private:
+    struct Batch {
+        std::vector<std::string> jobs;
+        std::vector<std::string> messages;
+        std::size_t bytes = 0;
+    };
+
+    void begin_epoch(pqxx::work& transaction, Connection& redis, const Keys& keys,
+                     const LedgerMark& known, const std::string& found, LedgerStep& step) const;
+    void recover(pqxx::work& transaction, const std::string& queue, LedgerStep& step) const;
+    [[nodiscard]] Batch unsent(pqxx::work& transaction, const std::string& queue,
+                               std::int64_t epoch) const;
+    [[nodiscard]] static bool send(Connection& redis, const Keys& keys, const std::string& expected,
+                                   const std::string& next,
+                                   const std::vector<std::string>& messages);
+
+    std::string m_worker;
+    std::string m_lock;
+    std::string m_begin_epoch;
+    std::string m_recover;
+    std::string m_unsent;
+    std::string m_sent;
+    std::string m_sequence;
+};
+
+inline LedgerStepper::LedgerStepper(const std::string& prefix, std::string worker,
+                                    std::chrono::milliseconds longest_idle)
+    : m_worker(std::move(worker)),
+      m_lock("SET LOCAL idle_in_transaction_session_timeout = " +
+             std::to_string(longest_idle.count()) +
+             with_prefix("; SELECT epoch, sequence FROM $p$ledger_queue WHERE name = ", prefix)),
+      m_begin_epoch(with_prefix("UPDATE $p$ledger_queue SET epoch = greatest(epoch, $2) + 1, "
+                                "sequence = 0 WHERE name = $1 RETURNING epoch",
+                                prefix)),
+      m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", prefix)),
+      // What was lost with Redis before what is new; one range of the index each.
+      m_unsent(with_prefix(R"sql(
+SELECT id, encode(payload, 'hex') FROM (
+    SELECT id, payload, sum(octet_length(payload)) OVER (
+        ORDER BY sent_epoch = 0, sent_epoch, created_at
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - octet_length(payload) AS before
+    FROM ((SELECT id, payload, sent_epoch, created_at FROM $p$ledger
+           WHERE queue = $1 AND state = 'pending' AND sent_epoch >= 1 AND sent_epoch < $2
+           ORDER BY sent_epoch, created_at LIMIT 1000)
+          UNION ALL
+          (SELECT id, payload, sent_epoch, created_at FROM $p$ledger
+           WHERE queue = $1 AND state = 'pending' AND sent_epoch = 0
+           ORDER BY created_at LIMIT 1000)
+          LIMIT 1000) AS next) AS batch
+WHERE before < $3
+)sql",
+                           prefix)),
+      // Still pending, in words that do not lead the planner to the index of all that is.
+      m_sent(with_prefix("UPDATE $p$ledger SET sent_epoch = $2 "
+                         "WHERE id = ANY ($1::text[]) AND due IS NULL AND finished_at IS NULL",
+                         prefix)),
+      m_sequence(with_prefix("UPDATE $p$ledger_queue SET sequence = $2 WHERE name = $1", prefix)) {}
+
+inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& redis,
+                                      const std::string& queue) const {
+    LedgerStep step;
+    const Keys keys(queue);
+    pqxx::work transaction(database);
+    const pqxx::result locked =
+        transaction.exec(m_lock + transaction.quote(queue) + " FOR UPDATE SKIP LOCKED");
+    if (locked.empty()) {
+        return step;
+    }
+    const LedgerMark known{locked[0][0].as<std::int64_t>(), locked[0][1].as<std::int64_t>()};
+    const std::string found = redis.command(keys.ledger(), "GET", keys.ledger()).text;
+    LedgerMark mark = parse_mark(found);
+    if (!known.included_in(mark)) {
+        begin_epoch(transaction, redis, keys, known, found, step);
+        return step;
+    }
+    recover(transaction, queue, step);
+    const Batch batch = unsent(transaction, queue, known.epoch);
+    const std::size_t recovered = step.told.size() + step.retried;
+    step.next =
+        recovered == 1000 || batch.jobs.size() == most_sent || batch.bytes >= most_bytes_sent
+            ? LedgerStep::Next::more
+            : LedgerStep::Next::done;
+    if (!batch.jobs.empty()) {
+        ++mark.sequence;
+        if (!send(redis, keys, found, mark.text(), batch.messages)) {
+            return {.next = LedgerStep::Next::more}; // lost meanwhile: all over again
+        }
+        execute(transaction, m_sent, to_array(batch.jobs), known.epoch);
+        execute(transaction, m_sequence, queue, mark.sequence);
+        step.sent = batch.jobs.size();
+    }
+    transaction.commit();
+    return step;
+}
+
+inline void LedgerStepper::begin_epoch(pqxx::work& transaction, Connection& redis, const Keys& keys,
+                                       const LedgerMark& known, const std::string& found,
+                                       LedgerStep& step) const {
+    const LedgerMark begun{
+        execute(transaction, m_begin_epoch, keys.source(), parse_mark(found).epoch)[0][0]
+            .as<std::int64_t>(),
+        0};
+    transaction.commit();
+    static_cast<void>(send(redis, keys, found, begun.text(), {}));
+    step.next = LedgerStep::Next::lost;
+    if (known.epoch > 1) { // else it is the first sending of all
+        step.told.push_back(
+            {LedgerEventKind::redis_lost,
+             {},
+             "Redis has " + (found.empty() ? "nothing" : found) + ", not " + known.text()});
+    }
+}
+
+inline void LedgerStepper::recover(pqxx::work& transaction, const std::string& queue,
+                                   LedgerStep& step) const {
+    for (const auto& row : execute(transaction, m_recover, queue, m_worker)) {
+        if (!row[1].as<bool>()) {
+            ++step.retried;
+            continue;
+        }
+        step.told.push_back(
+            {row[2].as<bool>() ? LedgerEventKind::died : LedgerEventKind::lease_ended,
+             text_of(row[0]), text_of(row[3])});
+    }
+}
+
+inline LedgerStepper::Batch LedgerStepper::unsent(pqxx::work& transaction, const std::string& queue,
+                                                  std::int64_t epoch) const {
+    Batch batch;
+    for (const auto& row : execute(transaction, m_unsent, queue, epoch, most_bytes_sent)) {
+        batch.jobs.push_back(text_of(row[0]));
+        batch.messages.push_back(from_hex(text_of(row[1])));
+        batch.bytes += batch.messages.back().size();
+    }
+    return batch;
+}
+
+inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::string& expected,
+                                const std::string& next, const std::vector<std::string>& messages) {
+    const Reply reply = redis.roundtrip(keys.source(), "EVAL", [&](std::string& out) {
+        begin_command(out, 7 + messages.size());
+        for (const std::string& argument :
+             {std::string("EVAL"), std::string(send_script), std::string("2"), keys.ledger(),
+              keys.source(), expected, next}) {
+            append_argument(out, argument);
+        }
+        for (const std::string& message : messages) {
+            append_argument(out, message);
+        }
+    });
+    redis.require(reply, Reply::Type::integer, "EVAL");
+    return reply.integer == 1;
+}
+
+} // namespace orizuru::detail

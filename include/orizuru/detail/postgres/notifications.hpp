@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Waiting for a NOTIFY: on a connection of its own, as a poll that a stop and a deadline end.
+//
+// What was committed before the channel is listened to is not told of: listen, then look, then
+// wait. A NOTIFY comes when its transaction is committed and can be seen.
+
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/detail/wake.hpp>
+#include <orizuru/postgres/database.hpp>
+
+#include <pqxx/pqxx>
+
+#include <poll.h>
+
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// One thread's at a time. After an exception it is of no more use: make another, and look.
+class Notifications {
+  public:
+    /// Connects and listens; throws pqxx::failure within connect_timeout.
+    Notifications(const Database& database, std::string_view channel) : m_client(database) {
+        pqxx::nontransaction(*m_client).exec("LISTEN " + database.prefix() + std::string(channel));
+    }
+
+    /// True when there was a NOTIFY since the last call, or since it listens: at once, or when one
+    /// comes. False when the time is over or a stop was requested.
+    /// Throws pqxx::broken_connection when the connection is lost.
+    bool wait(TimePoint until, const std::stop_token& token) {
+        const Wake wake;
+        const std::stop_callback stop(token, [&wake] { wake.signal(); });
+        while (true) {
+            // First: libpq may have read it along with something else, then the poll is silent.
+            if (m_client->get_notifs() > 0) {
+                return true;
+            }
+            if (wait_ready(m_client->sock(), POLLIN, &wake, until) == 0) {
+                return false;
+            }
+        }
+    }
+
+  private:
+    Client m_client;
+};
+
+} // namespace orizuru::detail

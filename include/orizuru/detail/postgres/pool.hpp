@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// As many connections as threads are at work at once, each used by one of them at a time.
+
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/postgres/database.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Pool {
+  public:
+    explicit Pool(Database database) : m_database(std::move(database)) {}
+    Pool(const Pool&) = delete;
+    Pool& operator=(const Pool&) = delete;
+    ~Pool() = default;
+
+    [[nodiscard]] const Database& database() const noexcept { return m_database; }
+
+    [[nodiscard]] std::string sql(std::string_view text) const {
+        return with_prefix(text, m_database.prefix());
+    }
+
+    /// Throws pqxx::failure when a new one is needed and the server cannot be reached.
+    [[nodiscard]] std::unique_ptr<Client> take() {
+        {
+            const std::lock_guard lock(m_mutex);
+            if (!m_idle.empty()) {
+                auto client = std::move(m_idle.back());
+                m_idle.pop_back();
+                return client;
+            }
+        }
+        return std::make_unique<Client>(m_database);
+    }
+    void give_back(std::unique_ptr<Client> client) {
+        const std::lock_guard lock(m_mutex);
+        m_idle.push_back(std::move(client));
+    }
+
+    /// One was lost, and those that wait here with it, as a rule.
+    void forget_idle() {
+        const std::lock_guard lock(m_mutex);
+        m_idle.clear();
+    }
+
+  private:
+    Database m_database;
+    std::mutex m_mutex;
+    std::vector<std::unique_ptr<Client>> m_idle;
+};
+
+} // namespace orizuru::detail

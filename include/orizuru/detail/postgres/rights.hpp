@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Which rights each use of the tables takes, and the look whether the tables are there and the user
+// has them, before a message is touched.
+
+#include <orizuru/detail/postgres/failure.hpp>
+#include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
+#include <orizuru/postgres/table_use.hpp>
+
+#include <pqxx/pqxx>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// The version of the tables.
+inline constexpr int schema_needed = 3;
+
+struct Right {
+    TableUse use;
+    std::string_view privilege;
+    std::string_view table; ///< behind the prefix
+};
+
+/// Functions may be executed by everybody, with the caller's own rights.
+inline constexpr std::array table_rights{
+    Right{TableUse::inbox, "SELECT", "schema"},
+    Right{TableUse::inbox, "INSERT", "inbox"},
+    Right{TableUse::outbox, "INSERT", "outbox"},
+    Right{TableUse::outbox, "INSERT", "outbox_order"},
+    Right{TableUse::outbox, "INSERT", "outbox_queue"},
+    Right{TableUse::relay, "SELECT", "schema"},
+    Right{TableUse::relay, "SELECT", "outbox"},
+    Right{TableUse::relay, "DELETE", "outbox"},
+    Right{TableUse::relay, "SELECT", "outbox_order"},
+    Right{TableUse::relay, "DELETE", "outbox_order"},
+    Right{TableUse::relay, "SELECT", "outbox_queue"},
+    // For its locks.
+    Right{TableUse::relay, "UPDATE", "outbox_queue"},
+    Right{TableUse::ledger, "SELECT", "schema"},
+    Right{TableUse::ledger, "SELECT", "ledger"},
+    Right{TableUse::ledger, "INSERT", "ledger"},
+    Right{TableUse::ledger, "UPDATE", "ledger"},
+    Right{TableUse::ledger, "SELECT", "ledger_history"},
+    Right{TableUse::ledger, "INSERT", "ledger_history"},
+    Right{TableUse::ledger, "INSERT", "ledger_queue"},
+    Right{TableUse::reconcile, "SELECT", "schema"},
+    Right{TableUse::reconcile, "SELECT", "ledger"},
+    Right{TableUse::reconcile, "UPDATE", "ledger"},
+    Right{TableUse::reconcile, "INSERT", "ledger_history"},
+    Right{TableUse::reconcile, "SELECT", "ledger_queue"},
+    Right{TableUse::reconcile, "UPDATE", "ledger_queue"},
+    Right{TableUse::purge, "SELECT", "schema"},
+    Right{TableUse::purge, "SELECT", "inbox"},
+    Right{TableUse::purge, "DELETE", "inbox"},
+    Right{TableUse::purge, "SELECT", "ledger"},
+    Right{TableUse::purge, "DELETE", "ledger"},
+    Right{TableUse::purge, "SELECT", "ledger_history"},
+    Right{TableUse::purge, "DELETE", "ledger_history"},
+};
+
+[[nodiscard]] inline bool has_tables(pqxx::transaction_base& transaction,
+                                     const std::string& prefix) {
+    return !execute(transaction, "SELECT to_regclass($1)", prefix + "schema")[0][0].is_null();
+}
+
+/// 0 = there are no tables.
+[[nodiscard]] inline int schema_version(pqxx::transaction_base& transaction,
+                                        const std::string& prefix) {
+    return has_tables(transaction, prefix)
+               ? transaction
+                     .exec("SELECT coalesce(max(version), 0) FROM " + prefix + "schema")[0][0]
+                     .as<int>()
+               : 0;
+}
+
+[[nodiscard]] inline std::string wrong_version(const Database& database, int found) {
+    const std::string tables = database.address() + ": the tables '" + database.prefix() + "...' ";
+    return tables + (found == 0 ? "do not exist" : "have version " + std::to_string(found)) +
+           ", this library needs version " + std::to_string(schema_needed) +
+           (found < schema_needed ? ": see Schema::apply and Schema::sql" : "");
+}
+
+/// The first of the rights that the user has not, in words; none: it has them all. One statement.
+template <class Chosen>
+[[nodiscard]] std::optional<std::string> missing_right(pqxx::transaction_base& transaction,
+                                                       const std::string& prefix, Chosen chosen) {
+    std::string looks;
+    for (const Right& right : table_rights) {
+        if (chosen(right)) {
+            const std::string privilege(right.privilege);
+            const std::string table = prefix + std::string(right.table);
+            looks.append(" WHEN NOT has_table_privilege('").append(table).append("', '");
+            looks.append(privilege).append("') THEN '").append(privilege).append(" on ");
+            looks.append(table).append("'");
+        }
+    }
+    const auto found = transaction.exec("SELECT CASE" + looks + " END, current_user")[0];
+    if (found[0].is_null()) {
+        return std::nullopt;
+    }
+    return "the user '" + found[1].as<std::string>() + "' has no right to " +
+           found[0].as<std::string>();
+}
+
+/// Throws SchemaError, which names what is missing.
+inline void check_tables(pqxx::transaction_base& transaction, const Database& database,
+                         TableUse use) {
+    const auto need = [&](auto chosen) {
+        if (const auto missing = missing_right(transaction, database.prefix(), chosen)) {
+            throw SchemaError(database.address() + ": " + *missing + ": see Schema::grants");
+        }
+    };
+    if (has_tables(transaction, database.prefix())) {
+        need([&](const Right& right) { return right.use == use && right.table == "schema"; });
+    }
+    const int found = schema_version(transaction, database.prefix());
+    if (found != schema_needed) {
+        throw SchemaError(wrong_version(database, found));
+    }
+    need([&](const Right& right) { return right.use == use; });
+}
+
+/// The same for one who starts, which does not wait for the server: throws DatabaseError.
+inline void check_tables(Pool& pool, TableUse use) {
+    try {
+        auto client = pool.take();
+        {
+            pqxx::read_transaction transaction(**client);
+            check_tables(transaction, pool.database(), use);
+        }
+        pool.give_back(std::move(client));
+    } catch (const pqxx::failure& error) {
+        throw database_error(pool.database(), error);
+    }
+}
+
+} // namespace orizuru::detail

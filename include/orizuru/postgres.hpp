@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Everything that keeps its state in PostgreSQL. Needs libpqxx (6.4 or later) and libpq.
+
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
+#include <orizuru/postgres/inbox.hpp>
+#include <orizuru/postgres/ledger.hpp>
+#include <orizuru/postgres/ledger_entry.hpp>
+#include <orizuru/postgres/ledger_event.hpp>
+#include <orizuru/postgres/ledger_options.hpp>
+#include <orizuru/postgres/ledger_reconciler.hpp>
+#include <orizuru/postgres/ledger_reconciler_options.hpp>
+#include <orizuru/postgres/outbox.hpp>
+#include <orizuru/postgres/outbox_relay.hpp>
+#include <orizuru/postgres/schema.hpp>
+#include <orizuru/postgres/table_use.hpp>

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The canonical state of jobs in PostgreSQL: one row for each, and a history of its changes. The
+// database decides what runs; a message in Redis is only the hint that a job can be run, so Redis
+// may be lost at any time.
+//
+//   submit ─► pending ─► running ─► completed         LedgerReconciler sends a message for what is
+//                ▲ ▲        │ │ └─► dead              pending, and makes pending again what has
+//    lease ended │ │        │ └───► failed            failed when it is due, and what runs when its
+//                └─┼────────┘         │               lease has ended (ledger_reconciler.hpp).
+//                  └──────────────────┘ due
+//
+// Each claim gives the job a higher token. The effects and the completion are one transaction,
+// which needs the token: of two that run a job, because a lease ended too early, one commits. What
+// cannot follow the database refuses, whoever asks for it; completed and dead are for ever.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/arguments.hpp>
+#include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/postgres/ledger_book.hpp>
+#include <orizuru/detail/postgres/ledger_reading.hpp>
+#include <orizuru/detail/postgres/rights.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/thrown.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
+#include <orizuru/postgres/ledger_entry.hpp>
+#include <orizuru/postgres/ledger_options.hpp>
+#include <orizuru/postgres/table_use.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace orizuru {
+
+/// The jobs of one queue. May be used by any number of threads; has as many connections as are in
+/// it at once, and a thread with one that keeps the leases of all that runs, three times in each.
+///
+/// Every operation tries again while the server is away, for Database::patience(), and when other
+/// transactions are in the way; throws DatabaseError when patience is over: it is unknown then
+/// whether it has happened.
+template <class T>
+class Ledger {
+  public:
+    /// Connects. Throws DatabaseError when the server cannot be reached or refuses, SchemaError
+    /// when tables or rights are missing, std::invalid_argument for a queue that Redis or
+    /// PostgreSQL cannot have or for options that cannot be, std::system_error when the process can
+    /// have no more threads.
+    /// The destructor waits for connect_timeout at most.
+    Ledger(Database database, std::string queue, LedgerOptions options = {});
+
+    /// Makes a job in the user's transaction; returns its id, 32 hexadecimal digits of which 20 are
+    /// random. It is sent to Redis when that is committed, by a LedgerReconciler, which a NOTIFY of
+    /// the COMMIT wakes.
+    /// PostgreSQL: one INSERT, which makes an entry in the history too; no lock before the COMMIT.
+    /// Tries nothing again; throws what pqxx throws, EncodeError, before anything is sent, for what
+    /// cannot be encoded or is larger than max_payload.
+    std::string submit(pqxx::transaction_base& transaction,
+                       T payload) requires MessageEncodable<T> {
+        const Job<T> job = make(std::move(payload));
+        insert(transaction, job.id, encoded(job));
+        return job.id;
+    }
+    /// The same in a transaction of its own; returns when it is committed.
+    std::string submit(T payload) requires MessageEncodable<T>;
+
+    /// Has `f(transaction)` run once for a job: for a Worker's handler, which acks behind it
+    /// whatever the outcome. All that has to be run again comes again by itself.
+    ///
+    /// PostgreSQL: a claim, which is one statement and one commit; then one transaction, begun
+    ///     here, with an UPDATE and the COMMIT behind `f`. Its isolation level is the database's
+    ///     default. The job's row is locked from the UPDATE to the COMMIT.
+    /// `f` must neither end the transaction nor swallow an error of PostgreSQL, which has ended it,
+    ///     but that of a pqxx::subtransaction: the job has failed then, and is run again, although
+    ///     what `f` committed itself stays.
+    /// When another transaction is in the way or the connection is lost, all is rolled back and
+    ///     tried again: `f` may be called several times, and is committed once.
+    /// What `f` throws does not pass through: the transaction is rolled back, and the job has
+    ///     failed, with what the exception says as its error; but a DatabaseError does, and the job
+    ///     comes again when its lease has ended. So it does when the process dies.
+    /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
+    ///     that has not 1 to 512 bytes.
+    template <std::invocable<pqxx::work&> F>
+    LedgerOutcome run(std::string_view id, F f);
+
+    /// The same with `f(transaction, payload)`, and then acks the message; buries it when the
+    /// ledger has no such job.
+    /// Blocks and throws besides as MessageGuard::ack. An ack that is false or fails does no harm:
+    /// the next delivery runs nothing. When this throws before the ack, the guard is unsettled.
+    template <std::invocable<pqxx::work&, const T&> F>
+    LedgerOutcome process(MessageGuard<Job<T>>& guard, F f);
+
+    /// What the ledger says of a job; none: it has no such job. One statement.
+    [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
+    /// What has happened to a job, the oldest first; of an unknown one nothing. One statement.
+    [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);
+
+    /// Makes a pending or failed job dead; false: it is neither. One statement and one commit.
+    bool give_up(std::string_view id, std::string_view reason) {
+        detail::check_id(id);
+        return m_book.give_up(id, reason);
+    }
+
+    /// Forgets the queue's jobs, and their history, that are completed or dead for longer than
+    /// `age`, a thousand at a time, each a transaction; returns how many. A message that comes
+    /// again after that is `unknown`. Needs the rights of TableUse::purge. Throws besides
+    /// std::invalid_argument for an age that is not 0 to 100 years.
+    std::uint64_t purge(std::chrono::seconds age);
+
+  private:
+    static LedgerOptions checked(LedgerOptions options) {
+        detail::check(options);
+        return options;
+    }
+    /// With an id in the order of time: an index is written at its end, and what is recent lies
+    /// together, however much is finished.
+    [[nodiscard]] static Job<T> make(T payload) {
+        Job<T> job = make_job(std::move(payload));
+        job.id = detail::ordered_id(job.enqueued_at);
+        return job;
+    }
+    [[nodiscard]] std::string encoded(const Job<T>& job) const {
+        std::string bytes;
+        detail::encode(job, bytes, m_options.max_payload);
+        return bytes;
+    }
+    void insert(pqxx::transaction_base& transaction, const std::string& id,
+                const std::string& bytes) const {
+        // No parameters: with libpqxx 6 they do not begin a subtransaction.
+        transaction.exec(m_insert + transaction.quote(id) + ", " + transaction.quote(m_queue) +
+                         ", " + std::to_string(m_options.retry.max_attempts) + ", " +
+                         transaction.quote(m_book.worker()) + ", decode('" + detail::to_hex(bytes) +
+                         "', 'hex'))");
+    }
+
+    std::string m_queue;
+    LedgerOptions m_options;
+    detail::LedgerBook m_book;
+    std::string m_insert;
+};
+
+template <class T>
+Ledger<T>::Ledger(Database database, std::string queue, LedgerOptions options)
+    : m_queue(detail::checked_queue(std::move(queue))),
+      m_options(checked(std::move(options))),
+      m_book(std::move(database), detail::make_identity(m_options.name).id, m_options.lease),
+      m_insert(m_book.pool().sql(
+          "INSERT INTO $p$ledger (id, queue, max_attempts, changed_by, payload) VALUES (")) {
+    detail::check_tables(m_book.pool(), TableUse::ledger);
+    detail::attempt(m_book.pool(), [this](pqxx::connection& connection) {
+        pqxx::nontransaction transaction(connection);
+        return detail::execute(transaction,
+                               m_book.pool().sql("INSERT INTO $p$ledger_queue (name) VALUES ($1) "
+                                                 "ON CONFLICT DO NOTHING"),
+                               m_queue);
+    });
+}
+
+template <class T>
+std::string Ledger<T>::submit(T payload) requires MessageEncodable<T> {
+    const Job<T> job = make(std::move(payload));
+    const std::string bytes = encoded(job);
+    bool committing = false;
+    detail::attempt(m_book.pool(), [&](pqxx::connection& connection) {
+        pqxx::work transaction(connection);
+        try {
+            insert(transaction, job.id, bytes);
+        } catch (const pqxx::unique_violation&) {
+            if (committing) {
+                return true; // by the COMMIT that was not answered
+            }
+            throw;
+        }
+        committing = true;
+        transaction.commit();
+        return true;
+    });
+    return job.id;
+}
+
+template <class T>
+template <std::invocable<pqxx::work&> F>
+LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
+    detail::check_id(id);
+    const auto claimed = m_book.claim(id);
+    if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
+        return *outcome;
+    }
+    const auto& claim = std::get<detail::LedgerClaim>(claimed);
+    const detail::LedgerLeases::Hold hold(m_book.leases(), claim);
+    try {
+        return m_book.complete(claim, f);
+    } catch (const DatabaseError&) {
+        throw;
+    } catch (...) {
+        return detail::tell_thrown(
+            [&](std::string_view what) { return m_book.fail(claim, m_options.retry, what); });
+    }
+}
+
+template <class T>
+template <std::invocable<pqxx::work&, const T&> F>
+LedgerOutcome Ledger<T>::process(MessageGuard<Job<T>>& guard, F f) {
+    const LedgerOutcome outcome =
+        run(guard->id, [&](pqxx::work& transaction) { f(transaction, guard->payload); });
+    outcome == LedgerOutcome::unknown ? guard.bury("the ledger has no such job") : guard.ack();
+    return outcome;
+}
+
+template <class T>
+std::optional<LedgerEntry> Ledger<T>::find(std::string_view id) {
+    detail::check_id(id);
+    return detail::find_in_ledger(m_book.pool(), id);
+}
+
+template <class T>
+std::vector<LedgerChange> Ledger<T>::history(std::string_view id) {
+    detail::check_id(id);
+    return detail::ledger_history(m_book.pool(), id);
+}
+
+template <class T>
+std::uint64_t Ledger<T>::purge(std::chrono::seconds age) {
+    detail::check_age(age);
+    const std::string sql = m_book.pool().sql("SELECT $p$ledger_purge($1, $2)");
+    std::uint64_t purged = 0;
+    while (true) {
+        const auto step = detail::attempt(m_book.pool(), [&](pqxx::connection& connection) {
+            pqxx::nontransaction transaction(connection);
+            return detail::execute(transaction, sql, m_queue, age.count())[0][0]
+                .as<std::uint64_t>();
+        });
+        if (step == 0) {
+            return purged;
+        }
+        purged += step;
+    }
+}
+
+} // namespace orizuru

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the ledger says of a job, and of what has happened to it. All times are the database's.
+
+#include <orizuru/job_time.hpp>
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace orizuru {
+
+enum class LedgerState { pending, running, completed, failed, dead };
+
+/// The enumerator's name, as it is in the table.
+[[nodiscard]] constexpr std::string_view to_string(LedgerState state) noexcept {
+    switch (state) {
+    case LedgerState::pending:
+        return "pending";
+    case LedgerState::running:
+        return "running";
+    case LedgerState::completed:
+        return "completed";
+    case LedgerState::failed:
+        return "failed";
+    case LedgerState::dead:
+        return "dead";
+    }
+    return "unknown";
+}
+
+struct LedgerEntry {
+    std::string id;
+    std::string queue;
+    LedgerState state;
+    int attempt; ///< how often it was claimed
+    int max_attempts;
+    std::string worker;         ///< who has claimed it last; empty = nobody yet
+    std::optional<JobTime> due; ///< running: the lease's end; failed: the next try
+    std::string error;          ///< why the last try that failed did
+    JobTime created_at;
+    JobTime changed_at;
+    std::string changed_by;
+    std::optional<JobTime> finished_at;
+};
+
+/// One change of a job's state. `running` to `running`: a worker took it from one whose lease had
+/// ended.
+struct LedgerChange {
+    JobTime at;
+    std::string who; ///< a worker, a reconciler, or the database's user who has changed it by SQL
+    std::optional<LedgerState> from; ///< none: it was submitted
+    LedgerState to;
+    int attempt;
+    std::string note; ///< why it failed, died or had to be given to another
+};
+
+namespace detail {
+
+[[nodiscard]] inline LedgerState ledger_state(std::string_view name) {
+    for (const LedgerState state :
+         {LedgerState::pending, LedgerState::running, LedgerState::completed, LedgerState::failed,
+          LedgerState::dead}) {
+        if (name == to_string(state)) {
+            return state;
+        }
+    }
+    throw std::logic_error("the ledger has an unknown state");
+}
+
+} // namespace detail
+
+} // namespace orizuru

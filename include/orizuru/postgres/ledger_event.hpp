@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a LedgerReconciler has to tell: handed to LedgerReconcilerOptions::on_event.
+
+#include <string_view>
+
+namespace orizuru {
+
+enum class LedgerEventKind {
+    lease_ended, ///< a job's worker went unheard: it is pending again; detail: whose lease ended
+    died,        ///< the same in its last try: it is dead
+    redis_lost,  ///< Redis is empty, or went back in time: all that is pending is sent again;
+                 ///< detail: what it has, and what it should have
+    failed       ///< a queue, or all of them, could not be looked after; detail: why; tried again
+};
+
+/// One thing that happened, and is committed. The views are valid during the call of `on_event`
+/// only.
+///
+/// `on_event` is called by the reconciler's thread, with no lock held; what it throws is swallowed.
+struct LedgerEvent {
+    LedgerEventKind kind;
+    std::string_view queue = {};
+    std::string_view job_id = {};
+    std::string_view detail = {};
+};
+
+/// The enumerator's name, for log lines.
+[[nodiscard]] constexpr std::string_view to_string(LedgerEventKind kind) noexcept {
+    switch (kind) {
+    case LedgerEventKind::lease_ended:
+        return "lease_ended";
+    case LedgerEventKind::died:
+        return "died";
+    case LedgerEventKind::redis_lost:
+        return "redis_lost";
+    case LedgerEventKind::failed:
+        return "failed";
+    }
+    return "unknown";
+}
+
+} // namespace orizuru

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for a Ledger, and what can come of a run.
+
+#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/retry.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace orizuru {
+
+struct LedgerOptions {
+    /// Label in what the ledger calls this worker, for people: 1 to 100 of A-Z a-z 0-9 _ . -
+    std::string name = "worker";
+    /// How long a run whose process has died, or cannot reach PostgreSQL, keeps its job from
+    /// others; 100 ms to 24 h. As long as it lives the ledger renews it, whatever it does.
+    std::chrono::milliseconds lease = std::chrono::seconds(30);
+    /// When a job that failed is tried again: `backoff` and `retry_for` of whoever runs it,
+    /// `max_attempts` of whoever submits it: tries that ended with a worker's death count too. A
+    /// job that will not be tried again is dead, in the ledger: `retry_queue` must be empty and
+    /// `exhausted` as it is.
+    RetryPolicy retry = {};
+    /// Of a job in its envelope, in bytes, up to 256 MiB, as PostgreSQL takes no value of
+    /// 1 GiB.
+    std::int64_t max_payload = std::int64_t{16} << 20;
+};
+
+enum class LedgerOutcome {
+    completed, ///< the function has run, and is committed
+    repeated,  ///< it was completed or dead before: nothing was done
+    elsewhere, ///< another worker has it, and its lease holds: nothing was done
+    not_due,   ///< it has failed, and its next try is later: nothing was done
+    failed,    ///< the function threw: rolled back, it comes again
+    dead,      ///< the function threw in its last try: rolled back, it does not come again
+    fenced,    ///< the lease had ended and the job was taken from this run: rolled back
+    unknown    ///< there is no such job
+};
+
+namespace detail {
+
+inline void check(const LedgerOptions& options) {
+    check_label(options.name);
+    check_stored_payload(options.max_payload);
+    if (options.lease < std::chrono::milliseconds(100) || options.lease > std::chrono::hours(24)) {
+        throw std::invalid_argument("lease must be 100 ms to 24 h");
+    }
+    if (options.retry.max_attempts < 1) {
+        throw std::invalid_argument("max_attempts of a ledger must be 1 or more");
+    }
+    if (!options.retry.retry_queue.empty() || options.retry.exhausted != Exhausted::bury) {
+        throw std::invalid_argument("a ledger keeps a job in its queue, and the dead ones itself: "
+                                    "retry_queue and exhausted cannot be chosen");
+    }
+}
+
+} // namespace detail
+
+} // namespace orizuru

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for a LedgerReconciler, and what comes of a pass.
+
+#include <orizuru/postgres/ledger_event.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+
+namespace orizuru {
+
+struct LedgerReconcilerOptions {
+    /// How often all queues are looked after, whatever is due; 100 ms to 24 h.
+    std::chrono::milliseconds sweep = std::chrono::seconds(30);
+    /// How often it is looked whether Redis was lost: a GET for each queue; 10 ms to 24 h.
+    std::chrono::milliseconds redis_check = std::chrono::seconds(1);
+    std::function<void(const LedgerEvent&)> on_event = {};
+};
+
+namespace detail {
+
+inline void check(const LedgerReconcilerOptions& options) {
+    using std::chrono::milliseconds;
+    constexpr milliseconds day = std::chrono::hours(24);
+    if (options.sweep < milliseconds(100) || options.sweep > day) {
+        throw std::invalid_argument("sweep must be 100 ms to 24 h");
+    }
+    if (options.redis_check < milliseconds(10) || options.redis_check > day) {
+        throw std::invalid_argument("redis_check must be 10 ms to 24 h");
+    }
+}
+
+} // namespace detail
+
+/// What a pass has done, in jobs.
+struct Reconciled {
+    std::uint64_t sent = 0;        ///< messages
+    std::uint64_t lease_ended = 0; ///< from running to pending
+    std::uint64_t retried = 0;     ///< from failed to pending
+    std::uint64_t died = 0;        ///< from running to dead
+};
+
+} // namespace orizuru

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Messages that are sent if, and only if, a transaction of PostgreSQL commits: they are rows of the
+// same transaction, which a relay (outbox_relay.hpp) sends to Redis, in the order of the commits.
+//
+//   pqxx::work tx(connection);
+//   tx.exec("UPDATE accounts ...");
+//   outbox.push(tx, Transfer{...});
+//   tx.commit();
+//
+// They are jobs: Worker::handle<T> or Consumer<Job<T>> takes them. Each comes at least once, and
+// always with its id, by which an inbox recognises it:
+//
+//   inbox.process(guard, guard->id, ...);
+//
+// COMMIT gives the messages their places, under a lock that is held until the commit can be seen:
+// of all transactions with a push, one commits at a time, and waits for the disk alone. NOTIFY,
+// which wakes the relays, has PostgreSQL do so anyway, with a lock of its own for the whole server
+// (PreCommit_Notify in its src/backend/commands/async.c). Transactions that run long hold up
+// nobody before they commit.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/postgres/database.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+struct OutboxOptions {
+    /// That of the tables, see DatabaseOptions.
+    std::string prefix = "orizuru_";
+    /// Larger envelopes are refused with EncodeError. In bytes, up to 256 MiB, as PostgreSQL takes
+    /// no value of 1 GiB; keep it at or below that of the consumers.
+    std::int64_t max_payload = std::int64_t{16} << 20;
+};
+
+/// Where a queue's messages wait for their relay. A value without a connection: it is not changed
+/// once made, so that any number of threads may use it.
+template <MessageEncodable T>
+class Outbox {
+  public:
+    /// Throws std::invalid_argument for a name that no queue can have, or that has over 512 bytes
+    /// or is no UTF-8, and for an option that cannot be. Whether the tables are there shows at
+    /// `push`.
+    explicit Outbox(std::string queue, OutboxOptions options = {});
+
+    /// Makes a job (job.hpp) that is sent when `transaction` commits; returns its id. Who deletes
+    /// its row before that has cancelled it.
+    ///
+    /// PostgreSQL: an INSERT, one round trip. In COMMIT two more for each message, and a NOTIFY;
+    ///     above is what COMMIT waits for. With SET CONSTRAINTS ALL IMMEDIATE all that happens at
+    ///     once, and other transactions with a push wait until this one ends.
+    /// Rights: TableUse::outbox. Names are looked up by search_path, in COMMIT too.
+    /// Throws: EncodeError, and the transaction can go on; pqxx's exceptions, and it has to be
+    ///     rolled back. COMMIT, which waits, can meet a deadlock or a timeout; from REPEATABLE READ
+    ///     on, at the first use of a queue, a serialization failure. Nothing is committed then.
+    ///     PREPARE TRANSACTION is refused, as NOTIFY does not go with it.
+    std::string push(pqxx::transaction_base& transaction, T payload,
+                     std::optional<std::chrono::milliseconds> expires_after = {}) const {
+        Job<T> job = make_job(std::move(payload), expires_after);
+        push(transaction, job);
+        return std::move(job.id);
+    }
+
+    /// The same for a job with an id of your own choice. An id may be pushed again: it is an inbox
+    /// that takes the two for one.
+    /// Throws besides std::invalid_argument, before all else, for an id that no inbox takes: one
+    ///     that has not 1 to 512 bytes of UTF-8, none of them null.
+    void push(pqxx::transaction_base& transaction, const Job<T>& job) const {
+        detail::check_text_id(job.id);
+        std::string payload;
+        detail::encode(job, payload, m_options.max_payload);
+        // No parameters: with libpqxx 6 they do not begin a subtransaction.
+        transaction.exec(m_insert + transaction.quote(job.id) + ", " + transaction.quote(m_queue) +
+                         ", decode('" + detail::to_hex(payload) + "', 'hex'))");
+    }
+
+  private:
+    std::string m_queue;
+    OutboxOptions m_options;
+    std::string m_insert;
+};
+
+template <MessageEncodable T>
+Outbox<T>::Outbox(std::string queue, OutboxOptions options)
+    : m_queue(detail::checked_queue(std::move(queue))),
+      m_options(std::move(options)),
+      m_insert(detail::with_prefix("INSERT INTO $p$outbox (id, queue, payload) VALUES (",
+                                   m_options.prefix)) {
+    detail::check_stored_payload(m_options.max_payload);
+    // Its check of the prefix.
+    static_cast<void>(Database("", {.prefix = m_options.prefix}));
+}
+
+} // namespace orizuru

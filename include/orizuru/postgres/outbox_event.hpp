@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What an OutboxRelay has to tell: handed to OutboxRelayOptions::on_event.
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+namespace orizuru {
+
+enum class OutboxEventKind {
+    refused,        ///< Redis has refused the messages of `queue`
+    redis_failed,   ///< Redis cannot be reached, or ends the connection at `queue`
+    postgres_failed ///< PostgreSQL cannot be reached, or fails at `queue`
+};
+
+/// One thing that happened, and is tried again after `retry_in`. Of a `queue`: it alone waits, the
+/// others go on. The views are valid during the call of `on_event` only. What `on_event` throws is
+/// swallowed.
+struct OutboxEvent {
+    OutboxEventKind kind;
+    std::string_view queue = {};
+    std::string_view detail = {};
+    std::chrono::milliseconds retry_in = {};
+};
+
+/// The enumerator's name, for log lines.
+[[nodiscard]] constexpr std::string_view to_string(OutboxEventKind kind) noexcept {
+    switch (kind) {
+    case OutboxEventKind::refused:
+        return "refused";
+    case OutboxEventKind::redis_failed:
+        return "redis_failed";
+    case OutboxEventKind::postgres_failed:
+        return "postgres_failed";
+    }
+    return "unknown";
+}
+
+/// A line on stderr, which is what an OutboxRelay does with its events unless told otherwise.
+inline void write_outbox_event(const OutboxEvent& event) {
+    std::string line = "orizuru: outbox " + std::string(to_string(event.kind));
+    if (!event.queue.empty()) {
+        line.append(" queue=").append(event.queue);
+    }
+    line += " retry_in=" + std::to_string(event.retry_in.count()) + "ms ";
+    std::cerr << line.append(event.detail) + '\n';
+}
+
+} // namespace orizuru

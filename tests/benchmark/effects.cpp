@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What each way to an effect costs: the same effect, an UPDATE of one of 1000 rows in PostgreSQL,
+// for each message, by threads with a consumer each. PostgreSQL writes to the disk (fsync) before a
+// COMMIT returns, Redis keeps its data in memory. Prints messages per second, and what that is of
+// the same effects without a queue.
+//
+// usage: effects [MESSAGES]
+
+#include "support/postgres_server.hpp"
+#include "support/redis_client.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/consumer.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/once.hpp>
+#include <orizuru/postgres.hpp>
+#include <orizuru/producer.hpp>
+
+#include <pqxx/pqxx>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace orizuru;
+using Guard = MessageGuard<Job<int>>;
+using Clock = std::chrono::steady_clock;
+
+void effect(pqxx::work& tx, int message) {
+    tx.exec("UPDATE rows SET number = number + 1 WHERE id = " + std::to_string(message % 1000));
+}
+
+class Effects {
+  public:
+    explicit Effects(int messages) : m_messages(messages) {
+        Schema(m_database).apply();
+        pqxx::connection connection(m_database.conninfo());
+        pqxx::work tx(connection);
+        tx.exec("CREATE TABLE rows (id integer PRIMARY KEY, number integer NOT NULL)");
+        tx.exec("INSERT INTO rows SELECT n, 0 FROM generate_series(0, 999) n");
+        tx.commit();
+    }
+
+    void run(int threads) {
+        m_threads = threads;
+        m_bare = without_queue();
+        std::printf("%d threads\n%-44s %8.0f/s\n", threads, "the effects alone", m_bare);
+        tell("plain: effect, ack", plain());
+        tell("Once: claim, effect, done + ack", once());
+        tell("Inbox: mark + effect, ack", inbox());
+        tell("Outbox: a push in its own transaction", outbox());
+        tell("Outbox: relay", relay());
+        tell("Ledger: submit in its own transaction", submit());
+        tell("Ledger: reconciler", reconcile());
+        tell("Ledger: claim, effect + completed, ack", ledger());
+    }
+
+  private:
+    void tell(const char* what, double rate) const {
+        std::printf("%-44s %8.0f/s  %5.2f\n", what, rate, rate / m_bare);
+    }
+
+    /// Calls `body(thread)` in each thread; returns messages per second.
+    double timed(const std::function<void(int)>& body) const {
+        std::vector<std::thread> threads;
+        const auto begun = Clock::now();
+        for (int i = 0; i < m_threads; ++i) {
+            threads.emplace_back(body, i);
+        }
+        std::ranges::for_each(threads, &std::thread::join);
+        return m_messages / std::chrono::duration<double>(Clock::now() - begun).count();
+    }
+    /// Calls `handle(guard)` for each message of the queue.
+    double consume(const std::string& queue, const std::function<void(Guard&)>& handle) {
+        std::atomic<int> left = m_messages;
+        return timed([&](int) {
+            Consumer<Job<int>> consumer(m_redis.uri(), queue);
+            while (left > 0) {
+                if (auto guard = consumer.next(std::chrono::milliseconds(100))) {
+                    handle(*guard);
+                    --left;
+                }
+            }
+        });
+    }
+    void fill(const std::string& queue) {
+        std::vector<Job<int>> jobs;
+        for (int i = 0; i < m_messages; ++i) {
+            jobs.push_back(make_job(i));
+        }
+        Producer<Job<int>>(m_redis.uri(), queue).push_all(jobs);
+    }
+
+    double without_queue() {
+        return timed([this](int thread) {
+            pqxx::connection connection(m_database.conninfo());
+            for (int i = thread; i < m_messages; i += m_threads) {
+                pqxx::work tx(connection);
+                effect(tx, i);
+                tx.commit();
+            }
+        });
+    }
+    double plain() {
+        fill("plain");
+        return consume("plain", [this](Guard& guard) {
+            thread_local pqxx::connection connection(m_database.conninfo());
+            pqxx::work tx(connection);
+            effect(tx, guard->payload);
+            tx.commit();
+            guard.ack();
+        });
+    }
+    double once() {
+        fill("once");
+        Once once(m_redis.uri(), "once");
+        return consume("once", [&](Guard& guard) {
+            thread_local pqxx::connection connection(m_database.conninfo());
+            once.run(guard, guard->id, [&] {
+                pqxx::work tx(connection);
+                effect(tx, guard->payload);
+                tx.commit();
+            });
+        });
+    }
+    double inbox() {
+        fill("inbox");
+        Inbox inbox(m_database, "effects");
+        return consume("inbox", [&](Guard& guard) {
+            inbox.process(guard, guard->id,
+                          [](pqxx::work& tx, const Job<int>& job) { effect(tx, job.payload); });
+        });
+    }
+    double outbox() {
+        return timed([this](int thread) {
+            const Outbox<int> outbox("outbox");
+            pqxx::connection connection(m_database.conninfo());
+            for (int i = thread; i < m_messages; i += m_threads) {
+                pqxx::work tx(connection);
+                outbox.push(tx, i);
+                tx.commit();
+            }
+        });
+    }
+    double relay() {
+        OutboxRelay relay(m_database, m_redis.uri());
+        return timed([&](int thread) {
+            if (thread == 0) {
+                relay.relay();
+            }
+        });
+    }
+    double submit() {
+        Ledger<int> ledger(m_database, "ledger");
+        return timed([&](int thread) {
+            for (int i = thread; i < m_messages; i += m_threads) {
+                ledger.submit(i);
+            }
+        });
+    }
+    double reconcile() {
+        LedgerReconciler reconciler(m_database, m_redis.uri());
+        return timed([&](int thread) {
+            if (thread == 0) {
+                reconciler.reconcile();
+            }
+        });
+    }
+    double ledger() {
+        Ledger<int> ledger(m_database, "ledger");
+        return consume("ledger", [&](Guard& guard) {
+            ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
+        });
+    }
+
+    int m_messages;
+    int m_threads = 1;
+    double m_bare = 0;
+    test::RedisServer m_redis;
+    test::PostgresServer m_postgres{{"fsync=on"}};
+    Database m_database{m_postgres.conninfo()};
+};
+
+} // namespace
+
+int main(int count, char** arguments) {
+    Effects effects(count > 1 ? std::atoi(arguments[1]) : 5000);
+    effects.run(1);
+    effects.run(8);
+}
