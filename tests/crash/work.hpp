@@ -47,6 +47,7 @@ struct Work {
     std::string queue = {};
     std::string uri = {};
     std::string journal = {};
+    std::string database = {}; ///< for those who use PostgreSQL
 
     static constexpr std::string_view command = "work";
 
@@ -62,7 +63,8 @@ struct Work {
                 std::to_string(rest),
                 queue,
                 uri,
-                journal};
+                journal,
+                database};
     }
     /// In the child; `words` are main's.
     [[nodiscard]] static Work from(char** words) {
@@ -74,7 +76,8 @@ struct Work {
                   std::stoull(words[8]),
                   words[9],
                   words[10],
-                  words[11]};
+                  words[11],
+                  words[12]};
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != std::stol(words[2])) {
             throw std::runtime_error("the parent has died");

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A job's way through the ledger, with a process that is killed before and after each of its sends:
+// of who submits it, of the reconciler, of the worker whose function succeeds and of the one whose
+// function fails, and of those two in a Redis that was emptied. After each death others go on; then
+// every job that was committed has its one effect and is completed, and no other has any.
+//
+// usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
+
+#include "crash/send_kills.hpp"
+#include "support/collect_dead.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_run.hpp"
+#include "support/postgres_server.hpp"
+#include "support/redis_client.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/backoff.hpp>
+#include <orizuru/consumer.hpp>
+#include <orizuru/job.hpp>
+#include <orizuru/msgpack.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/ledger.hpp>
+#include <orizuru/postgres/ledger_reconciler.hpp>
+#include <orizuru/postgres/schema.hpp>
+
+#include <pqxx/pqxx>
+
+#include <array>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace orizuru;
+using namespace orizuru::test;
+
+const std::string queue = "q";
+
+/// The two servers, and what each of the processes does.
+class World {
+  public:
+    World() {
+        Schema(m_database).apply();
+        run("CREATE TABLE orders (number serial PRIMARY KEY)");
+        run("CREATE TABLE effects (number integer)");
+    }
+
+    void clear() {
+        run("TRUNCATE orders, effects, orizuru_ledger, orizuru_ledger_history, "
+            "orizuru_ledger_queue RESTART IDENTITY");
+        lose_redis();
+    }
+    void lose_redis() { RedisClient(m_redis.uri()).flushall(); }
+
+    /// Three orders, two of them in one transaction.
+    void submit() {
+        auto ledger = open();
+        pqxx::connection connection(m_database.conninfo());
+        for (const int orders : {1, 2}) {
+            pqxx::work tx(connection);
+            for (int i = 0; i < orders; ++i) {
+                ledger.submit(
+                    tx,
+                    tx.exec("INSERT INTO orders DEFAULT VALUES RETURNING number")[0][0].as<int>());
+            }
+            tx.commit();
+        }
+    }
+    void reconcile() { LedgerReconciler(m_database, m_redis.uri()).reconcile(); }
+    /// All messages that there are; the first `failures` runs fail behind their effects.
+    void work(int failures = 0) {
+        auto ledger = open();
+        Consumer<Job<int>> consumer(m_redis.uri(), queue, {.lease = 1h});
+        while (auto guard = consumer.next(0ms)) {
+            ledger.process(*guard, [&](pqxx::work& tx, int number) {
+                tx.exec("INSERT INTO effects VALUES (" + std::to_string(number) + ")");
+                if (failures-- > 0) {
+                    throw std::runtime_error("no money");
+                }
+            });
+        }
+    }
+
+    void go_on() {
+        m_finished = eventually([this] {
+            reconcile();
+            RedisClient redis(m_redis.uri());
+            collect_dead(redis, m_redis.uri(), queue);
+            work();
+            return run("SELECT FROM orizuru_ledger WHERE finished_at IS NULL").empty();
+        });
+    }
+    /// `dead` is the flow whose process died.
+    [[nodiscard]] std::vector<std::string> wrong(std::string_view dead) {
+        std::vector<std::string> words;
+        const auto orders = run("SELECT FROM orders").size();
+        if (orders != 3 && dead != "submitter") {
+            words.push_back("of three orders there are " + std::to_string(orders));
+        }
+        const auto expect_none = [&](const char* what, const std::string& query) {
+            if (!run(query).empty()) {
+                words.emplace_back(what);
+            }
+        };
+        expect_none("an order without an effect",
+                    "SELECT number FROM orders EXCEPT SELECT number FROM effects");
+        expect_none("an effect without an order",
+                    "SELECT number FROM effects EXCEPT SELECT number FROM orders");
+        expect_none("an effect twice", "SELECT FROM effects GROUP BY number HAVING count(*) > 1");
+        expect_none("a job that is not completed",
+                    "SELECT FROM orizuru_ledger WHERE state <> 'completed'");
+        expect_none("a job that was completed twice",
+                    "SELECT FROM orizuru_ledger_history WHERE to_state = 'completed' GROUP BY job "
+                    "HAVING count(*) > 1");
+        if (!m_finished) {
+            words.emplace_back("not everything was finished");
+        }
+        return words;
+    }
+
+  private:
+    [[nodiscard]] Ledger<int> open() const {
+        return {m_database, queue, {.lease = 100ms, .retry = {.backoff = backoff::fixed(1ms)}}};
+    }
+    /// The parent's: a child has connections of its own.
+    pqxx::result run(const std::string& sql) {
+        return pqxx::nontransaction(m_connection).exec(sql);
+    }
+
+    bool m_finished = false;
+    PostgresServer m_postgres;
+    RedisServer m_redis;
+    Database m_database{m_postgres.conninfo()};
+    pqxx::connection m_connection{m_postgres.conninfo()};
+};
+
+void send(World& world) {
+    world.submit();
+    world.reconcile();
+}
+void lose(World& world) {
+    send(world);
+    world.lose_redis();
+}
+
+const std::array flows{
+    Flow<World>{"submitter", [](World&) {}, [](World& world) { world.submit(); }},
+    Flow<World>{"reconciler", [](World& world) { world.submit(); },
+                [](World& world) { world.reconcile(); }},
+    Flow<World>{"worker", send, [](World& world) { world.work(); }},
+    Flow<World>{"failing", send, [](World& world) { world.work(2); }},
+    Flow<World>{"emptied", lose,
+                [](World& world) {
+                    world.reconcile();
+                    world.work();
+                }},
+};
+
+} // namespace
+
+int main(int count, char** arguments) {
+    return run_fault_program([&] {
+        const FaultOptions options(count, arguments, SendKills<World>::options);
+        return SendKills<World>(options).run(flows);
+    });
+}

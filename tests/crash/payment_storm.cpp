@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A storm of SIGKILL, every 20 to 100 ms, over payers, clerks, relays, reconcilers, collectors and
+// those who submit transfers, PostgreSQL, and two Redis, of which one is empty afterwards. Then all
+// is calm, and each transfer must have been carried out once, and its receipt filed once. The seed
+// decides who and when, the machine what that meets.
+//
+// usage: payment_storm [--seed N] [--size KILLS] [--transfers LEAST]
+
+#include "crash/payment_crowd.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+int main(int count, char** arguments) {
+    using namespace orizuru::test;
+    return main_of_processes(
+        count, arguments, [](const Work& work) { return PaymentWork(work).run(); },
+        [&] {
+            const FaultOptions options(count, arguments,
+                                       {{"seed", "1"}, {"size", "100"}, {"transfers", "0"}});
+            FaultReport report(options);
+            RedisServer forgetful;
+            RedisServer lasting({"--appendonly", "yes", "--appendfsync", "always"});
+            PostgresServer postgres;
+            Chance chance(options.number("seed"));
+            PaymentCrowd crowd(forgetful, lasting, postgres, report, options.number("seed"));
+            for (std::uint64_t kills = 0;
+                 kills < options.number("size") || crowd.requested() < options.number("transfers");
+                 ++kills) {
+                crowd.pass(std::chrono::milliseconds(chance.between(20, 100)));
+                switch (kills % 50) {
+                case 10:
+                    crowd.restart_redis();
+                    break;
+                case 20:
+                    crowd.restart_lasting_redis();
+                    break;
+                case 30:
+                    crowd.restart_postgres();
+                    break;
+                default:
+                    crowd.kill_one();
+                }
+                if (chance.happens(0.1)) {
+                    crowd.pause_one();
+                }
+            }
+            for (const std::string& wrong : crowd.finish()) {
+                report.violation(wrong);
+            }
+            return report.finish({"PostgreSQL killed and restarted", "Redis killed and restarted",
+                                  "Redis killed and restarted with its data", "clerk killed",
+                                  "collector killed", "payer killed", "payer paused",
+                                  "reconciler killed", "relay killed", "submitter killed",
+                                  "transfer carried out"});
+        });
+}
