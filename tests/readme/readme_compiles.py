@@ -30,6 +30,15 @@ def main():
     readme = (root / "README.md").read_text(encoding="utf-8")
     program, options, buffer, order, codec, pipeline, *parts = blocks(readme, "cpp")
     assert len(parts) >= 6, len(parts)
+    with_postgres = blocks(readme[readme.index("\n### PostgreSQL") : readme.index("\n## Errors")], "cpp")
+    assert len(with_postgres) >= 3, len(with_postgres)
+    if subprocess.run(["pkg-config", "--exists", "libpqxx", "libpq"], check=False).returncode == 0:
+        compiler += shlex.split(subprocess.check_output(
+            ["pkg-config", "--cflags", "libpqxx", "libpq"], text=True))
+        first = parts.index(with_postgres[0])
+        parts[first:first] = ["#include <pqxx/pqxx>\nvoid book(pqxx::work& tx, const Order& order);"]
+    else:
+        parts = [part for part in parts if part not in with_postgres]
 
     commands = [line for block in blocks(readme, "sh") for line in block.splitlines()]
     [by_hand] = [line for line in commands if line.startswith("c++ ") and "-Iinclude" in line]
@@ -71,7 +80,8 @@ def main():
         preamble = root / "tests" / "readme"
         run(
             compiler
-            + ["-std=c++20", "-Wall", "-Wextra", "-Iinclude", f"-I{preamble}", "-c", "excerpts.cpp"],
+            + ["-std=c++20", "-Wall", "-Wextra", "-Iinclude", f"-I{preamble}"]
+            + ["-fsyntax-only", "excerpts.cpp"],
             folder,
         )
 
