@@ -158,7 +158,7 @@ TEST_CASE_FIXTURE(Defect, "6: a worker that was away for too long cannot settle 
                            gate.pass();
                            valid = context.lease_valid();
                        },
-                       {.lease = 200ms});
+                       {.lease = 2s});
     push_jobs({"a"});
     const Running running(worker);
     REQUIRE(gate.reached());

@@ -194,7 +194,7 @@ TEST_CASE_FIXTURE(OnceFixture, "who comes when an id is done gets its result, an
 }
 
 TEST_CASE_FIXTURE(OnceFixture, "a lease ends by itself, by Redis' clock") {
-    Once brief(uri, "q", {.lease = 100ms});
+    Once brief(uri, "q", {.lease = 1s});
     const OnceToken first = claimed(brief);
     CHECK(other.claim("id").state == State::busy);
     CHECK(eventually([this] { return other.claim("id").state == State::claimed; }));

@@ -186,13 +186,13 @@ TEST_CASE_FIXTURE(Fixture, "a message whose id is done is acked, and its effect 
 }
 
 TEST_CASE_FIXTURE(Fixture, "a message whose id is busy comes again when the lease is over") {
-    Once brief(uri, "q", {.lease = 300ms});
+    Once brief(uri, "q", {.lease = 1s});
     claimed(brief);
     auto guard = take_one();
     const auto run = once.run(guard, "id", effect());
     CHECK(run.outcome == OnceOutcome::busy);
     CHECK(guard.settled());
-    CHECK(due_in() <= 300);
+    CHECK(due_in() <= 1000);
     auto again = take_again();
     CHECK(once.run(again, "id", effect()).outcome == OnceOutcome::ran);
     CHECK(effects == 1);

@@ -104,9 +104,9 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "a claim lasts for five of its leases while its worker is heard, and its "
+                  "a claim lasts for three of its leases while its worker is heard, and its "
                   "effect runs once") {
-    constexpr std::chrono::milliseconds lease = 600ms;
+    constexpr std::chrono::milliseconds lease = 1500ms;
     Once brief(uri, "q", {.lease = lease});
     const Gate gate;
     Worker worker(uri, options());
@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(Fixture,
     push_jobs({"id"});
     const Running running(worker);
     REQUIRE(gate.reached());
-    const auto end = std::chrono::steady_clock::now() + 5 * lease;
+    const auto end = std::chrono::steady_clock::now() + 3 * lease;
     bool busy = true;
     while (busy && std::chrono::steady_clock::now() < end) {
         busy = once.claim("id").state == State::busy;
@@ -137,10 +137,10 @@ TEST_CASE_FIXTURE(Fixture,
 
 TEST_CASE_FIXTURE(OnceFixture, "a claim that a consumer's beats renew lasts longer than its lease, "
                                "and one that nobody renews does not") {
-    Once kept(uri, "q", {.lease = 600ms});
-    Once left(uri, "q", {.lease = 600ms});
+    Once kept(uri, "q", {.lease = 1500ms});
+    Once left(uri, "q", {.lease = 1500ms});
     std::atomic<int> beats{0};
-    const Consumer<Raw> consumer(uri, "q", {.lease = 600ms, .on_beat = [&] {
+    const Consumer<Raw> consumer(uri, "q", {.lease = 1500ms, .on_beat = [&] {
                                                 kept.renew();
                                                 ++beats;
                                             }});

@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay is woken by a commit") {
         CHECK(time_of([&] {
                   commit("next");
                   CHECK(eventually([&] { return redis.llen("q") == i; }));
-              }) < 500ms);
+              }) < 3s);
     }
 }
 
@@ -142,7 +142,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay that runs ends at once when it is to st
     std::optional<RunningRelay> relay(std::in_place, database, uri, options());
     commit("a");
     REQUIRE(eventually([&] { return is_empty(); }));
-    CHECK(time_of([&] { relay.reset(); }) < 1s);
+    CHECK(time_of([&] { relay.reset(); }) < 5s);
 }
 
 TEST_CASE_FIXTURE(RelayFixture, "a step has as many messages as the batch, in their order") {
@@ -213,10 +213,11 @@ TEST_CASE_FIXTURE(RelayFixture, "a queue that Redis refuses holds up no other") 
     const RunningRelay running(database, uri, options());
     for (int i = 2; i <= 10; ++i) {
         commit("c");
-        CHECK(eventually([&] { return redis.llen("q") == i; }, 1s));
+        CHECK(eventually([&] { return redis.llen("q") == i; }));
     }
     redis.del("bad");
     CHECK(eventually([&] { return sent("bad") == Texts{"a"}; }));
+    CHECK_FALSE(was_told(OutboxEventKind::redis_failed));
 }
 
 TEST_CASE_FIXTURE(RelayFixture, "a message at which Redis ends the connection holds up no other") {
@@ -231,7 +232,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a message at which Redis ends the connection ho
     const RunningRelay running(database, server.uri(), options());
     for (int i = 2; i <= 10; ++i) {
         commit("b");
-        CHECK(eventually([&] { return client.llen("q") == i; }, 1s));
+        CHECK(eventually([&] { return client.llen("q") == i; }));
     }
     client.command({"CONFIG", "SET", "client-query-buffer-limit", "1gb"});
     CHECK(eventually([&] { return client.llen("large") == 1; }));
@@ -252,7 +253,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a queue at which PostgreSQL fails holds up no o
     const RunningRelay running(database, uri, options());
     for (int i = 2; i <= 10; ++i) {
         commit("c");
-        CHECK(eventually([&] { return redis.llen("q") == i; }, 1s));
+        CHECK(eventually([&] { return redis.llen("q") == i; }));
     }
     sql("DROP TRIGGER refuse ON orizuru_outbox_order");
     CHECK(eventually([&] { return is_empty(); }));
