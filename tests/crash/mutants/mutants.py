@@ -101,6 +101,7 @@ PROGRAMS = {
     "worker_order": integration("worker_order"),
     "worker_process": integration("worker_process"),
     "worker_stop": integration("worker_stop"),
+    "clock_leaps": postgres("clock_leaps"),
     "ledger_reconciler": postgres("ledger_reconciler"),
     "ledger_transitions": postgres("ledger_transitions"),
     "ledger_waking": postgres("ledger_waking"),
@@ -789,4 +790,11 @@ MUTANTS = [
     code("a relay that died is waited for", "postgres/outbox_relay.hpp",
          "last.busy ? std::min(m_options.sweep, others_take) : m_options.sweep", "m_options.sweep",
          "outbox_relay --test-case='what a relay leaves*'"),
+    code("waits are by the clock that can be set", "detail/wake.hpp",
+         "using Clock = std::chrono::steady_clock;",
+         "struct Clock : std::chrono::steady_clock {\n"
+         "    static time_point now() {\n"
+         "        return time_point(std::chrono::system_clock::now().time_since_epoch());\n"
+         "    }\n};",
+         "clock_leaps --test-case='a run keeps*'"),
 ]
