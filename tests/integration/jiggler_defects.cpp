@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(Defect, "6: a worker that was away for too long cannot settle 
     forget_heartbeat(only_id());
     CHECK(collector.collect().reclaimed == 1); // fenced in the same step
     redis.command({"RENAME", "q", "with another one"});
-    CHECK(eventually([this] { return diary.count(WorkerEventKind::consumer) > 0; }));
+    CHECK(eventually([this] { return diary.has_lease_lost(); }));
     gate.open();
     CHECK(eventually([this] { return diary.count(WorkerEventKind::lost) == 1; }));
     CHECK_FALSE(valid);

@@ -16,19 +16,22 @@
 namespace orizuru::test {
 
 struct ServingFixture : WorkerFixture {
+    /// With a connection of its own: events are told by another thread, and may come meanwhile.
     using Handler = std::function<void(JobContext<Raw>&, RedisClient&)>;
 
     int serve(const Handler& handler, int concurrency = 1, const std::string& queue = "q") {
-        RedisClient own(uri); // the parent's goes on
         WorkerOptions chosen = options(concurrency);
         chosen.signals = orizuru::SignalHandling::worker;
-        chosen.on_event = [&own](const WorkerEvent& event) {
+        chosen.on_event = [this](const WorkerEvent& event) {
             if (event.kind == WorkerEventKind::report) {
-                own.lpush("reports", std::string(event.detail));
+                RedisClient(uri).lpush("reports", std::string(event.detail));
             }
         };
         Worker worker(uri, chosen);
-        worker.handle<Raw>(queue, [&](JobContext<Raw>& context) { handler(context, own); });
+        worker.handle<Raw>(queue, [&](JobContext<Raw>& context) {
+            RedisClient own(uri);
+            handler(context, own);
+        });
         return worker.run();
     }
 };

@@ -226,14 +226,14 @@ TEST_CASE_FIXTURE(Fixture, "a worker that was taken for dead knows, and does not
                            valid = context.lease_valid();
                            context.fail("too late");
                        },
-                       {.lease = 300ms});
+                       {.lease = 2s});
     const std::string id = push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
     forget_heartbeat(only_id());
     REQUIRE(collector.collect().reclaimed == 1);
     redis.command({"RENAME", "q", "elsewhere"}); // another one has it
-    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::consumer) > 0; }));
+    REQUIRE(eventually([&] { return diary.has_lease_lost(); }));
     gate.open();
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::lost) == 1; }));
     CHECK(diary.of(WorkerEventKind::lost).front().job_id == id);

@@ -45,6 +45,7 @@ struct WorkerTold {
     std::string detail;
     std::string payload;
     std::optional<std::chrono::milliseconds> retry_in;
+    std::optional<EventKind> event; ///< of the queue's consumer
 };
 
 /// What threads write down, in the order in which they do. Copies share it.
@@ -75,7 +76,8 @@ class WorkerDiary {
     [[nodiscard]] std::function<void(const WorkerEvent&)> pen() const {
         return [record = m_record](const WorkerEvent& event) {
             record.add({event.kind, std::string(event.queue), std::string(event.job_id),
-                        std::string(event.detail), std::string(event.payload), event.retry_in});
+                        std::string(event.detail), std::string(event.payload), event.retry_in,
+                        event.event != nullptr ? std::optional(event.event->kind) : std::nullopt});
         };
     }
     [[nodiscard]] std::vector<WorkerTold> of(WorkerEventKind kind) const {
@@ -85,6 +87,12 @@ class WorkerDiary {
         return found;
     }
     [[nodiscard]] std::size_t count(WorkerEventKind kind) const { return of(kind).size(); }
+    /// A consumer knows that others have what it held; it tells of a new connection before.
+    [[nodiscard]] bool has_lease_lost() const {
+        return std::ranges::any_of(m_record.all(), [](const WorkerTold& told) {
+            return told.event == EventKind::lease_lost;
+        });
+    }
 
   private:
     Record<WorkerTold> m_record;

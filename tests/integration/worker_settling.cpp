@@ -87,14 +87,14 @@ TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, a
                            handled.add(payload.bytes);
                            gate.pass();
                        },
-                       {.lease = 300ms, .prefetch = 3});
+                       {.lease = 2s, .prefetch = 3});
     push_jobs({"a", "b", "c"});
     const Running running(worker);
     REQUIRE(gate.reached());
     forget_heartbeat(only_id());
     REQUIRE(collector.collect().reclaimed == 3);
     redis.command({"RENAME", "q", "elsewhere"});
-    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::consumer) > 0; }));
+    REQUIRE(eventually([&] { return diary.has_lease_lost(); }));
     gate.open();
     CHECK(eventually([&] { return diary.count(WorkerEventKind::lost) == 3; }));
     CHECK(handled.all() == Texts{"a"});
