@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace acl_test {
 
 using orizuru::Consumer;
 using orizuru::ConsumerOptions;
@@ -64,8 +64,6 @@ struct Restricted : QueueFixture {
         }
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Restricted, "a user who lacks one right that consuming needs must not start") {
     for (const std::string command :
@@ -297,3 +295,5 @@ TEST_CASE_FIXTURE(Restricted, "a collector without a right says so and loses not
         CHECK(found == Texts{"a", "b", "c"});
     }
 }
+
+} // namespace acl_test

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace bad_input_test {
 
 using orizuru::ConnectionError;
 using orizuru::Consumer;
@@ -108,8 +108,6 @@ struct Tree {
     std::vector<Tree> branches;
     MSGPACK_DEFINE(branches)
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(QueueFixture,
                   "where nothing listens: ConnectionError with the address, at once") {
@@ -464,18 +462,16 @@ TEST_CASE_FIXTURE(QueueFixture, "a dead entry says why: the reason begins with u
     CHECK(contains(entry, "undecodable: "));
 }
 
-namespace {
-
 /// Decodes into what its bytes ask for.
 struct Moody {
     std::string text;
 };
 
-} // namespace
+} // namespace bad_input_test
 
 template <>
-struct orizuru::Codec<Moody> {
-    static Moody decode(std::string_view bytes) {
+struct orizuru::Codec<bad_input_test::Moody> {
+    static bad_input_test::Moody decode(std::string_view bytes) {
         if (bytes == "exception") {
             throw std::runtime_error("not today");
         }
@@ -500,6 +496,8 @@ struct orizuru::Codec<Moody> {
         return {std::string(bytes)};
     }
 };
+
+namespace bad_input_test {
 
 TEST_CASE_FIXTURE(QueueFixture, "whatever a Codec throws, the message goes to the dead list") {
     const Diary diary;
@@ -546,3 +544,5 @@ TEST_CASE_FIXTURE(QueueFixture, "an undecodable message whose lease was lost is 
     CHECK(redis.llen("elsewhere") == 2);
     CHECK_FALSE(guard->ack());
 }
+
+} // namespace bad_input_test

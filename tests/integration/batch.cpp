@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace batch_test {
 
 using namespace std::chrono_literals;
 using orizuru::BatchOptions;
@@ -72,8 +72,6 @@ struct Batching : QueueFixture {
                     .integer == 1);
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Batching, "a batch that is full does not wait for its time") {
     for (const int prefetch : {1, 2, 100}) {
@@ -305,3 +303,5 @@ TEST_CASE_FIXTURE(Batching, "a size or a time that cannot be is named, and nothi
     }
     CHECK(waiting() == Texts{"a"});
 }
+
+} // namespace batch_test

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace blame_test {
 
 using namespace std::chrono_literals;
 using orizuru::Collected;
@@ -71,8 +71,6 @@ struct Blaming : QueueFixture {
   private:
     int m_deaths = 0;
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Blaming, "all that a dead consumer held is counted, for 72 hours") {
     CHECK(die_with({"a", "b", "c"}) == Collected{.reclaimed = 3, .consumers = 1});
@@ -231,3 +229,5 @@ TEST_CASE_FIXTURE(Blaming, "by default the oldest alone is blamed, not even its 
     REQUIRE(redis.llen(dead) == 1);
     CHECK(is_dead_entry_of(redis.lrange(dead).front(), "a"));
 }
+
+} // namespace blame_test

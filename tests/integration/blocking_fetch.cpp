@@ -23,7 +23,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace blocking_fetch_test {
 
 using namespace orizuru::detail;
 using namespace std::chrono_literals;
@@ -59,8 +59,6 @@ struct Waiting {
     Wake wake;
     BlockingFetch fetch{channels, wake};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does not count") {
     Waiting waiting(server.uri());
@@ -123,3 +121,5 @@ TEST_CASE("a wait in Redis begins when the marker behind the one before is answe
     CHECK(window.messages().size() == 2);
     CHECK(window.state() == Window::State::running);
 }
+
+} // namespace blocking_fetch_test

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace bounded_push_test {
 
 using namespace std::chrono_literals;
 using orizuru::BoundedPush;
@@ -37,8 +37,6 @@ using orizuru::test::Texts;
 struct Fixture : QueueFixture {
     Producer<Raw> producer{uri, "q"};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a full queue refuses a message, and is as it was") {
     CHECK(push_bounded(producer, {"a"}, {.max_length = 2}) == BoundedPush{true, 0, 1});
@@ -148,3 +146,5 @@ TEST_CASE_FIXTURE(Fixture, "when memory is full nothing is pushed, and nothing d
     CHECK(waiting() == Texts{"a"});
     CHECK(push_bounded(producer, {"b"}, {1, Overflow::drop_oldest}) == BoundedPush{true, 1, 1});
 }
+
+} // namespace bounded_push_test

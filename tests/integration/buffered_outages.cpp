@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace buffered_outages_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
@@ -111,8 +111,6 @@ bool is_logic_error(Use use) {
     }
     return false;
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(DurableServer,
                   "what was accepted before and during an outage arrives behind it, in "
@@ -345,3 +343,5 @@ TEST_CASE_FIXTURE(OwnServer, "children forked at any moment do not disturb a bus
     producer->flush();
     CHECK(oldest_first(*this) == numbered(0, count));
 }
+
+} // namespace buffered_outages_test

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace buffered_producer_test {
 
 using namespace std::chrono_literals;
 using orizuru::EncodeError;
@@ -44,18 +44,18 @@ struct Using {
     std::function<void()> use;
 };
 
-} // namespace
+} // namespace buffered_producer_test
 
 template <>
-struct orizuru::Codec<Using> {
-    static std::string encode(const Using& value) {
+struct orizuru::Codec<buffered_producer_test::Using> {
+    static std::string encode(const buffered_producer_test::Using& value) {
         value.use();
         return "encoded";
     }
-    static Using decode(std::string_view /*bytes*/) { return {}; }
+    static buffered_producer_test::Using decode(std::string_view /*bytes*/) { return {}; }
 };
 
-namespace {
+namespace buffered_producer_test {
 
 Texts numbered(std::size_t first, std::size_t end) {
     Texts texts;
@@ -99,8 +99,6 @@ struct Buffering : QueueFixture {
         throw std::runtime_error("nothing was refused");
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Buffering, "a buffer or a time that cannot be is refused by name") {
     for (const int buffer : {-1, 1001}) {
@@ -405,3 +403,5 @@ TEST_CASE_FIXTURE(Buffering, "a connection that was closed while idle is replace
     }
     CHECK(waiting() == numbered(0, 50));
 }
+
+} // namespace buffered_producer_test

@@ -33,11 +33,11 @@
 #include <thread>
 #include <vector>
 
+namespace clock_leaps_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 constexpr auto year = 24h * 365;
 
@@ -51,8 +51,6 @@ timespec realtime(clockid_t clock) {
     now.tv_sec += seconds_ahead.load();
     return now;
 }
-
-} // namespace
 
 // In place of the C library's, also for the libraries.
 extern "C" {
@@ -80,8 +78,6 @@ int gettimeofday(timeval* now, void* /*zone*/) noexcept {
 }
 
 } // extern "C"
-
-namespace {
 
 struct Leaps : LedgerFixture {
     Leaps() = default;
@@ -115,8 +111,6 @@ struct Leaps : LedgerFixture {
   private:
     std::mt19937_64 m_random{6};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Leaps, "the clock of this program leaps, and that of the servers does not") {
     const auto before = std::chrono::system_clock::now();
@@ -236,3 +230,5 @@ TEST_CASE_FIXTURE(Leaps, "workers whose clock leaps all the time do each job onc
     CHECK(number("SELECT count(*) FROM effects") == jobs);
     CHECK(number("SELECT count(DISTINCT job) FROM effects") == jobs);
 }
+
+} // namespace clock_leaps_test

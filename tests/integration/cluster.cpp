@@ -15,7 +15,7 @@
 #include <future>
 #include <string>
 
-namespace {
+namespace cluster_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -50,8 +50,6 @@ struct Node {
 };
 
 RawGuard take(RawConsumer& consumer) { return OwnServer::take(consumer); }
-
-} // namespace
 
 TEST_CASE_FIXTURE(Node, "a whole life of a queue needs no more than one slot of a cluster") {
     for (const std::string queue : {"q", "{shop}orders"}) {
@@ -114,3 +112,5 @@ TEST_CASE_FIXTURE(Node, "while nobody serves the slot a consumer waits, then goe
     REQUIRE(guard);
     CHECK(guard->ack());
 }
+
+} // namespace cluster_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace collector_rights_test {
 
 using namespace std::chrono_literals;
 using orizuru::Collected;
@@ -60,8 +60,6 @@ struct Clerk : QueueFixture {
         return found;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Clerk, "a collector that may not shorten the unack list doubles nothing") {
     redis.lpush(unack, {"a", "b"});
@@ -127,3 +125,5 @@ TEST_CASE_FIXTURE(QueueFixture, "a collector's interval must be positive") {
     }
     CHECK_NOTHROW(collector.run(stopped.get_token(), 1ms));
 }
+
+} // namespace collector_rights_test

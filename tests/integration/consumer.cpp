@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace consumer_test {
 
 using orizuru::Consumer;
 using orizuru::EventKind;
@@ -51,8 +51,6 @@ struct Order {
 
 /// Long enough to be told from Redis' own 5 s, whatever the machine does.
 constexpr milliseconds soon{2500};
-
-} // namespace
 
 TEST_CASE_FIXTURE(QueueFixture, "a new consumer is registered, alive, and has a header") {
     const Consumer<Raw> consumer(uri, "q", {.name = "mill-7", .lease = milliseconds(20'000)});
@@ -601,3 +599,5 @@ TEST_CASE_FIXTURE(QueueFixture, "options that cannot be are refused before anyth
     refused({.max_payload = (std::int64_t{512} << 20) + 1});
     CHECK(redis.keys().empty());
 }
+
+} // namespace consumer_test

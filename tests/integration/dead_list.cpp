@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace dead_list_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -93,8 +93,6 @@ class FullMemory {
   private:
     orizuru::test::RedisClient m_redis{server().uri()};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "what died is listed with its reason and its time, the newest first") {
     Consumer<Raw> consumer(uri, "q");
@@ -387,3 +385,5 @@ TEST_CASE_FIXTURE(Fixture, "all of it works when memory is full") {
     CHECK(list.trim() == 0);
     CHECK(list.purge() == 1);
 }
+
+} // namespace dead_list_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace extension_scripts_test {
 
 using orizuru::Consumer;
 using orizuru::GarbageCollector;
@@ -50,8 +50,6 @@ struct Extended : QueueFixture {
 };
 
 const std::string any_bytes("\0\r\n\xff]]\\'\"", 9);
-
-} // namespace
 
 TEST_CASE_FIXTURE(Extended, "a body and the removal of its message are one command") {
     const Script script("redis.call('ZADD', KEYS[1], ARGV[1], payload)");
@@ -279,3 +277,5 @@ TEST_CASE_FIXTURE(Extended, "one script settles for many guards") {
     CHECK(redis.lrange("all", -1, -1) == Texts{"49"});
     CHECK(held().empty());
 }
+
+} // namespace extension_scripts_test

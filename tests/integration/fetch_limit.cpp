@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace fetch_limit_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -41,8 +41,6 @@ struct Limited : QueueFixture {
         }
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Limited, "a limited fetch takes so many, and none is sent ahead") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 10});
@@ -102,3 +100,5 @@ TEST_CASE_FIXTURE(Limited, "a limit that cannot be is refused") {
               "a fetch must be limited to 1 to prefetch messages");
     }
 }
+
+} // namespace fetch_limit_test

@@ -29,7 +29,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace forks_test {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
@@ -66,8 +66,6 @@ std::set<int> open_descriptors() {
     }
     return found;
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(OwnServer, "in a forked child the parent's objects throw std::logic_error, and "
                              "the parent goes on") {
@@ -244,3 +242,5 @@ TEST_CASE_FIXTURE(OwnServer, "a program started by the process inherits no descr
     CHECK_MESSAGE(inherited == 0, text);
     CHECK_FALSE(text.empty());
 }
+
+} // namespace forks_test

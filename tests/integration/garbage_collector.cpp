@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace garbage_collector_test {
 
 using orizuru::Collected;
 using orizuru::Consumer;
@@ -57,8 +57,6 @@ struct Collecting : QueueFixture {
         return texts;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Collecting, "a collector that finds nothing makes nothing") {
     CHECK(collector.collect() == Collected{});
@@ -498,3 +496,5 @@ TEST_CASE_FIXTURE(Collecting, "options that cannot be are refused") {
     refused({.grace = milliseconds(-1)});
     refused({.dead_limit = -1});
 }
+
+} // namespace garbage_collector_test

@@ -15,7 +15,7 @@
 #include <chrono>
 #include <utility>
 
-namespace {
+namespace held_test {
 
 using namespace std::chrono_literals;
 using orizuru::Consumer;
@@ -26,8 +26,6 @@ using orizuru::test::eventually;
 struct Fixture : orizuru::test::QueueFixture {
     Consumer<Raw> consumer{uri, "q", {.lease = 300ms}};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a message is held from its fetch until it is settled") {
     push({"a"});
@@ -64,3 +62,5 @@ TEST_CASE_FIXTURE(Fixture, "a message that was lost is not held, though the cons
     CHECK(again->held());
     CHECK_FALSE(lost->held());
 }
+
+} // namespace held_test

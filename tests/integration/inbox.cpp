@@ -30,11 +30,11 @@
 #include <thread>
 #include <vector>
 
+namespace inbox_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 struct InboxFixture : PostgresFixture, QueueFixture {
     InboxFixture() {
@@ -80,8 +80,6 @@ struct Way {
     std::string link = folder.path() + "/.s.PGSQL.5432";
     Proxy proxy{postgres().socket_path()};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(InboxFixture, "a message that is delivered twice has one effect and two acks") {
     producer.push_all({"a", "a"});
@@ -451,3 +449,5 @@ TEST_CASE_FIXTURE(InboxFixture, "many threads share the connections of an inbox"
     CHECK(effects() == ids);
     CHECK(number("SELECT count(DISTINCT id) FROM effects") == ids);
 }
+
+} // namespace inbox_test

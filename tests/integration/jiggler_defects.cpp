@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace jiggler_defects_test {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
@@ -47,8 +47,6 @@ struct Defect : WorkerFixture {
     Worker worker{uri, options()};
     GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Defect, "1: the queue that was given first is served first, and the heavier one "
                           "is the more often first") {
@@ -242,3 +240,5 @@ TEST_CASE_FIXTURE(Defect, "10: whoever empties a queue takes nothing from those 
     gate.open();
     CHECK(eventually([this] { return put_off().size() == 1; }));
 }
+
+} // namespace jiggler_defects_test

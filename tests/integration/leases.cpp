@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace leases_test {
 
 using namespace std::chrono_literals;
 using orizuru::Collected;
@@ -124,8 +124,6 @@ struct Ghost {
     OtherProcess process; // before the proxy's thread: ThreadSanitizer allows it none otherwise
     Proxy proxy;
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Leases, "the lease is kept while a handler blocks for several leases") {
     std::atomic<int> beats{0};
@@ -446,3 +444,5 @@ TEST_CASE_FIXTURE(Leases, "an id that is taken is told from other failures of an
     CHECK(answer.text.starts_with("BUSYNAME "));
     CHECK(redis.keys() == orizuru::test::Texts{"taken"});
 }
+
+} // namespace leases_test

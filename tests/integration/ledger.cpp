@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace ledger_test {
 
 using orizuru::test::Ledger;
 using orizuru::test::Place;
@@ -42,8 +42,6 @@ struct Book {
         return word.empty() ? wrong.empty() : wrong.size() == 1 && wrong[0].starts_with(word);
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Book, "a message of which nobody knows more than that it was asked for may be "
                         "anywhere") {
@@ -127,3 +125,5 @@ TEST_CASE_FIXTURE(Book, "a message that its producer repeats has a few copies") 
         CHECK(finds("DUP"));
     }
 }
+
+} // namespace ledger_test

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+namespace ledger_outages_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
@@ -103,3 +105,5 @@ TEST_CASE("a COMMIT that happened and was not answered is recognised as one's ow
     CHECK(pqxx::nontransaction(looking).exec("SELECT count(*) FROM effects")[0][0].as<int>() == 1);
     CHECK(ledger.history(id).size() == 3);
 }
+
+} // namespace ledger_outages_test

@@ -22,11 +22,11 @@
 #include <thread>
 #include <vector>
 
+namespace ledger_reconciler_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 using Outcomes = std::vector<LedgerOutcome>;
 
@@ -58,8 +58,6 @@ struct Reconciling : LedgerFixture {
                       "HAVING count(*) = 1) AS once");
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Reconciling,
                   "jobs are sent in the order in which they were submitted, in steps") {
@@ -343,3 +341,5 @@ TEST_CASE_FIXTURE(Reconciling, "options that cannot be are refused") {
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.redis_check = 9ms}), std::invalid_argument);
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.redis_check = 25h}), std::invalid_argument);
 }
+
+} // namespace ledger_reconciler_test

@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
+namespace ledger_tables_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 struct Tables : LedgerFixture {
     /// A role that has only what a use takes; gone with the fixture.
@@ -88,8 +88,6 @@ struct Tables : LedgerFixture {
             "generate_series(1, 2)");
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Tables, "the rights of a ledger are enough, and none can be left out") {
     LedgerOptions slow = options();
@@ -218,3 +216,5 @@ TEST_CASE_FIXTURE(Tables, "nothing reads the finished jobs, however many there a
     CHECK(used("finished") == 1);
     CHECK(read() - before < 10'000);
 }
+
+} // namespace ledger_tables_test

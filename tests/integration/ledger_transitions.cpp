@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+namespace ledger_transitions_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 // A job in each state; those that time changes twice: before and after they are due.
 const std::vector<std::pair<std::string, std::string>> states{
@@ -72,8 +72,6 @@ const std::map<std::string, std::set<std::string>> allowed{
     {"due", {"claim", "kill", "put back"}},
     {"completed", {"delete"}},
     {"dead", {"delete"}}};
-
-} // namespace
 
 TEST_CASE_FIXTURE(LedgerFixture, "the database allows each state what can follow, and no more") {
     for (const auto& [state, values] : states) {
@@ -147,3 +145,5 @@ TEST_CASE_FIXTURE(LedgerFixture, "a job cannot wait for a try that it has not") 
     CHECK_THROWS_AS(sql("UPDATE orizuru_ledger SET state = 'pending'"), pqxx::check_violation);
     sql("UPDATE orizuru_ledger SET state = 'dead'");
 }
+
+} // namespace ledger_transitions_test

@@ -28,11 +28,11 @@
 #include <thread>
 #include <vector>
 
+namespace ledger_waking_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 struct Waking : LedgerFixture {
     Ledger<std::string> ledger{database, "q", options()};
@@ -71,8 +71,6 @@ struct Waking : LedgerFixture {
         return arrives(messages) && std::chrono::steady_clock::now() - begun >= time;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Waking, "a sleeping reconciler sends what is committed at once") {
     const auto thread = running();
@@ -334,3 +332,5 @@ TEST_CASE_FIXTURE(Waking, "a queue that Redis refuses does not keep it busy") {
     redis.del("orizuru:{q}:ledger");
     CHECK(eventually([&] { return redis.llen("q") == 1; }));
 }
+
+} // namespace ledger_waking_test

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace lost_replies_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
@@ -124,8 +124,6 @@ void Cutting::try_settling(Settle settle, const std::string& target) {
     }
     check_cuts();
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(Cutting, "an ack through a cut connection is done once and says so") {
     try_settling([](RawGuard& guard) { return guard.ack(); }, "");
@@ -297,3 +295,5 @@ TEST_CASE_FIXTURE(Cutting, "a push of a producer through a cut connection is the
     }
     check_cuts();
 }
+
+} // namespace lost_replies_test

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace message_guard_test {
 
 using orizuru::Consumer;
 using orizuru::EncodeError;
@@ -65,8 +65,6 @@ const std::vector<bool (*)(MessageGuard<Raw>&)> settlements{
         return guard.settle(Script("redis.call('SET', KEYS[1], payload)"), {"other"});
     },
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Held, "a message handed out lies in the processing list behind the header") {
     auto guard = take(any_bytes);
@@ -394,8 +392,6 @@ TEST_CASE_FIXTURE(QueueFixture, "a guard that outlives its consumer keeps the le
     CHECK(guard->ack());
 }
 
-namespace {
-
 /// May throw when it is moved, and does so when it is told to.
 struct Jumpy {
     explicit Jumpy(std::string content) : text(std::move(content)) {}
@@ -408,16 +404,18 @@ struct Jumpy {
     int fuse = 100;
 };
 
-} // namespace
+} // namespace message_guard_test
 
 template <>
-struct orizuru::Codec<Jumpy> {
-    static Jumpy decode(std::string_view bytes) {
-        Jumpy jumpy{std::string(bytes)};
+struct orizuru::Codec<message_guard_test::Jumpy> {
+    static message_guard_test::Jumpy decode(std::string_view bytes) {
+        message_guard_test::Jumpy jumpy{std::string(bytes)};
         jumpy.fuse = bytes == "at once" ? 0 : 100;
         return jumpy;
     }
 };
+
+namespace message_guard_test {
 
 TEST_CASE_FIXTURE(QueueFixture, "a guard moves without throwing, whatever its message does") {
     static_assert(!std::is_nothrow_move_constructible_v<Jumpy>);
@@ -443,17 +441,15 @@ TEST_CASE_FIXTURE(QueueFixture, "a message that throws while it is decoded goes 
     CHECK((*consumer.next())->text == "calm");
 }
 
-namespace {
-
 struct Prickly {
     std::string text;
 };
 
-} // namespace
+} // namespace message_guard_test
 
 template <>
-struct orizuru::Codec<Prickly> {
-    static void encode(const Prickly& prickly, std::string& out) {
+struct orizuru::Codec<message_guard_test::Prickly> {
+    static void encode(const message_guard_test::Prickly& prickly, std::string& out) {
         out += "half of it";
         if (prickly.text == "runtime_error") {
             throw std::runtime_error("cannot be written");
@@ -463,8 +459,12 @@ struct orizuru::Codec<Prickly> {
         }
         out = prickly.text;
     }
-    static Prickly decode(std::string_view bytes) { return {std::string(bytes)}; }
+    static message_guard_test::Prickly decode(std::string_view bytes) {
+        return {std::string(bytes)};
+    }
 };
+
+namespace message_guard_test {
 
 TEST_CASE_FIXTURE(QueueFixture, "a replacement that cannot be encoded leaves the guard unsettled") {
     Consumer<Prickly> consumer(uri, "q", {.max_payload = 100});
@@ -479,3 +479,5 @@ TEST_CASE_FIXTURE(QueueFixture, "a replacement that cannot be encoded leaves the
     CHECK(guard.push("other", {std::string(100, 'x')}));
     CHECK(redis.lrange("other") == Texts{std::string(100, 'x')});
 }
+
+} // namespace message_guard_test

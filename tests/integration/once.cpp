@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace once_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -151,8 +151,6 @@ struct Machine : OnceFixture {
         return false;
     }
 };
-
-} // namespace
 
 TEST_CASE(
     "in each state of a record each operation does what it should, by the latest token alone") {
@@ -308,3 +306,5 @@ TEST_CASE_FIXTURE(OnceFixture, "a key of the wrong type in between does not keep
     CHECK(until() > server_ms());
     CHECK(redis.command({"GET", "orizuru:{q}:once:bad"}).text == "x");
 }
+
+} // namespace once_test

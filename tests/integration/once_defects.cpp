@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace once_defects_test {
 
 using namespace std::chrono_literals;
 using orizuru::Claim;
@@ -36,8 +36,6 @@ using orizuru::test::status_of_child;
 using State = Claim::State;
 
 [[noreturn]] void fail() { throw std::runtime_error("no luck"); }
-
-} // namespace
 
 TEST_CASE_FIXTURE(OnceFixture,
                   "who dies behind its claim loses nothing: the effect runs when the lease "
@@ -114,3 +112,5 @@ TEST_CASE_FIXTURE(OnceFixture,
     CHECK(other.complete(second));
     CHECK(once.claim("id").state == State::done);
 }
+
+} // namespace once_defects_test

@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace once_refusals_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -35,8 +35,6 @@ using orizuru::test::RedisServer;
 using orizuru::test::server;
 using orizuru::test::Texts;
 using State = orizuru::Claim::State;
-
-} // namespace
 
 TEST_CASE("a renewal that fails is made good by the next one, and nobody is told") {
     RedisServer own;
@@ -204,3 +202,5 @@ TEST_CASE_FIXTURE(OnceFixture, "when memory is full no claim comes, and what is 
     CHECK(released);
     CHECK(redis.keys() == Texts{fences, record});
 }
+
+} // namespace once_refusals_test

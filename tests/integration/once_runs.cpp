@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace once_runs_test {
 
 using namespace std::chrono_literals;
 using orizuru::Consumer;
@@ -78,8 +78,6 @@ struct Fixture : OnceFixture {
 };
 
 [[noreturn]] void fail() { throw std::runtime_error("no luck"); }
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "an effect runs once, and who comes later gets its result") {
     const auto first = once.run("id", [this] {
@@ -358,3 +356,5 @@ TEST_CASE("a queue and a scope of its tag work in a cluster") {
     }
     CHECK(effects == 2);
 }
+
+} // namespace once_runs_test

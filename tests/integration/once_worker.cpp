@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace once_worker_test {
 
 using namespace std::chrono_literals;
 using orizuru::Claim;
@@ -53,8 +53,6 @@ struct Fixture : WorkerFixture {
         };
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a worker tells on_beat of each confirmed beat of its queue") {
     std::atomic<int> beats{0};
@@ -150,3 +148,5 @@ TEST_CASE_FIXTURE(OnceFixture, "a claim that a consumer's beats renew lasts long
     CHECK(once.claim("kept").state == State::busy);
     CHECK(beats > 0);
 }
+
+} // namespace once_worker_test

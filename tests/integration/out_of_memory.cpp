@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace out_of_memory_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -48,8 +48,6 @@ struct FullServer : OwnServer {
         return at == std::string::npos ? 0 : std::stoll(text.substr(at + field.size() + 1));
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(FullServer, "a push to a full Redis is refused as OOM") {
     Producer<Raw> producer{server.uri(), "q"};
@@ -186,3 +184,5 @@ TEST_CASE_FIXTURE(FullServer, "stop ends a wait for memory at once") {
     CHECK(waited < 200ms);
     CHECK(nobody_left());
 }
+
+} // namespace out_of_memory_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace outages_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
@@ -74,8 +74,6 @@ struct Refusing {
     std::string name;
     FakeServer server;
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(DurableServer,
                   "a consumer that waits in next goes on by itself after Redis was killed") {
@@ -465,3 +463,5 @@ TEST_CASE_FIXTURE(OwnServer, "a push that a paused Redis does not answer is in d
     CHECK(eventually([&] { return redis.llen("q") == 1; }));
     CHECK(producer.push({"b"}) == 2);
 }
+
+} // namespace outages_test

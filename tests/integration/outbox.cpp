@@ -17,6 +17,8 @@
 #include <stdexcept>
 #include <string>
 
+namespace outbox_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
@@ -248,3 +250,5 @@ TEST_CASE_FIXTURE(OutboxFixture, "who pushes needs the rights of TableUse::outbo
     CHECK(relay() == 2);
     sql("DROP OWNED BY writer");
 }
+
+} // namespace outbox_test

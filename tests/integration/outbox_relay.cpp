@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
+namespace outbox_relay_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 struct RelayFixture : OutboxFixture {
     /// What a relay has told of a kind, the latest detail.
@@ -94,8 +94,6 @@ Texts numbers(std::size_t count) {
     }
     return texts;
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(RelayFixture, "three relays send each queue's messages in the order of commits") {
     constexpr int commits = 100;
@@ -415,3 +413,5 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay needs the rights of TableUse::relay, ea
     CHECK(count == 7);
     sql("DROP OWNED BY relay");
 }
+
+} // namespace outbox_relay_test

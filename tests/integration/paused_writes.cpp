@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace paused_writes_test {
 
 using namespace std::chrono_literals;
 using orizuru::test::eventually;
@@ -37,8 +37,6 @@ struct PausedWrites : OwnServer {
         return orizuru::test::contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove");
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it harms nobody") {
     for (int i = 0; i < 3; ++i) {
@@ -116,3 +114,5 @@ TEST_CASE("a consumer that ends while Redis has postponed its wait takes nothing
     CHECK(own.nobody_left());
     CHECK(own.redis.llen("q") == 1);
 }
+
+} // namespace paused_writes_test

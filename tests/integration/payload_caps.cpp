@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace payload_caps_test {
 
 using orizuru::Consumer;
 using orizuru::DecodeError;
@@ -93,8 +93,6 @@ constexpr bool memory_is_watched = false;
 constexpr std::size_t allowed(std::size_t payload) {
     return (memory_is_watched ? 16 : 4) * payload + (memory_is_watched ? 64 : 16) * mebibyte;
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(QueueFixture, "a payload at the cap passes, one above it goes to the dead list") {
     const Diary diary;
@@ -219,3 +217,5 @@ TEST_CASE_FIXTURE(QueueFixture,
     }
     CHECK(redis.llen(dead) == 4);
 }
+
+} // namespace payload_caps_test

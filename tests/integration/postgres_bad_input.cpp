@@ -20,6 +20,8 @@
 #include <stdexcept>
 #include <string>
 
+namespace postgres_bad_input_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
@@ -139,3 +141,5 @@ TEST_CASE("a message stays in hand when its id cannot be, and when the tables ar
     CHECK_FALSE(guard->settled());
     CHECK(queue.held().size() == 1);
 }
+
+} // namespace postgres_bad_input_test

@@ -25,11 +25,11 @@
 #include <thread>
 #include <vector>
 
+namespace postgres_ledger_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
-
-namespace {
 
 using Outcomes = std::vector<LedgerOutcome>;
 
@@ -40,8 +40,6 @@ struct OneJob : LedgerFixture {
 
     LedgerEntry entry() { return ledger.find(id).value(); }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(LedgerFixture, "a job that is submitted is sent, runs once, and is completed") {
     Ledger<std::string> ledger(database, "q", options());
@@ -523,3 +521,5 @@ TEST_CASE_FIXTURE(LedgerFixture, "without tables, rights or a server nothing beg
     CHECK_THROWS_AS(Ledger<std::string>(nowhere, "q"), DatabaseError);
     CHECK_THROWS_AS(LedgerReconciler(nowhere, uri), DatabaseError);
 }
+
+} // namespace postgres_ledger_test

@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+namespace postgres_schema_test {
+
 using namespace orizuru;
 using namespace orizuru::test;
-
-namespace {
 
 /// An empty database.
 struct EmptyDatabase {
@@ -48,8 +48,6 @@ struct EmptyDatabase {
         Inbox(database, "s").run("a", [](pqxx::work&) {});
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(EmptyDatabase, "the tables are made once, and what is in them stays") {
     Schema schema(database);
@@ -148,3 +146,5 @@ TEST_CASE_FIXTURE(EmptyDatabase, "an inbox needs the rights that are granted for
     CHECK(Inbox(as_role, "s").purge(std::chrono::seconds(0)) == 1);
     sql("DROP OWNED BY \"a \"\"role\"\"\"; DROP ROLE \"a \"\"role\"\"\"");
 }
+
+} // namespace postgres_schema_test

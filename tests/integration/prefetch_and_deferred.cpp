@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace prefetch_and_deferred_test {
 
 using orizuru::AckMode;
 using orizuru::Consumer;
@@ -57,8 +57,6 @@ struct Ahead : QueueFixture {
         REQUIRE(collector.collect().consumers == 1);
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Ahead, "prefetch = n with n waiting holds n") {
     for (const int n : {2, 4, 1000}) {
@@ -508,3 +506,5 @@ TEST_CASE_FIXTURE(Ahead, "what was fetched ahead and lost with the lease is not 
     push({"4"});
     CHECK(take(consumer, 1).front()->bytes == "4");
 }
+
+} // namespace prefetch_and_deferred_test

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace producer_test {
 
 using orizuru::EncodeError;
 using orizuru::Error;
@@ -62,11 +62,11 @@ Texts numbered(std::size_t count) {
     return texts;
 }
 
-} // namespace
+} // namespace producer_test
 
 template <>
-struct orizuru::Codec<Fickle> {
-    static std::string encode(const Fickle& fickle) {
+struct orizuru::Codec<producer_test::Fickle> {
+    static std::string encode(const producer_test::Fickle& fickle) {
         if (fickle.text == "exception") {
             throw std::range_error("nothing to write with");
         }
@@ -76,6 +76,8 @@ struct orizuru::Codec<Fickle> {
         return fickle.text;
     }
 };
+
+namespace producer_test {
 
 TEST_CASE_FIXTURE(QueueFixture, "push puts the message left and returns the queue's length") {
     Producer<Raw> producer(uri, "q");
@@ -363,3 +365,5 @@ TEST_CASE_FIXTURE(QueueFixture, "a cap that cannot be is refused") {
     }
     CHECK_NOTHROW(Producer<Raw>(uri, "q", {.max_payload = std::int64_t{512} << 20}));
 }
+
+} // namespace producer_test

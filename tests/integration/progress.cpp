@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace progress_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -36,8 +36,6 @@ struct Fixture : QueueFixture {
 
     std::int64_t ttl(const std::string& key) { return redis.command({"PTTL", key}).integer; }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "what a job has last said is what is told of it, by Redis' clock") {
     CHECK_FALSE(progress.get("j"));
@@ -153,3 +151,5 @@ TEST_CASE_FIXTURE(Fixture, "when memory is full what was said before stays") {
     progress.set("j", 0.5, "after");
     CHECK(progress.get("j")->note == "after");
 }
+
+} // namespace progress_test

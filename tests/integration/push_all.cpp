@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace push_all_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
@@ -168,8 +168,6 @@ class BareServer {
 std::vector<Raw> large_messages(std::size_t count) {
     return std::vector<Raw>(count, Raw{std::string(4 << 20, '.') + "!"});
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(Pushing, "while Redis works on one LPUSH, the range is read for the next") {
     // Without the first being done, the range would wait here for ever.
@@ -401,3 +399,5 @@ TEST_CASE_FIXTURE(Pushing, "large messages go in their order") {
     CHECK(producer.push_all(messages) == 60);
     CHECK(waiting() == texts);
 }
+
+} // namespace push_all_test

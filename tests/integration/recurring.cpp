@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace recurring_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -129,8 +129,6 @@ class Processes {
     std::string m_uri;
     std::vector<pid_t> m_children;
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "what Redis does not know begins with its next occurrence") {
     auto recurring_messages = of({every_second(), every_year()});
@@ -382,3 +380,5 @@ TEST_CASE_FIXTURE(Fixture, "what cannot recur is refused by its name") {
     many.push_back(every_year());
     CHECK(contains(error(many), "1000"));
 }
+
+} // namespace recurring_test

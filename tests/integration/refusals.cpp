@@ -20,7 +20,7 @@
 #include <optional>
 #include <string>
 
-namespace {
+namespace refusals_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -58,8 +58,6 @@ struct Clerk : OwnServer {
 bool is_settling(const Texts& argv) {
     return argv.at(0) == "EVALSHA" || (argv.at(0) == "EVAL" && contains(argv.at(1), "STALE"));
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(NarrowServer, "a move at which Redis hangs up each time is refused, and others "
                                 "are settled meanwhile") {
@@ -175,3 +173,5 @@ TEST_CASE_FIXTURE(OwnServer, "replies of the wrong type lead to a few new connec
     CHECK(take(consumer).ack());
     CHECK(is_empty());
 }
+
+} // namespace refusals_test

@@ -15,7 +15,7 @@
 #include <map>
 #include <string>
 
-namespace {
+namespace role_changes_test {
 
 using namespace std::chrono_literals;
 using orizuru::test::Diary;
@@ -53,8 +53,6 @@ struct RoleChanges {
 };
 
 const std::map<std::string, int> each_once{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}};
-
-} // namespace
 
 TEST_CASE_FIXTURE(RoleChanges, "what was fetched and acked before Redis went back comes again, and "
                                "late guards are told") {
@@ -104,3 +102,5 @@ TEST_CASE_FIXTURE(RoleChanges, "who waits when Redis goes back gets what is ther
     CHECK(guard->payload() == "a");
     CHECK(guard->ack());
 }
+
+} // namespace role_changes_test

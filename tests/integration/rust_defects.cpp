@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace rust_defects_test {
 
 using orizuru::Consumer;
 using orizuru::DecodeError;
@@ -48,8 +48,6 @@ constexpr milliseconds patience{5000};
 struct Original : QueueFixture {
     GarbageCollector collector{uri, "q", {.grace = milliseconds(0)}};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Original,
                   "1: a collector returns rejected messages to the source, to be served") {
@@ -312,3 +310,5 @@ static_assert(
                    std::optional<MessageGuard<Raw>>>);
 static_assert(
     std::is_same_v<decltype(std::declval<MessageGuard<Raw>&>().push(std::string_view())), bool>);
+
+} // namespace rust_defects_test

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace scheduling_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -94,8 +94,6 @@ class Running {
   private:
     std::vector<std::jthread> m_threads;
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture,
                   "a message for later waits in a sorted set, and one for now in the queue") {
@@ -358,3 +356,5 @@ TEST_CASE_FIXTURE(Fixture, "with 100,000 messages waiting, what is due comes wit
     CHECK(late.front() >= 0);
     CHECK(late[count / 2] < 20); // on a busy machine the last few tell of it alone
 }
+
+} // namespace scheduling_test

@@ -30,7 +30,7 @@
 #include <system_error>
 #include <thread>
 
-namespace {
+namespace short_of_memory_test {
 
 using namespace std::chrono_literals;
 using orizuru::DecodeError;
@@ -77,8 +77,6 @@ bool comes(RawConsumer& consumer, std::chrono::milliseconds timeout) {
         return false; // it was not promised that nobody hears of it
     }
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on when there is enough "
                              "again") {
@@ -129,3 +127,5 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker that cannot have all its threads take
     CHECK(jobs() == Texts{"a", "b", "c"});
     CHECK(nobody_left());
 }
+
+} // namespace short_of_memory_test

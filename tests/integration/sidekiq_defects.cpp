@@ -24,7 +24,7 @@
 #include <thread>
 #include <utility>
 
-namespace {
+namespace sidekiq_defects_test {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
@@ -57,8 +57,6 @@ struct Defect : WorkerFixture {
         return chosen;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Defect, "1: a job whose worker is killed comes back") {
     push_jobs({"a", "b"});
@@ -276,3 +274,5 @@ TEST_CASE_FIXTURE(Defect, "13: a job whose delivery was lost on its way is handl
     CHECK(proxy.cuts() > 0);
     CHECK(eventually([this] { return nothing_left(); }));
 }
+
+} // namespace sidekiq_defects_test

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace stopping_test {
 
 using namespace std::chrono_literals;
 using orizuru::test::Diary;
@@ -98,8 +98,6 @@ milliseconds time_to_stop(const std::string& uri, int tries, Prepare prepare, St
 }
 
 std::atomic<RawConsumer*> stopped_by_signal = nullptr;
-
-} // namespace
 
 TEST_CASE_FIXTURE(Stopping, "stop ends next within 20 ms") {
     const auto waiting = [this] { REQUIRE(somebody_waits()); };
@@ -463,3 +461,5 @@ TEST_CASE_FIXTURE(OwnServer, "a beat that meets the fence of the consumer's own 
     CHECK(diary.size() == 0);
     CHECK(nobody_left());
 }
+
+} // namespace stopping_test

@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace support_works_test {
 
 using orizuru::test::Answer;
 using orizuru::test::connect_unix;
@@ -97,8 +97,6 @@ const std::array all_cuts{CutAndEnd{Cut::fin, "fin"}, CutAndEnd{Cut::rst, "rst"}
 
 const std::string ping = to_resp({"PING"});
 const std::string pong = "+PONG\r\n";
-
-} // namespace
 
 TEST_CASE("a condition that never holds is given up at the deadline") {
     const auto start = steady_clock::now();
@@ -578,3 +576,5 @@ TEST_CASE("a fake server passes commands to its backend and keeps the replies in
     const std::string popped = "*2\r\n$5\r\nempty\r\n$3\r\nnow\r\n";
     CHECK(client.receive(popped.size()) == popped);
 }
+
+} // namespace support_works_test

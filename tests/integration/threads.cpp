@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace threads_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -103,8 +103,6 @@ std::vector<int> consume_all(RawConsumer& consumer, int count, Settle settle) {
 bool all_once(const std::vector<int>& delivered) {
     return std::ranges::all_of(delivered, [](int times) { return times == 1; });
 }
-
-} // namespace
 
 TEST_CASE_FIXTURE(OwnServer, "guards are settled on eight threads while one waits in next") {
     constexpr int count = 20'000;
@@ -310,3 +308,5 @@ TEST_CASE_FIXTURE(OwnServer, "connections that break under eight settling thread
     CHECK(acked == count);
     CHECK(is_empty());
 }
+
+} // namespace threads_test

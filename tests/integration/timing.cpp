@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace timing_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
@@ -54,8 +54,6 @@ struct Poisoned : DurableServer {
         server.kill();
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(OwnServer, "next keeps its time when Redis falls silent before the first wait") {
     RawConsumer consumer{server.uri(), "q"};
@@ -208,3 +206,5 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer's constructor waits for a Redis that lo
     CHECK(waited >= 300ms);
     CHECK(waited < 1s);
 }
+
+} // namespace timing_test

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace unique_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -76,8 +76,6 @@ struct Fixture : QueueFixture {
         return ttl() <= time.count() && ttl() > time.count() - 10'000;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "while a job holds the lock of its id no other is pushed") {
     const RawJob first = job();
@@ -358,3 +356,5 @@ TEST_CASE_FIXTURE(Fixture, "when memory is full no job and no lock come, and an 
     CHECK_FALSE(redis.exists("orizuru:{q}:unique:other"));
     CHECK(redis.llen("q") == 0);
 }
+
+} // namespace unique_test

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace worker_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -58,8 +58,6 @@ struct Fixture : WorkerFixture {
         return chosen;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a handler takes a job in whatever form it likes") {
     Worker worker(uri, options(2));
@@ -313,3 +311,5 @@ TEST_CASE_FIXTURE(Fixture, "a job that nobody needs any more is not handled") {
     CHECK(worker->statistics().expired == 1);
     CHECK(worker->statistics().succeeded == 1);
 }
+
+} // namespace worker_test

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace worker_batches_test {
 
 using namespace std::chrono_literals;
 using orizuru::BatchOptions;
@@ -58,8 +58,6 @@ struct Fixture : WorkerFixture {
         return eventually([&] { return batches.all() == expected; });
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a batch is handled when it is full, whatever its time") {
     Worker worker(uri, options());
@@ -310,3 +308,5 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(jobs("elsewhere") == lost);
     CHECK(eventually([this] { return nothing_left(); }));
 }
+
+} // namespace worker_batches_test

@@ -21,7 +21,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace worker_faults_test {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
@@ -68,8 +68,6 @@ struct Fixture : WorkerFixture {
         return message_of<std::invalid_argument>([&] { Worker(uri, wrong); });
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "what is no job is buried with the reason, and told as died") {
     std::string reason;
@@ -303,3 +301,5 @@ TEST_CASE_FIXTURE(Fixture, "a worker that one of its queues has kept from runnin
     CHECK(running.stop() == 0);
     CHECK(nobody_left());
 }
+
+} // namespace worker_faults_test

@@ -19,7 +19,7 @@
 #include <csignal>
 #include <string>
 
-namespace {
+namespace worker_forks_test {
 
 using namespace std::chrono_literals;
 using orizuru::JobContext;
@@ -29,8 +29,6 @@ using orizuru::test::eventually;
 using orizuru::test::RedisClient;
 using orizuru::test::ServingFixture;
 using orizuru::test::Texts;
-
-} // namespace
 
 TEST_CASE_FIXTURE(ServingFixture,
                   "a signal to a child that a handler forked does to it what it did "
@@ -93,3 +91,5 @@ TEST_CASE_FIXTURE(ServingFixture,
     CHECK(child.status() == 0);
     CHECK(nobody_left());
 }
+
+} // namespace worker_forks_test

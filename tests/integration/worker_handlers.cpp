@@ -23,7 +23,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace worker_handlers_test {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
@@ -48,8 +48,6 @@ static_assert(!orizuru::JobBatchHandler<int (*)(orizuru::JobBatch<Raw>), Raw>);
 struct Silent : std::exception {
     [[nodiscard]] const char* what() const noexcept override { return nullptr; }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(WorkerFixture, "a job fails by an exception that says nothing") {
     Worker worker(uri, options());
@@ -122,3 +120,5 @@ TEST_CASE_FIXTURE(WorkerFixture, "a guard that a handler has moved out keeps its
         CHECK(jobs() == Texts{"a"});
     }
 }
+
+} // namespace worker_handlers_test

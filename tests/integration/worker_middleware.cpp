@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace worker_middleware_test {
 
 using namespace std::chrono_literals;
 using orizuru::FetchMiddleware;
@@ -66,8 +66,6 @@ struct Fixture : WorkerFixture {
         return chosen;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "handling is inside its middleware, the first one outermost") {
     Worker worker(uri, inside({noting("one"), noting("two")}));
@@ -267,3 +265,5 @@ TEST_CASE_FIXTURE(Fixture, "middleware that does not push, or throws, leaves not
     CHECK(message_of<std::logic_error>([&] { loud.push(Raw{"a"}); }) == "no");
     CHECK(nothing_left());
 }
+
+} // namespace worker_middleware_test

@@ -20,7 +20,7 @@
 #include <thread>
 #include <utility>
 
-namespace {
+namespace worker_order_test {
 
 using namespace std::chrono_literals;
 using orizuru::Pause;
@@ -65,8 +65,6 @@ struct Fixture : WorkerFixture {
         return static_cast<std::size_t>(std::ranges::count(clients, '\n')) - 1;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "in strict order a queue is served when those before it are empty") {
     push_jobs({"c", "d"});
@@ -320,3 +318,5 @@ TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything
     CHECK(all == expected);
     CHECK(held_jobs().empty());
 }
+
+} // namespace worker_order_test

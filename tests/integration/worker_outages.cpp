@@ -21,7 +21,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace worker_outages_test {
 
 using namespace std::chrono_literals;
 using orizuru::JobContext;
@@ -66,8 +66,6 @@ struct Fixture : WorkerFixture {
         return worker.run();
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a stop is over 5 s after stop_timeout, however long the lease, when "
                            "Redis does not answer") {
@@ -190,3 +188,5 @@ TEST_CASE_FIXTURE(Fixture, "a worker that Redis has kept from running runs when 
         CHECK(worker.run() == 0);
     }
 }
+
+} // namespace worker_outages_test

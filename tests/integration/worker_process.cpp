@@ -22,7 +22,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace worker_process_test {
 
 using namespace std::chrono_literals;
 using orizuru::JobContext;
@@ -61,8 +61,6 @@ struct Process : ServingFixture {
         return eventually([this] { return redis.llen("started") == 1; });
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Process, "SIGTERM and SIGINT stop a worker's process, which gives back nothing "
                            "that it has done") {
@@ -185,3 +183,5 @@ TEST_CASE_FIXTURE(Process, "processes that were forked with a worker that none h
         CHECK(child.status() == 0);
     }
 }
+
+} // namespace worker_process_test

@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace worker_refusals_test {
 
 using namespace std::chrono_literals;
 using orizuru::Guarantee;
@@ -96,8 +96,6 @@ struct Fixture : WorkerFixture {
         return "unix://clerk:open-sesame@" + server().socket_path();
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a queue whose retries are refused holds up no other one") {
     refuse();
@@ -292,3 +290,5 @@ TEST_CASE_FIXTURE(Fixture, "at most once: the acks of a batch are awaited, also 
     CHECK(eventually([&] { return tried.all() == Texts{"a", "b"}; }, long_enough));
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
 }
+
+} // namespace worker_refusals_test

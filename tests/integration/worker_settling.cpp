@@ -24,7 +24,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace worker_settling_test {
 
 using namespace std::chrono_literals;
 using orizuru::GarbageCollector;
@@ -49,8 +49,6 @@ void fail(const Raw& /*payload*/) { throw std::runtime_error("no such user"); }
 struct Fixture : WorkerFixture {
     GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0)}};
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a process that was asleep for longer than its lease does not handle "
                            "the jobs in its hands") {
@@ -242,3 +240,5 @@ TEST_CASE_FIXTURE(Fixture, "what a handler settles otherwise than by burying is 
     CHECK(diary.count(WorkerEventKind::died) == 0);
     CHECK(worker.statistics().died == 0);
 }
+
+} // namespace worker_settling_test

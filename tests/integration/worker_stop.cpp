@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <stop_token>
 
-namespace {
+namespace worker_stop_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -43,8 +43,6 @@ struct Fixture : WorkerFixture {
         return chosen;
     }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "a stop waits for the jobs that run, whose handlers are told") {
     const Gate gate;
@@ -207,3 +205,5 @@ TEST_CASE_FIXTURE(Fixture, "a stop is over in time, and nothing is fetched meanw
     CHECK(eventually([&] { return worker.running().empty(); }));
     CHECK(eventually([&] { return nobody_left(); }));
 }
+
+} // namespace worker_stop_test

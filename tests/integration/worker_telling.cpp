@@ -18,7 +18,7 @@
 #include <future>
 #include <stdexcept>
 
-namespace {
+namespace worker_telling_test {
 
 using namespace std::chrono_literals;
 using orizuru::JobContext;
@@ -35,8 +35,6 @@ using orizuru::test::Running;
 using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {};
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "what becomes of a job is told with its guard unlocked") {
     std::atomic<JobContext<Raw>*> context{nullptr};
@@ -175,3 +173,5 @@ TEST_CASE_FIXTURE(Fixture, "progress that cannot be written is told, and the job
     CHECK(diary.of(WorkerEventKind::progress_failed).front().job_id == job.id);
     CHECK(contains(diary.of(WorkerEventKind::progress_failed).front().detail, "WRONGTYPE"));
 }
+
+} // namespace worker_telling_test

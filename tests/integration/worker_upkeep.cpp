@@ -18,7 +18,7 @@
 #include <csignal>
 #include <cstdint>
 
-namespace {
+namespace worker_upkeep_test {
 
 using namespace std::chrono_literals;
 using orizuru::JobContext;
@@ -33,8 +33,6 @@ using orizuru::test::eventually;
 using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::WorkerFixture;
-
-} // namespace
 
 TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors goes on, and ends as "
                                  "it should") {
@@ -103,3 +101,5 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connectio
     REQUIRE(all_died(6));
     CHECK(info("stats", "total_connections_received") == before);
 }
+
+} // namespace worker_upkeep_test

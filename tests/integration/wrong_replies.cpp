@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace wrong_replies_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
@@ -207,8 +207,6 @@ bool throws_error(Action action) {
     }
     return false;
 }
-
-} // namespace
 
 TEST_CASE("constructors throw in time when what answers is not Redis") {
     for (const auto* answers : {&wrong_at_once, &wrong_at_length}) {
@@ -428,3 +426,5 @@ TEST_CASE_FIXTURE(OwnServer, "no SIGPIPE is raised when the peer closes while we
     server.kill();
     ::sigaction(SIGPIPE, &before, nullptr);
 }
+
+} // namespace wrong_replies_test
