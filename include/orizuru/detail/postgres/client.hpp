@@ -41,6 +41,11 @@ class Client {
   private:
     struct Session {
         explicit Session(const std::string& conninfo) : connection(conninfo) {
+            // Of a host that is gone the server hears nothing, and keeps its locks for two hours by
+            // its own defaults. Ignored for Unix sockets.
+            pqxx::nontransaction(connection)
+                .exec("SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; "
+                      "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000");
 #if PQXX_VERSION_MAJOR * 100 + PQXX_VERSION_MINOR >= 710
             connection.set_notice_handler([](pqxx::zview) noexcept {});
 #endif
