@@ -522,4 +522,65 @@ TEST_CASE_FIXTURE(LedgerFixture, "without tables, rights or a server nothing beg
     CHECK_THROWS_AS(LedgerReconciler(nowhere, uri), DatabaseError);
 }
 
+TEST_CASE_FIXTURE(LedgerFixture,
+                  "a run takes longer than its lease, whatever the database's default "
+                  "isolation is") {
+    for (const std::string level : {"repeatable\\\\ read", "serializable"}) {
+        CAPTURE(level);
+        Ledger<std::string> brief(Database(database.conninfo() +
+                                           " options='-c default_transaction_isolation=" + level +
+                                           "'"),
+                                  "q", with_lease(1500ms));
+        const std::string id = brief.submit("x");
+        int calls = 0;
+        CHECK(brief.run(id, [&](pqxx::work& tx) {
+            ++calls;
+            effect(id)(tx);
+            std::this_thread::sleep_for(2s);
+        }) == LedgerOutcome::completed);
+        CHECK(calls == 1);
+        CHECK(effects(id) == 1);
+    }
+}
+
+TEST_CASE_FIXTURE(OneJob, "a table that refers to the job keeps neither others waiting nor the "
+                          "lease from being renewed") {
+    sql("CREATE TABLE receipts (job text REFERENCES orizuru_ledger (id))");
+    Ledger<std::string> brief(database, "q", with_lease(1500ms));
+    Ledger<std::string> hasty(Database(database.conninfo() + " options='-c lock_timeout=100'"), "q",
+                              options());
+    CHECK(brief.run(id, [&](pqxx::work& tx) {
+        const auto due = entry().due;
+        tx.exec("INSERT INTO receipts VALUES ('" + id + "')");
+        CHECK(hasty.run(id, nothing) == LedgerOutcome::elsewhere);
+        CHECK(eventually([&] { return entry().due > due; }));
+    }) == LedgerOutcome::completed);
+}
+
+TEST_CASE_FIXTURE(OneJob, "PostgreSQL ends the session of a run that hangs with the job locked") {
+    sql("CREATE TABLE timeouts (value text);"
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO timeouts "
+        "VALUES (current_setting('idle_in_transaction_session_timeout')); RETURN NULL; END $$;"
+        "CREATE TRIGGER note AFTER UPDATE ON orizuru_ledger FOR EACH ROW "
+        "WHEN (NEW.state IN ('failed', 'completed')) EXECUTE FUNCTION note()");
+    CHECK(ledger.run(id, fail) == LedgerOutcome::failed);
+    CHECK(LedgerReconciler(database, uri, reconciling()).reconcile().retried == 1);
+    Ledger<std::string> brief(database, "q", with_lease(100ms));
+    CHECK(brief.run(id, nothing) == LedgerOutcome::completed);
+    CHECK(text("SELECT string_agg(value, ' ') FROM timeouts") == "1min 5s");
+}
+
+TEST_CASE("PostgreSQL looks after a worker's host as the worker looks after it") {
+    // Not the address where a server of the machine's may listen.
+    const std::string host = "127.0.0.77";
+    PostgresServer server({"listen_addresses=" + host});
+    const Database database("host=" + host + " dbname=postgres user=orizuru");
+    detail::Client client(database);
+    pqxx::nontransaction look(*client);
+    CHECK(look.exec("SHOW tcp_keepalives_idle")[0][0].as<int>() == 15);
+    CHECK(look.exec("SHOW tcp_keepalives_interval")[0][0].as<int>() == 5);
+    CHECK(look.exec("SHOW tcp_keepalives_count")[0][0].as<int>() == 3);
+    CHECK(look.exec("SHOW tcp_user_timeout")[0][0].as<int>() == 30'000);
+}
+
 } // namespace postgres_ledger_test

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -50,6 +52,8 @@ class PostgresServer {
         kill();
         start();
     }
+    /// Becomes a standby, and then a server of its own again: another timeline.
+    void promote();
     void pause() { ::kill(m_pid, SIGSTOP); }
     void resume() { ::kill(m_pid, SIGCONT); }
 
@@ -132,6 +136,17 @@ inline void PostgresServer::start() {
     if (!ready) {
         kill();
         throw std::runtime_error("PostgreSQL does not answer; its log: " + log());
+    }
+}
+
+inline void PostgresServer::promote() {
+    stop();
+    std::ofstream(m_data + "/standby.signal");
+    start();
+    if (!pqxx::nontransaction(*std::make_unique<pqxx::connection>(conninfo()))
+             .exec("SELECT pg_promote()")[0][0]
+             .as<bool>()) {
+        throw std::runtime_error("it was not promoted: " + log());
     }
 }
 

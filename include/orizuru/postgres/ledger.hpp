@@ -15,6 +15,10 @@
 // Each claim gives the job a higher token. The effects and the completion are one transaction,
 // which needs the token: of two that run a job, because a lease ended too early, one commits. What
 // cannot follow the database refuses, whoever asks for it; completed and dead are for ever.
+//
+// A queue in a Redis belongs to one ledger: another database, or another prefix, takes other
+// queues. One that is done with goes by DELETE FROM <prefix>ledger_queue, when no Ledger is left
+// for it.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/arguments.hpp>
@@ -83,8 +87,11 @@ class Ledger {
     /// whatever the outcome. All that has to be run again comes again by itself.
     ///
     /// PostgreSQL: a claim, which is one statement and one commit; then one transaction, begun
-    ///     here, with an UPDATE and the COMMIT behind `f`. Its isolation level is the database's
-    ///     default. The job's row is locked from the UPDATE to the COMMIT.
+    ///     here, with an UPDATE and the COMMIT behind `f`. It is READ COMMITTED, whatever the
+    ///     database's default is: in a higher level the renewal of the lease would be in the way of
+    ///     the UPDATE, so `f` may choose one only when it takes less than a third of the lease. The
+    ///     job's row is locked from the UPDATE to the COMMIT; a process that is frozen there for
+    ///     the lease, or 5 s, loses its session.
     /// `f` must neither end the transaction nor swallow an error of PostgreSQL, which has ended it,
     ///     but that of a pqxx::subtransaction: the job has failed then, and is run again, although
     ///     what `f` committed itself stays.

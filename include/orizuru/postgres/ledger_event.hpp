@@ -13,7 +13,8 @@ enum class LedgerEventKind {
     died,        ///< the same in its last try: it is dead
     redis_lost,  ///< Redis is empty, or went back in time: all that is pending is sent again;
                  ///< detail: what it has, and what it should have
-    failed       ///< a queue, or all of them, could not be looked after; detail: why; tried again
+    postgres_replaced, ///< by a standby or from a backup: all that is pending is sent again
+    failed ///< a queue, or all of them, could not be looked after; detail: why; tried again
 };
 
 /// One thing that happened, and is committed. The views are valid during the call of `on_event`
@@ -36,6 +37,8 @@ struct LedgerEvent {
         return "died";
     case LedgerEventKind::redis_lost:
         return "redis_lost";
+    case LedgerEventKind::postgres_replaced:
+        return "postgres_replaced";
     case LedgerEventKind::failed:
         return "failed";
     }

@@ -4,15 +4,17 @@
 
 // Has what the ledger says come true in Redis: each pending job gets its message, those that have
 // failed when they are due, those that ran when their lease has ended, and all of them again when
-// Redis was lost or went back in time. Any number may run, on any host: each step is one
-// transaction for one queue, and one sending in it. A crash between the sending and the COMMIT has
-// messages sent again; the ledger runs a job once all the same.
+// Redis was lost or went back in time, or PostgreSQL was replaced by a standby or from a backup.
+// Any number may run, on any host: each step is one transaction for one queue, and one sending in
+// it. A crash between the sending and the COMMIT has messages sent again; the ledger runs a job
+// once all the same.
 //
 // What lies in Redis is not looked at: who removes messages there by other means than a consumer's
-// (DEL of the list, say) has to remove the queue's key `ledger`, too (keys.hpp). A message that was
-// buried, because PostgreSQL was away in all tries of a Worker, or its processes died before they
-// had claimed the job, was sent: the job stays pending while it is on the dead list. Bring it back
-// by DeadList::redrive (dead_list.hpp), or give the job up.
+// (DEL of the list, say) has to remove the queue's key `ledger`, too (keys.hpp); so has who puts
+// PostgreSQL's files back from a copy without a recovery. A message that was buried, because
+// PostgreSQL was away in all tries of a Worker, or its processes died before they had claimed the
+// job, was sent: the job stays pending while it is on the dead list. Bring it back by
+// DeadList::redrive (dead_list.hpp), or give the job up.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/identity.hpp>
@@ -199,8 +201,14 @@ inline void LedgerReconciler::turn(const std::stop_token& token) {
             return true;
         });
     }
+    // Also when there is no time to sleep: PostgreSQL keeps for ever what nobody reads.
+    m_session.in([&](pqxx::connection&) { return m_notifications->wait({}, token); });
     detail::LedgerLook look = m_session.look();
     m_queues = std::move(look.queues);
+    std::erase_if(m_suspects, [this](const std::string& name) {
+        return std::ranges::none_of(m_queues,
+                                    [&](const auto& queue) { return queue.name == name; });
+    });
     check_redis();
     const detail::TimePoint now = detail::Clock::now();
     const bool sweep = now >= m_next_sweep;

@@ -18,6 +18,7 @@
 
 #include <pqxx/pqxx>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -44,9 +45,11 @@ namespace orizuru::detail {
 class LedgerBook {
   public:
     LedgerBook(Database database, std::string worker, std::chrono::milliseconds lease)
-        : m_pool(std::move(database)),
+        : m_pool(std::move(database), Pool::Isolation::read_committed),
           m_worker(std::move(worker)),
           m_lease(lease),
+          m_idle_limit("SET LOCAL idle_in_transaction_session_timeout = " +
+                       std::to_string(std::max(lease, least_idle).count()) + "; "),
           m_renewal(m_pool.database(), m_leases, lease) {}
 
     [[nodiscard]] Pool& pool() noexcept { return m_pool; }
@@ -74,9 +77,13 @@ class LedgerBook {
     /// Of a claim that holds no more: what became of it before, when it was this run that wrote it.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
+    // For a network that is slow.
+    static constexpr std::chrono::milliseconds least_idle{5'000};
+
     Pool m_pool;
     std::string m_worker;
     std::chrono::milliseconds m_lease;
+    std::string m_idle_limit; ///< with the job locked: its process may be frozen
     std::atomic<std::uint64_t> m_runs{0};
     LedgerLeases m_leases;
     LedgerRenewal m_renewal;
@@ -136,7 +143,7 @@ LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, F& f) {
         // No parameters: with libpqxx 6 they go without a look at whether the transaction is over,
         // because `f` has swallowed an error.
         if (transaction
-                .exec(m_complete + transaction.quote(claim.job) +
+                .exec(m_idle_limit + m_complete + transaction.quote(claim.job) +
                       " AND token = " + std::to_string(claim.token))
                 .affected_rows() == 0) {
             return before(transaction, claim) == LedgerOutcome::completed ? LedgerOutcome::completed
@@ -162,6 +169,7 @@ inline LedgerOutcome LedgerBook::fail(const LedgerClaim& claim, const RetryPolic
         pqxx::work transaction(connection);
         const NextTry next = this->next(transaction, claim, policy, reason);
         const std::int64_t delay = next.delay ? next.delay->count() : -1;
+        transaction.exec(m_idle_limit);
         if (execute(transaction, m_fail, claim.job, claim.token, claim.worker, delay, next.reason)
                 .affected_rows() == 0) {
             return before(transaction, claim);

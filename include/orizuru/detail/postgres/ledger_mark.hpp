@@ -12,7 +12,13 @@
 //   anything else     Redis was lost, or went back in time: a new epoch begins, for which nothing
 //                     was sent yet
 //
-// The new epoch is committed before it is written to Redis, so that none has two beginnings.
+// The new epoch is committed before it is written to Redis, so that none has two beginnings. A
+// sending's number is at least its transaction's: that of one which was rolled back is not given to
+// another, which a Redis that was away meanwhile would be taken to have.
+//
+// PostgreSQL may go back in time as well, by a failover to a standby that was behind or from a
+// backup: then it may not know of what it had, and Redis has no message of. Its timeline tells, and
+// a new epoch begins too. A copy of its files, put back without a recovery, does not tell.
 
 #include <algorithm>
 #include <charconv>

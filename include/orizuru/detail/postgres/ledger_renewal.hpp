@@ -92,7 +92,7 @@ UPDATE $p$ledger AS job SET due = clock_timestamp() + $3::bigint * interval '1 m
 FROM (SELECT id FROM $p$ledger AS running
       JOIN unnest($1::text[], $2::bigint[]) AS held (job, token)
           ON running.id = held.job AND running.token = held.token
-      WHERE state = 'running' FOR UPDATE OF running SKIP LOCKED) AS renewed
+      WHERE state = 'running' FOR NO KEY UPDATE OF running SKIP LOCKED) AS renewed
 WHERE job.id = renewed.id
 )sql",
                                             m_database.prefix());

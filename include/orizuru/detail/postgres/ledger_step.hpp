@@ -16,9 +16,11 @@
 
 #include <pqxx/pqxx>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +59,8 @@ class LedgerStepper {
     LedgerStepper(const std::string& prefix, std::string worker,
                   std::chrono::milliseconds longest_idle);
 
-    /// The queue's row is locked for the time of the step, which waits for no other lock.
+    /// The queue's row is locked for the time of the step, and the jobs that it sends; it waits for
+    /// nobody's lock: what is locked is left.
     [[nodiscard]] LedgerStep step(pqxx::connection& database, Connection& redis,
                                   const std::string& queue) const;
 
@@ -68,11 +71,13 @@ class LedgerStepper {
         std::size_t bytes = 0;
     };
 
-    void begin_epoch(pqxx::work& transaction, Connection& redis, const Keys& keys,
-                     const LedgerMark& known, const std::string& found, LedgerStep& step) const;
+    [[nodiscard]] LedgerStep begin_epoch(pqxx::work& transaction, Connection& redis,
+                                         const Keys& keys, const std::string& found,
+                                         std::vector<LedgerStep::Told> told) const;
     void recover(pqxx::work& transaction, const std::string& queue, LedgerStep& step) const;
     [[nodiscard]] Batch unsent(pqxx::work& transaction, const std::string& queue,
                                std::int64_t epoch) const;
+    [[nodiscard]] Batch lock(pqxx::work& transaction, Batch batch) const;
     [[nodiscard]] static bool send(Connection& redis, const Keys& keys, const std::string& expected,
                                    const std::string& next,
                                    const std::vector<std::string>& messages);
@@ -82,6 +87,7 @@ class LedgerStepper {
     std::string m_begin_epoch;
     std::string m_recover;
     std::string m_unsent;
+    std::string m_lock_jobs;
     std::string m_sent;
     std::string m_sequence;
 };
@@ -91,9 +97,12 @@ inline LedgerStepper::LedgerStepper(const std::string& prefix, std::string worke
     : m_worker(std::move(worker)),
       m_lock("SET LOCAL idle_in_transaction_session_timeout = " +
              std::to_string(longest_idle.count()) +
-             with_prefix("; SELECT epoch, sequence FROM $p$ledger_queue WHERE name = ", prefix)),
+             with_prefix("; SELECT epoch, sequence, txid_current(), "
+                         "timeline = $p$ledger_timeline() FROM $p$ledger_queue WHERE name = ",
+                         prefix)),
       m_begin_epoch(with_prefix("UPDATE $p$ledger_queue SET epoch = greatest(epoch, $2) + 1, "
-                                "sequence = 0 WHERE name = $1 RETURNING epoch",
+                                "sequence = 0, timeline = $p$ledger_timeline() "
+                                "WHERE name = $1 RETURNING epoch",
                                 prefix)),
       m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", prefix)),
       // What was lost with Redis before what is new; one range of the index each.
@@ -114,9 +123,12 @@ WHERE before < $3
 )sql",
                            prefix)),
       // Still pending, in words that do not lead the planner to the index of all that is.
-      m_sent(with_prefix("UPDATE $p$ledger SET sent_epoch = $2 "
-                         "WHERE id = ANY ($1::text[]) AND due IS NULL AND finished_at IS NULL",
-                         prefix)),
+      m_lock_jobs(with_prefix("SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) "
+                              "AND due IS NULL AND finished_at IS NULL "
+                              "FOR NO KEY UPDATE SKIP LOCKED",
+                              prefix)),
+      m_sent(
+          with_prefix("UPDATE $p$ledger SET sent_epoch = $2 WHERE id = ANY ($1::text[])", prefix)),
       m_sequence(with_prefix("UPDATE $p$ledger_queue SET sequence = $2 WHERE name = $1", prefix)) {}
 
 inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& redis,
@@ -132,19 +144,29 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
     const LedgerMark known{locked[0][0].as<std::int64_t>(), locked[0][1].as<std::int64_t>()};
     const std::string found = redis.command(keys.ledger(), "GET", keys.ledger()).text;
     LedgerMark mark = parse_mark(found);
+    if (!locked[0][3].as<bool>()) {
+        return begin_epoch(transaction, redis, keys, found,
+                           {{LedgerEventKind::postgres_replaced, {}, "it has another timeline"}});
+    }
     if (!known.included_in(mark)) {
-        begin_epoch(transaction, redis, keys, known, found, step);
-        return step;
+        const std::string lost =
+            "Redis has " + (found.empty() ? "nothing" : found) + ", not " + known.text();
+        return begin_epoch(
+            transaction, redis, keys, found,
+            known.epoch > 1 // else it is the first sending of all
+                ? std::vector<LedgerStep::Told>{{LedgerEventKind::redis_lost, {}, lost}}
+                : std::vector<LedgerStep::Told>{});
     }
     recover(transaction, queue, step);
-    const Batch batch = unsent(transaction, queue, known.epoch);
+    const Batch waiting = unsent(transaction, queue, known.epoch);
+    const bool full = waiting.jobs.size() == most_sent || waiting.bytes >= most_bytes_sent;
+    const Batch batch = lock(transaction, waiting);
     const std::size_t recovered = step.told.size() + step.retried;
-    step.next =
-        recovered == 1000 || batch.jobs.size() == most_sent || batch.bytes >= most_bytes_sent
-            ? LedgerStep::Next::more
-            : LedgerStep::Next::done;
+    step.next = recovered == 1000 || (full && !batch.jobs.empty()) ? LedgerStep::Next::more
+                                                                   : LedgerStep::Next::done;
     if (!batch.jobs.empty()) {
-        ++mark.sequence;
+        // Never one that a step before has sent and not committed.
+        mark.sequence = std::max(mark.sequence + 1, locked[0][2].as<std::int64_t>());
         if (!send(redis, keys, found, mark.text(), batch.messages)) {
             return {.next = LedgerStep::Next::more}; // lost meanwhile: all over again
         }
@@ -156,22 +178,16 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
     return step;
 }
 
-inline void LedgerStepper::begin_epoch(pqxx::work& transaction, Connection& redis, const Keys& keys,
-                                       const LedgerMark& known, const std::string& found,
-                                       LedgerStep& step) const {
+inline LedgerStep LedgerStepper::begin_epoch(pqxx::work& transaction, Connection& redis,
+                                             const Keys& keys, const std::string& found,
+                                             std::vector<LedgerStep::Told> told) const {
     const LedgerMark begun{
         execute(transaction, m_begin_epoch, keys.source(), parse_mark(found).epoch)[0][0]
             .as<std::int64_t>(),
         0};
     transaction.commit();
     static_cast<void>(send(redis, keys, found, begun.text(), {}));
-    step.next = LedgerStep::Next::lost;
-    if (known.epoch > 1) { // else it is the first sending of all
-        step.told.push_back(
-            {LedgerEventKind::redis_lost,
-             {},
-             "Redis has " + (found.empty() ? "nothing" : found) + ", not " + known.text()});
-    }
+    return {.next = LedgerStep::Next::lost, .told = std::move(told)};
 }
 
 inline void LedgerStepper::recover(pqxx::work& transaction, const std::string& queue,
@@ -196,6 +212,25 @@ inline LedgerStepper::Batch LedgerStepper::unsent(pqxx::work& transaction, const
         batch.bytes += batch.messages.back().size();
     }
     return batch;
+}
+
+/// Those that nobody else has locked, locked.
+inline LedgerStepper::Batch LedgerStepper::lock(pqxx::work& transaction, Batch batch) const {
+    if (batch.jobs.empty()) {
+        return batch;
+    }
+    std::set<std::string> free;
+    for (const auto& row : execute(transaction, m_lock_jobs, to_array(batch.jobs))) {
+        free.insert(text_of(row[0]));
+    }
+    Batch kept;
+    for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
+        if (free.contains(batch.jobs[i])) {
+            kept.jobs.push_back(std::move(batch.jobs[i]));
+            kept.messages.push_back(std::move(batch.messages[i]));
+        }
+    }
+    return kept;
 }
 
 inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::string& expected,

@@ -14,15 +14,25 @@ namespace orizuru::detail {
 // ledger.worker     who has claimed it last: the Ledger's id and the run's number
 // ledger.due        running: when the lease ends; failed: when it is tried again; else NULL
 // ledger.sent_epoch of the queue when a message was sent for this pending job; 0 = none was
-// ledger_queue      epoch and sequence are what Redis has to have: see LedgerMark
+// ledger_queue      epoch and sequence are what Redis has to have: see LedgerMark; timeline is that
+//                   of the server that knows it
 //
 // Each index has only the rows that somebody looks for, so that finished ones cost nothing.
 inline constexpr std::string_view ledger_tables =
     R"sql(
+CREATE FUNCTION $p$ledger_timeline() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+            FROM pg_control_system());
+EXCEPTION WHEN OTHERS THEN
+    RETURN ''; -- some hosted servers do not tell
+END
+$$;
 CREATE TABLE $p$ledger_queue (
     name text PRIMARY KEY,
     epoch bigint NOT NULL DEFAULT 1,
-    sequence bigint NOT NULL DEFAULT 0
+    sequence bigint NOT NULL DEFAULT 0,
+    timeline text NOT NULL DEFAULT $p$ledger_timeline()
 );
 CREATE TABLE $p$ledger (
     id text PRIMARY KEY CHECK (octet_length(id) BETWEEN 1 AND 512),
@@ -191,6 +201,7 @@ RETURNS TABLE (queue text, epoch bigint, sequence bigint, unsent boolean, wait_m
 LANGUAGE plpgsql AS $$
 DECLARE
     users_timeout text := current_setting('lock_timeout');
+    here text := $p$ledger_timeline();
 BEGIN
     PERFORM set_config('lock_timeout', '100', true);
     BEGIN
@@ -201,8 +212,9 @@ BEGIN
     END;
     PERFORM set_config('lock_timeout', users_timeout, true);
     RETURN QUERY SELECT q.name, q.epoch, q.sequence,
-        coalesce((SELECT job.sent_epoch FROM $p$ledger AS job WHERE job.queue = q.name AND
-                  job.state = 'pending' ORDER BY job.sent_epoch LIMIT 1) < q.epoch, false),
+        q.timeline <> here
+            OR coalesce((SELECT job.sent_epoch FROM $p$ledger AS job WHERE job.queue = q.name AND
+                         job.state = 'pending' ORDER BY job.sent_epoch LIMIT 1) < q.epoch, false),
         extract(epoch FROM (SELECT job.due FROM $p$ledger AS job WHERE job.queue = q.name
                             AND job.due IS NOT NULL ORDER BY job.due LIMIT 1)
                            - clock_timestamp())::float8 * 1000,
@@ -221,8 +233,13 @@ DECLARE
     was record;
     at timestamptz;
 BEGIN
+    SELECT state, worker, due INTO was FROM $p$ledger WHERE id = job;
+    IF was.state = 'running' AND was.worker <> who AND was.due > clock_timestamp() THEN
+        verdict := 'elsewhere'; -- whatever locks the job
+        RETURN;
+    END IF;
     SELECT state, attempt, max_attempts, token, worker, due INTO was
-        FROM $p$ledger WHERE id = job FOR UPDATE;
+        FROM $p$ledger WHERE id = job FOR NO KEY UPDATE;
     at := clock_timestamp();
     IF was.state IS NULL THEN
         verdict := 'unknown';
@@ -255,7 +272,7 @@ BEGIN
         error = CASE WHEN ended.state = 'running' THEN 'the lease of ' || l.worker || ' ended'
                      ELSE l.error END
     FROM (SELECT id, state FROM $p$ledger WHERE queue = of_queue AND due <= at
-          ORDER BY due LIMIT 1000 FOR UPDATE SKIP LOCKED) AS ended
+          ORDER BY due LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS ended
     WHERE l.id = ended.id
     RETURNING l.id, ended.state = 'running', l.state = 'dead', l.error;
 END

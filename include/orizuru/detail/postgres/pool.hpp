@@ -19,7 +19,13 @@ namespace orizuru::detail {
 
 class Pool {
   public:
-    explicit Pool(Database database) : m_database(std::move(database)) {}
+    enum class Isolation {
+        of_database, ///< its default, which the user may choose
+        read_committed
+    };
+
+    explicit Pool(Database database, Isolation isolation = Isolation::of_database)
+        : m_database(std::move(database)), m_isolation(isolation) {}
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
     ~Pool() = default;
@@ -40,7 +46,11 @@ class Pool {
                 return client;
             }
         }
-        return std::make_unique<Client>(m_database);
+        auto client = std::make_unique<Client>(m_database);
+        if (m_isolation == Isolation::read_committed) {
+            read_committed(**client);
+        }
+        return client;
     }
     void give_back(std::unique_ptr<Client> client) {
         const std::lock_guard lock(m_mutex);
@@ -55,6 +65,7 @@ class Pool {
 
   private:
     Database m_database;
+    Isolation m_isolation;
     std::mutex m_mutex;
     std::vector<std::unique_ptr<Client>> m_idle;
 };
