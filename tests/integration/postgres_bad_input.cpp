@@ -39,6 +39,43 @@ TEST_CASE("a connection string that cannot be read is refused, and not repeated"
     }
 }
 
+TEST_CASE("a password that a URI takes for another part of it is refused, and not repeated") {
+    for (const std::string& text :
+         {std::string("postgresql://bob:c2Vj/cmV0@db1/bank"),
+          std::string("postgres://bob:5432/cmV0@db1/bank"),
+          std::string("postgresql://bob:se@cmV0@db1/bank"),
+          std::string("postgresql://bob:se@cmV0:c2Vj@db1/bank"),
+          std::string("postgresql://bob:se@c2Vj/cmV0@db1/bank"),
+          std::string("postgresql://bob:1,c2Vj/cmV0@db1/bank"), std::string("host=db1,bob@cmV0"),
+          std::string("host=db1 port=c2Vj"), std::string("dbname='user=bob password=cmV0'")}) {
+        CAPTURE(text);
+        const std::string message =
+            message_of<std::invalid_argument>([&] { const Database database(text); });
+        CHECK(contains(message, "PostgreSQL"));
+        CHECK(contains(message, "percent-encoded"));
+        CHECK_FALSE(contains(message, "c2Vj"));
+        CHECK_FALSE(contains(message, "cmV0"));
+    }
+    CHECK(Database("postgresql://bob:c2Vj%2FcmV0%40@db1:1,db2:2/bank").address() ==
+          "PostgreSQL user=bob dbname=bank host=db1,db2 port=1,2");
+}
+
+TEST_CASE("an abstract socket is a host, and a name with an at sign is a user and a database") {
+    CHECK(Database("host=@socket,@other port=,5433").address() ==
+          "PostgreSQL host=@socket,@other port=,5433");
+    CHECK(Database("postgresql://%40socket/bank").address() ==
+          "PostgreSQL dbname=bank host=@socket");
+    const Database tenant("host=db1 user=bob@tenant dbname=bank@tenant");
+    CHECK(contains(tenant.conninfo(), "user='bob@tenant'"));
+    CHECK(contains(tenant.conninfo(), "dbname='bank@tenant'"));
+}
+
+TEST_CASE("an address leaves out what may have a password in it") {
+    CHECK(Database("host=db1 user='bob password=secret'").address() == "PostgreSQL host=db1");
+    CHECK(Database("host=db1 dbname=bob:secret@db2/bank").address() == "PostgreSQL host=db1");
+    CHECK(Database("user=bob host='db1 password=secret'").address() == "PostgreSQL user=bob");
+}
+
 TEST_CASE("an address says where the server is, without the password") {
     CHECK(Database("postgresql://u:secret@db1:5433/bank").address() ==
           "PostgreSQL user=u dbname=bank host=db1 port=5433");

@@ -31,7 +31,10 @@ struct DatabaseOptions {
 /// it may be read by any number of threads.
 class Database {
   public:
-    /// Throws std::invalid_argument, which never repeats the string, when libpq cannot read it.
+    /// Throws std::invalid_argument, which never repeats the string, when libpq cannot read it, or
+    /// reads what may be part of a password as something else: a port that is no number, a host or,
+    /// in a URI, a database with '@' in it, a database with '='. In the password of a URI '/' and
+    /// '@' must be percent-encoded.
     Database(const char* conninfo) : Database(std::string_view(conninfo)) {}
     Database(const std::string& conninfo) : Database(std::string_view(conninfo)) {}
     Database(std::string_view conninfo, DatabaseOptions options = {})
@@ -40,7 +43,8 @@ class Database {
     [[nodiscard]] const std::string& prefix() const noexcept { return m_options.prefix; }
     [[nodiscard]] std::chrono::milliseconds patience() const noexcept { return m_options.patience; }
 
-    /// For messages: host, port, database and user as far as they were given; no password.
+    /// For messages: host, port, database and user as far as they were given; no password, and no
+    /// name in which one may be, as it has '=' or '@'.
     [[nodiscard]] const std::string& address() const noexcept { return m_conninfo.address(); }
     /// What libpq is given: with the password, and, unless the string says otherwise, with 5 s to
     /// connect, and an end to connections of which nothing is heard for 30 s. Always in UTF-8.

@@ -7,6 +7,7 @@
 #include <libpq-fe.h>
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,8 @@ namespace orizuru::detail {
 class Conninfo {
   public:
     /// Throws std::invalid_argument. libpq's own words may repeat a password: they are not told.
+    /// Nor is it given a host, a port or a database that may be part of one: what it says
+    /// when it cannot connect is told.
     explicit Conninfo(const std::string& conninfo);
 
     [[nodiscard]] const std::string& text() const noexcept { return m_text; }
@@ -48,6 +51,37 @@ class Conninfo {
                                         "UTF8");
         }
     }
+    [[nodiscard]] static bool is_uri(std::string_view conninfo) {
+        return conninfo.starts_with("postgresql://") || conninfo.starts_with("postgres://");
+    }
+    /// Of several hosts; a host that begins with one is an abstract socket.
+    [[nodiscard]] static bool has_inner_at(std::string_view hosts) {
+        for (std::size_t at = hosts.find('@'); at != std::string_view::npos;
+             at = hosts.find('@', at + 1)) {
+            if (at != 0 && hosts[at - 1] != ',') {
+                return true;
+            }
+        }
+        return false;
+    }
+    /// libpq takes a '/' or '@' in the password of a URI for the password's end, and what is behind
+    /// it for the host, the port or the database.
+    static void check_parts(std::string_view conninfo, std::string_view keyword,
+                            std::string_view value) {
+        const bool broken =
+            (keyword == "port" &&
+             value.find_first_not_of("0123456789,") != std::string_view::npos) ||
+            (keyword == "host" && has_inner_at(value)) ||
+            (keyword == "dbname" &&
+             value.find_first_of(is_uri(conninfo) ? "=@" : "=") != std::string_view::npos);
+        if (broken) {
+            throw std::invalid_argument("the connection string for PostgreSQL has a " +
+                                        std::string(keyword) +
+                                        " that cannot be: what has a meaning in a URI must be "
+                                        "percent-encoded in its password, '/' as %2F and '@' as "
+                                        "%40");
+        }
+    }
     void add(std::string_view keyword, std::string_view value) {
         m_text += std::string(keyword) + "='";
         for (const char c : value) {
@@ -55,8 +89,11 @@ class Conninfo {
         }
         m_text += "' ";
     }
-    /// As far as it says where the server is.
+    /// As far as it says where the server is, and is no more than that.
     void describe(std::string_view keyword, std::string_view value) {
+        if (value.find_first_of(keyword == "host" ? "=" : "=@") != std::string_view::npos) {
+            return;
+        }
         for (const std::string_view told :
              {"host", "hostaddr", "port", "dbname", "user", "service"}) {
             if (keyword == told) {
@@ -82,6 +119,7 @@ inline Conninfo::Conninfo(const std::string& conninfo) {
     for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
         if (option->val != nullptr) {
             check(option->keyword, option->val);
+            check_parts(conninfo, option->keyword, option->val);
             add(option->keyword, option->val);
             describe(option->keyword, option->val);
             continue;
