@@ -87,6 +87,22 @@ TEST_CASE_FIXTURE(OutboxFixture, "bytes come as they are, in a queue of any name
     CHECK(sent("q'\\ü") == Texts{all});
 }
 
+TEST_CASE_FIXTURE(OutboxFixture, "a queue and an id are the same in every encoding of the client") {
+    for (const std::string encoding : {"LATIN1", "SJIS", "UTF8"}) {
+        CAPTURE(encoding);
+        pqxx::connection connection(database.conninfo() + " client_encoding=" + encoding);
+        pqxx::work tx(connection);
+        Job<std::string> job = make_job<std::string>("zur Prüfung");
+        job.id = "prüfen '\\";
+        Outbox<std::string>("büro").push(tx, job);
+        tx.commit();
+        CHECK(text("SELECT id FROM orizuru_outbox") == job.id);
+        CHECK(relay() == 1);
+        CHECK(oldest_first("büro").size() == 1);
+        redis.flushall();
+    }
+}
+
 TEST_CASE_FIXTURE(OutboxFixture, "who pushed first and commits last is behind") {
     pqxx::connection other(impatient());
     pqxx::work first(postgres_connection);

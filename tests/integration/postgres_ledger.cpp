@@ -96,6 +96,22 @@ TEST_CASE_FIXTURE(LedgerFixture, "a job is submitted with the user's transaction
     CHECK(effects("submitted") == 1);
 }
 
+TEST_CASE_FIXTURE(LedgerFixture, "a job is sent to its queue whatever the encoding of the client "
+                                 "that submits it") {
+    Ledger<std::string> ledger(database, "büro", options());
+    LedgerReconciler reconciler(database, uri, reconciling());
+    for (const std::string encoding : {"LATIN1", "SJIS", "UTF8"}) {
+        CAPTURE(encoding);
+        pqxx::connection connection(database.conninfo() + " client_encoding=" + encoding);
+        pqxx::work transaction(connection);
+        const std::string id = ledger.submit(transaction, "zur Prüfung");
+        transaction.commit();
+        CHECK(ledger.find(id)->queue == "büro");
+        CHECK(reconciler.reconcile().sent == 1);
+    }
+    CHECK(redis.llen("büro") == 3);
+}
+
 TEST_CASE_FIXTURE(LedgerFixture, "a job that is submitted in a subtransaction is undone with it") {
     Ledger<std::string> ledger(database, "q", options());
     pqxx::work transaction(postgres_connection);

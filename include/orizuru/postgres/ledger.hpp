@@ -149,7 +149,7 @@ class Ledger {
     void insert(pqxx::transaction_base& transaction, const std::string& id,
                 const std::string& bytes) const {
         // No parameters: with libpqxx 6 they do not begin a subtransaction.
-        transaction.exec(m_insert + transaction.quote(id) + ", " + transaction.quote(m_queue) +
+        transaction.exec(m_insert + transaction.quote(id) + ", " + detail::text_in_sql(m_queue) +
                          ", " + std::to_string(m_options.retry.max_attempts) + ", " +
                          transaction.quote(m_book.worker()) + ", decode('" + detail::to_hex(bytes) +
                          "', 'hex'))");

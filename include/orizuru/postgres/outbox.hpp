@@ -85,8 +85,9 @@ class Outbox {
         std::string payload;
         detail::encode(job, payload, m_options.max_payload);
         // No parameters: with libpqxx 6 they do not begin a subtransaction.
-        transaction.exec(m_insert + transaction.quote(job.id) + ", " + transaction.quote(m_queue) +
-                         ", decode('" + detail::to_hex(payload) + "', 'hex'))");
+        transaction.exec(m_insert + detail::text_in_sql(job.id) + ", " +
+                         detail::text_in_sql(m_queue) + ", decode('" + detail::to_hex(payload) +
+                         "', 'hex'))");
     }
 
   private:

@@ -98,6 +98,11 @@ inline void read_committed(pqxx::connection& connection) {
     return text;
 }
 
+/// UTF-8 as an expression that is the same text whatever client_encoding a user's connection has.
+[[nodiscard]] inline std::string text_in_sql(std::string_view text) {
+    return "convert_from(decode('" + to_hex(text) + "', 'hex'), 'UTF8')";
+}
+
 /// Bytes from what encode(..., 'hex') has returned.
 [[nodiscard]] inline std::string from_hex(std::string_view text) {
     const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
