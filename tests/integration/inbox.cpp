@@ -301,6 +301,36 @@ TEST_CASE_FIXTURE(InboxFixture, "a session that the server ends is begun anew, w
     CHECK(effects() == 1);
 }
 
+TEST_CASE_FIXTURE(InboxFixture, "a function that took longer than the patience before its session "
+                                "ended is called again") {
+    Inbox hasty(Database(database.conninfo(), {.patience = 1s}), "payments");
+    int calls = 0;
+    CHECK(hasty.run("a", [&](pqxx::work& tx) {
+        effect(tx, "a");
+        if (++calls == 1) {
+            std::this_thread::sleep_for(2s);
+            const auto pid = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
+            sql("SELECT pg_terminate_backend(" + pid + ")");
+            tx.exec("SELECT 1");
+        }
+    }) == InboxOutcome::ran);
+    CHECK(calls == 2);
+    CHECK(effects() == 1);
+}
+
+TEST_CASE_FIXTURE(InboxFixture, "without patience a lost session is not begun anew") {
+    Inbox hasty(Database(database.conninfo(), {.patience = 0s}), "payments");
+    int calls = 0;
+    CHECK_THROWS_AS(hasty.run("a",
+                              [&](pqxx::work& tx) {
+                                  ++calls;
+                                  tx.exec("SELECT pg_terminate_backend(pg_backend_pid())");
+                              }),
+                    DatabaseError);
+    CHECK(calls == 1);
+    CHECK(hasty.run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "what another connection of the function meets is the function's") {
     int calls = 0;
     CHECK_THROWS_AS(inbox.run("a",

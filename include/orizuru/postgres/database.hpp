@@ -23,7 +23,8 @@ namespace orizuru {
 struct DatabaseOptions {
     /// Of the names of tables, functions and the channel: 1 to 30 of a-z 0-9 _, no digit first.
     std::string prefix = "orizuru_";
-    /// How long an operation tries again while the server cannot be reached; 0 to 24 h.
+    /// How long an operation tries again while the server cannot be reached, since it went away; 0
+    /// to 24 h.
     std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 

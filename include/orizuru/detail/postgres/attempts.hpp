@@ -15,6 +15,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,14 +24,17 @@ namespace orizuru::detail {
 
 /// Calls `transact(connection)` until it returns, and returns what it has. It has to be one
 /// transaction that can be repeated even when a commit may have happened.
-/// Throws DatabaseError when the server was away for Database::patience(); what `transact` throws
-/// for other reasons passes through, a conflict too when it was met 20 times.
+/// Throws DatabaseError when the server was away for Database::patience(), which begins when a
+/// connection is lost or cannot be made, or when 20 connections were lost, by what `transact` does,
+/// say; what `transact` throws for other reasons passes through, a conflict too when it was met 20
+/// times.
 template <class Transact>
 auto attempt(Pool& pool, Transact transact) {
     constexpr int most_conflicts = 20;
-    const TimePoint end = deadline_in(pool.database().patience());
+    constexpr int most_losses = 20;
+    std::optional<TimePoint> end; // of the patience, since the server was there last
     JitteredPauses pauses;
-    for (int conflicts = 0;;) {
+    for (int conflicts = 0, losses = 0;;) {
         std::unique_ptr<Client> client;
         int backend = 0;
         try {
@@ -44,7 +48,11 @@ auto attempt(Pool& pool, Transact transact) {
                 client ? failure_of_current(**client, backend) : failure_to_connect();
             if (failure == Failure::lost) {
                 pool.forget_idle();
-                if (Clock::now() >= end) {
+                if (client || !end) {
+                    end = deadline_in(pool.database().patience());
+                }
+                losses += client ? 1 : 0;
+                if (Clock::now() >= *end || losses == most_losses) {
                     throw database_error(pool.database(), error);
                 }
             } else {
