@@ -12,6 +12,7 @@
 #include <pqxx/pqxx>
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -93,6 +94,34 @@ TEST_CASE_FIXTURE(EmptyDatabase, "of many who make the tables at once one does")
     std::ranges::for_each(threads, &std::thread::join);
     CHECK(std::ranges::count(before, 0) == 1);
     CHECK(std::ranges::count(before, Schema::version) == 3);
+}
+
+TEST_CASE_FIXTURE(
+    EmptyDatabase,
+    "the database's default isolation does not matter to those who make the tables at once") {
+    sql("ALTER DATABASE " + sql("SELECT current_database()")[0][0].as<std::string>() +
+        " SET default_transaction_isolation = 'repeatable read'");
+    for (int round = 0; round < 5; ++round) {
+        const Database own(conninfo, {.prefix = "round_" + std::to_string(round)});
+        std::vector<int> before(4, -1);
+        std::vector<std::string> errors(before.size());
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            threads.emplace_back([&, i] {
+                try {
+                    before[i] = Schema(own).apply();
+                } catch (const DatabaseError& error) {
+                    errors[i] = error.what();
+                }
+            });
+        }
+        std::ranges::for_each(threads, &std::thread::join);
+        for (const std::string& error : errors) {
+            CHECK(error == "");
+        }
+        CHECK(std::ranges::count(before, 0) == 1);
+        CHECK(std::ranges::count(before, Schema::version) == 3);
+    }
 }
 
 TEST_CASE_FIXTURE(EmptyDatabase, "tables with other prefixes lie beside each other") {

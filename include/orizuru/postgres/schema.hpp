@@ -94,6 +94,8 @@ inline int Schema::applied() {
 
 inline int Schema::apply() {
     return connected([this](pqxx::work& transaction) {
+        // Else what it looks at is what was before the lock, when that is the database's default.
+        transaction.exec("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
         detail::execute(transaction, "SELECT pg_advisory_xact_lock(hashtext($1))",
                         m_database.prefix() + "schema");
         const int found = detail::schema_version(transaction, m_database.prefix());
