@@ -142,6 +142,43 @@ TEST_CASE_FIXTURE(InboxFixture, "a statement that PostgreSQL refuses is not trie
     CHECK(marks() == 0);
 }
 
+TEST_CASE_FIXTURE(InboxFixture, "what PostgreSQL refuses of the function's effects at the COMMIT "
+                                "is as pqxx throws it") {
+    sql("CREATE TABLE children (account integer REFERENCES accounts DEFERRABLE INITIALLY "
+        "DEFERRED)");
+    CHECK_THROWS_AS(
+        inbox.run("a", [](pqxx::work& tx) { tx.exec("INSERT INTO children VALUES (3)"); }),
+        pqxx::foreign_key_violation);
+    CHECK(marks() == 0);
+}
+
+TEST_CASE_FIXTURE(InboxFixture,
+                  "a mark that PostgreSQL refuses is a DatabaseError with its words") {
+    const auto refusal = [this] {
+        return message_of<DatabaseError>(
+            [this] { inbox.run("a", [](pqxx::work&) { FAIL("was called"); }); });
+    };
+    sql("ALTER TABLE orizuru_inbox ADD CHECK (id <> 'a')");
+    CHECK(contains(refusal(), "violates check constraint"));
+    CHECK(contains(refusal(), database.address() + ": "));
+    sql("DROP TABLE orizuru_inbox");
+    CHECK(contains(refusal(), "orizuru_inbox"));
+    CHECK(contains(message_of<DatabaseError>([this] { inbox.purge(1h); }), "orizuru_inbox"));
+}
+
+TEST_CASE_FIXTURE(InboxFixture, "a database that can only be read is a DatabaseError") {
+    const std::string name = text("SELECT current_database()");
+    sql("ALTER DATABASE " + name + " SET default_transaction_read_only = on");
+    Inbox reading(database, "payments");
+    const auto refusal = [](auto call) {
+        const std::string message = message_of<DatabaseError>(call);
+        CHECK(contains(message, "read-only"));
+        CHECK(contains(message, "user=orizuru"));
+    };
+    refusal([&] { reading.run("a", [](pqxx::work&) { FAIL("was called"); }); });
+    refusal([&] { reading.purge(1h); });
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "a statement's failure that the function swallows is no success") {
     CHECK_THROWS_AS(inbox.run("a",
                               [&](pqxx::work& tx) {

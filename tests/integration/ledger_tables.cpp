@@ -47,6 +47,11 @@ struct Tables : LedgerFixture {
             grant.replace(grant.find(" TO "), 4, " FROM ");
             fixture.sql(grant);
         }
+        void take_back_all() const {
+            for (const std::string& grant : grants) {
+                take_back(grant);
+            }
+        }
 
         Tables& fixture;
         std::string name = "role_of_" + fixture.text("SELECT current_database()");
@@ -136,6 +141,41 @@ TEST_CASE_FIXTURE(Tables, "the rights of purge and ledger are enough to purge") 
         CHECK_THROWS(ledger.purge(1h));
         sql("GRANT " + privilege + " TO " + role.name);
     }
+}
+
+// Rights can be taken back while an object lives.
+TEST_CASE_FIXTURE(Tables, "what PostgreSQL refuses a ledger is a DatabaseError with its words") {
+    Role role(*this, TableUse::ledger);
+    Ledger<std::string> ledger(role.database(), "q", options());
+    const std::string id = ledger.submit("x");
+    const auto refusal = [&](auto call) {
+        const std::string message = message_of<DatabaseError>(call);
+        CHECK(contains(message, "permission denied for table orizuru_ledger"));
+        CHECK(contains(message, role.database().address() + ": "));
+    };
+    refusal([&] { ledger.purge(1h); });
+    refusal([&] { ledger.run(id, [&](pqxx::work&) { role.take_back_all(); }); });
+    refusal([&] { ledger.run(id, nothing); });
+    refusal([&] { ledger.give_up(id, "x"); });
+    refusal([&] { ledger.submit("x"); });
+    refusal([&] { static_cast<void>(ledger.find(id)); });
+    refusal([&] { static_cast<void>(ledger.history(id)); });
+    pqxx::connection connection(role.database().conninfo());
+    pqxx::work transaction(connection);
+    CHECK_THROWS_AS(ledger.submit(transaction, "x"), pqxx::insufficient_privilege);
+}
+
+TEST_CASE_FIXTURE(Tables, "a database that can only be read is a DatabaseError") {
+    Ledger<std::string> ledger(database, "q", options());
+    const std::string id = ledger.submit("x");
+    sql("ALTER DATABASE " + text("SELECT current_database()") +
+        " SET default_transaction_read_only = on");
+    const auto refused = [](auto call) {
+        CHECK(contains(message_of<DatabaseError>(call), "read-only"));
+    };
+    refused([&] { Ledger<std::string>(database, "q", options()); });
+    CHECK(ledger.run(id, nothing) == LedgerOutcome::completed); // by the session from before
+    refused([&] { Schema(Database(database.conninfo(), {.prefix = "other_"})).apply(); });
 }
 
 TEST_CASE_FIXTURE(Tables, "purging forgets what is finished and old, in steps of a thousand") {

@@ -169,8 +169,9 @@ TEST_CASE_FIXTURE(EmptyDatabase, "an inbox needs the rights that are granted for
         CHECK(contains(message_of<SchemaError>(use), "no right to " + right.substr(0, 6)));
         sql(grants);
     }
-    CHECK_THROWS_AS(Inbox(as_role, "s").purge(std::chrono::seconds(0)),
-                    pqxx::insufficient_privilege);
+    CHECK(contains(
+        message_of<DatabaseError>([&] { Inbox(as_role, "s").purge(std::chrono::seconds(0)); }),
+        "permission denied"));
     sql(Schema(database).grants("a \"role\"", TableUse::purge));
     CHECK(Inbox(as_role, "s").purge(std::chrono::seconds(0)) == 1);
     sql("DROP OWNED BY \"a \"\"role\"\"\"; DROP ROLE \"a \"\"role\"\"\"");

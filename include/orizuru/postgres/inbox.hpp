@@ -69,11 +69,14 @@ class Inbox {
     ///     server is away.
     /// The session lives on: `f` should set something by SET LOCAL only, and search_path, by which
     ///     the tables are found, not at all.
-    /// Throws what `f` throws, then all is rolled back; std::logic_error when `f` has ended its
-    ///     transaction, or swallowed the failure of a statement, which leaves nothing to commit;
-    ///     DatabaseError when patience is over, and it is unknown then whether a COMMIT has
-    ///     happened: another call finds out; std::invalid_argument, before anything is done, for an
-    ///     id that has not 1 to 512 bytes of UTF-8, none of them null.
+    /// Throws what `f` throws, and what pqxx does when PostgreSQL refuses the COMMIT of its
+    ///     effects (a deferred constraint, 20 conflicts), as it is: then all is rolled back;
+    ///     std::logic_error when `f` has ended its transaction, or swallowed the failure of a
+    ///     statement, which leaves nothing to commit; DatabaseError when patience is over or 20
+    ///     connections were lost, and it is unknown then whether a COMMIT has happened: another
+    ///     call finds out; DatabaseError, too, when PostgreSQL refuses the mark, before `f` is
+    ///     called; std::invalid_argument, before anything is done, for an id that has not 1 to 512
+    ///     bytes of UTF-8, none of them null.
     template <std::invocable<pqxx::work&> F>
     InboxOutcome run(std::string_view id, F f);
 
@@ -91,7 +94,8 @@ class Inbox {
 
     /// Forgets what was processed longer ago than `age`, a thousand ids at a time; returns how
     /// many. A message that comes again after that is processed again: keep ids for longer than a
-    /// message can be in Redis. Needs the rights of TableUse::purge. Throws as `run`,
+    /// message can be in Redis. Needs the rights of TableUse::purge. Throws DatabaseError when
+    /// patience is over, or PostgreSQL refuses, and what was forgotten stays so;
     /// std::invalid_argument for an age that is not 0 to 100 years.
     std::uint64_t purge(std::chrono::seconds age);
 
@@ -153,7 +157,9 @@ template <std::invocable<pqxx::work&> F>
 InboxOutcome Inbox::run(std::string_view id, F f) {
     detail::check_text_id(id);
     bool committing = false;
-    return detail::attempt(m_pool, [&](pqxx::connection& connection) {
+    bool called = false;
+    const auto transact = [&](pqxx::connection& connection) {
+        called = false;
         pqxx::work transaction(connection);
         std::optional<std::string> marked;
         try {
@@ -168,6 +174,7 @@ InboxOutcome Inbox::run(std::string_view id, F f) {
             // By an attempt whose COMMIT was not answered, if there was one.
             return committing ? InboxOutcome::ran : InboxOutcome::repeated;
         }
+        called = true;
         f(transaction);
         if (!is_unbroken(transaction, *marked)) {
             throw std::logic_error("an inbox's function has ended its transaction, or swallowed "
@@ -176,14 +183,22 @@ InboxOutcome Inbox::run(std::string_view id, F f) {
         committing = true;
         transaction.commit();
         return InboxOutcome::ran;
-    });
+    };
+    try {
+        return detail::attempt(m_pool, transact);
+    } catch (const pqxx::failure& error) {
+        if (called) {
+            throw; // the function's, or what comes of its effects
+        }
+        throw detail::database_error(m_pool.database(), error);
+    }
 }
 
 inline std::uint64_t Inbox::purge(std::chrono::seconds age) {
     detail::check_age(age);
     std::uint64_t purged = 0;
     while (true) {
-        const std::uint64_t step = detail::attempt(m_pool, [&](pqxx::connection& connection) {
+        const std::uint64_t step = detail::attempt_own(m_pool, [&](pqxx::connection& connection) {
             pqxx::work transaction(connection);
             const pqxx::result deleted =
                 detail::execute(transaction, m_purge, m_scope, age.count());

@@ -24,6 +24,7 @@
 #include <orizuru/detail/arguments.hpp>
 #include <orizuru/detail/encoding.hpp>
 #include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger_book.hpp>
 #include <orizuru/detail/postgres/ledger_reading.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
@@ -56,8 +57,9 @@ namespace orizuru {
 /// it at once, and a thread with one that keeps the leases of all that runs, three times in each.
 ///
 /// Every operation tries again while the server is away, for Database::patience(), and when other
-/// transactions are in the way; throws DatabaseError when patience is over: it is unknown then
-/// whether it has happened.
+/// transactions are in the way; throws DatabaseError when patience is over, or 20 connections were
+/// lost: it is unknown then whether it has happened; and when PostgreSQL refuses a statement of the
+/// ledger's own, or others are in the way of it 20 times.
 template <class T>
 class Ledger {
   public:
@@ -97,9 +99,10 @@ class Ledger {
     ///     what `f` committed itself stays.
     /// When another transaction is in the way or the connection is lost, all is rolled back and
     ///     tried again: `f` may be called several times, and is committed once.
-    /// What `f` throws does not pass through: the transaction is rolled back, and the job has
-    ///     failed, with what the exception says as its error; but a DatabaseError does, and the job
-    ///     comes again when its lease has ended. So it does when the process dies.
+    /// What `f` throws does not pass through, nor what PostgreSQL refuses at its COMMIT: the
+    ///     transaction is rolled back, and the job has failed, with what the exception says as its
+    ///     error; but a DatabaseError does, of an operation of this library in `f`, too, and the
+    ///     job comes again when its lease has ended. So it does when the process dies.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
     template <std::invocable<pqxx::work&> F>
@@ -120,7 +123,7 @@ class Ledger {
     /// Makes a pending or failed job dead; false: it is neither. One statement and one commit.
     bool give_up(std::string_view id, std::string_view reason) {
         detail::check_id(id);
-        return m_book.give_up(id, reason);
+        return own_statements([&] { return m_book.give_up(id, reason); });
     }
 
     /// Forgets the queue's jobs, and their history, that are completed or dead for longer than
@@ -146,6 +149,10 @@ class Ledger {
         detail::encode(job, bytes, m_options.max_payload);
         return bytes;
     }
+    template <class Attempts>
+    auto own_statements(Attempts attempts) {
+        return detail::own_statements(m_book.pool().database(), std::move(attempts));
+    }
     void insert(pqxx::transaction_base& transaction, const std::string& id,
                 const std::string& bytes) const {
         // No parameters: with libpqxx 6 they do not begin a subtransaction.
@@ -169,7 +176,7 @@ Ledger<T>::Ledger(Database database, std::string queue, LedgerOptions options)
       m_insert(m_book.pool().sql(
           "INSERT INTO $p$ledger (id, queue, max_attempts, changed_by, payload) VALUES (")) {
     detail::check_tables(m_book.pool(), TableUse::ledger);
-    detail::attempt(m_book.pool(), [this](pqxx::connection& connection) {
+    detail::attempt_own(m_book.pool(), [this](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
         return detail::execute(transaction,
                                m_book.pool().sql("INSERT INTO $p$ledger_queue (name) VALUES ($1) "
@@ -183,7 +190,7 @@ std::string Ledger<T>::submit(T payload) requires MessageEncodable<T> {
     const Job<T> job = make(std::move(payload));
     const std::string bytes = encoded(job);
     bool committing = false;
-    detail::attempt(m_book.pool(), [&](pqxx::connection& connection) {
+    detail::attempt_own(m_book.pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         try {
             insert(transaction, job.id, bytes);
@@ -204,7 +211,7 @@ template <class T>
 template <std::invocable<pqxx::work&> F>
 LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
     detail::check_id(id);
-    const auto claimed = m_book.claim(id);
+    const auto claimed = own_statements([&] { return m_book.claim(id); });
     if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
         return *outcome;
     }
@@ -215,8 +222,9 @@ LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
     } catch (const DatabaseError&) {
         throw;
     } catch (...) {
-        return detail::tell_thrown(
-            [&](std::string_view what) { return m_book.fail(claim, m_options.retry, what); });
+        return detail::tell_thrown([&](std::string_view what) {
+            return own_statements([&] { return m_book.fail(claim, m_options.retry, what); });
+        });
     }
 }
 
@@ -247,7 +255,7 @@ std::uint64_t Ledger<T>::purge(std::chrono::seconds age) {
     const std::string sql = m_book.pool().sql("SELECT $p$ledger_purge($1, $2)");
     std::uint64_t purged = 0;
     while (true) {
-        const auto step = detail::attempt(m_book.pool(), [&](pqxx::connection& connection) {
+        const auto step = detail::attempt_own(m_book.pool(), [&](pqxx::connection& connection) {
             pqxx::nontransaction transaction(connection);
             return detail::execute(transaction, sql, m_queue, age.count())[0][0]
                 .as<std::uint64_t>();

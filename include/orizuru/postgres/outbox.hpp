@@ -65,10 +65,10 @@ class Outbox {
     ///     above is what COMMIT waits for. With SET CONSTRAINTS ALL IMMEDIATE all that happens at
     ///     once, and other transactions with a push wait until this one ends.
     /// Rights: TableUse::outbox. Names are looked up by search_path, in COMMIT too.
-    /// Throws: EncodeError, and the transaction can go on; pqxx's exceptions, and it has to be
-    ///     rolled back. COMMIT, which waits, can meet a deadlock or a timeout; from REPEATABLE READ
-    ///     on, at the first use of a queue, a serialization failure. Nothing is committed then.
-    ///     PREPARE TRANSACTION is refused, as NOTIFY does not go with it.
+    /// Throws: EncodeError, and the transaction can go on; pqxx's exceptions as they are, and it
+    ///     has to be rolled back. COMMIT, which waits, can meet a deadlock or a timeout; from
+    ///     REPEATABLE READ on, at the first use of a queue, a serialization failure. Nothing is
+    ///     committed then. PREPARE TRANSACTION is refused, as NOTIFY does not go with it.
     std::string push(pqxx::transaction_base& transaction, T payload,
                      std::optional<std::chrono::milliseconds> expires_after = {}) const {
         Job<T> job = make_job(std::move(payload), expires_after);

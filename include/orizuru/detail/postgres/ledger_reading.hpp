@@ -42,7 +42,7 @@ template <class Field>
 
 [[nodiscard]] inline pqxx::result read_ledger(Pool& pool, const std::string& sql,
                                               std::string_view id) {
-    return attempt(pool, [&](pqxx::connection& connection) {
+    return attempt_own(pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
         return execute(transaction, pool.sql(sql), std::string(id));
     });
