@@ -14,6 +14,7 @@
 
 #include <pqxx/pqxx>
 
+#include <stdexcept>
 #include <string>
 
 namespace orizuru::test {
@@ -30,6 +31,17 @@ inline std::string new_database() {
     pqxx::connection connection(postgres().conninfo());
     pqxx::nontransaction(connection).exec("CREATE DATABASE " + name);
     return postgres().conninfo() + " dbname=" + name;
+}
+
+/// In a forked child assertions are of no use.
+template <class Use>
+bool is_logic_error(Use use) {
+    try {
+        use();
+        return false;
+    } catch (const std::logic_error&) {
+        return true;
+    }
 }
 
 struct PostgresFixture {

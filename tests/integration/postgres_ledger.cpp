@@ -478,6 +478,23 @@ TEST_CASE_FIXTURE(QueueFixture, "a message is not acked when the ledger cannot b
     CHECK(rejected().size() == 1);
 }
 
+// Its thread, which renews the leases, is the parent's.
+TEST_CASE_FIXTURE(OneJob, "a ledger runs nothing in a forked child, however often it is asked to") {
+    CHECK(status_of_child([this] {
+              for (int i = 0; i < 3; ++i) {
+                  if (!is_logic_error([&] { ledger.run(id, effect(id)); }) ||
+                      !is_logic_error([&] { ledger.submit("x"); }) ||
+                      !is_logic_error([&] { static_cast<void>(ledger.find(id)); })) {
+                      return not_as_expected;
+                  }
+              }
+              return as_expected;
+          }) == as_expected);
+    CHECK(state(id) == "pending");
+    CHECK(ledger.run(id, effect(id)) == LedgerOutcome::completed);
+    CHECK(effects(id) == 1);
+}
+
 TEST_CASE_FIXTURE(OneJob, "what is given up is dead, but not what runs") {
     CHECK(ledger.give_up(id, "nobody needs it"));
     CHECK(entry().state == LedgerState::dead);

@@ -48,7 +48,8 @@ enum class InboxOutcome {
 
 /// The ids that were processed, in one scope: a name for what is done, as several consumers may
 /// each do something of their own with the same message. May be used by any number of threads; has
-/// as many connections as are in it at once.
+/// as many connections as are in it at once. In a forked child each operation of one that was made
+/// before throws std::logic_error.
 class Inbox {
   public:
     /// Connects. Throws DatabaseError when the server cannot be reached or refuses, SchemaError

@@ -54,7 +54,9 @@
 namespace orizuru {
 
 /// The jobs of one queue. May be used by any number of threads; has as many connections as are in
-/// it at once, and a thread with one that keeps the leases of all that runs, three times in each.
+/// it at once, and a thread with one that keeps the leases of all that runs, three times in each. A
+/// forked child has not that thread: each operation of a ledger that was made before throws
+/// std::logic_error there, but for the submit in a transaction of the user's.
 ///
 /// Every operation tries again while the server is away, for Database::patience(), and when other
 /// transactions are in the way; throws DatabaseError when patience is over, or 20 connections were

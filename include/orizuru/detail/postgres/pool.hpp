@@ -2,14 +2,17 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// As many connections as threads are at work at once, each used by one of them at a time.
+// As many connections as threads are at work at once, each used by one of them at a time. None in a
+// forked child: it has its parent's names, and not its threads.
 
+#include <orizuru/detail/fork_mark.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
 
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,8 +39,12 @@ class Pool {
         return with_prefix(text, m_database.prefix());
     }
 
-    /// Throws pqxx::failure when a new one is needed and the server cannot be reached.
+    /// Throws pqxx::failure when a new one is needed and the server cannot be reached;
+    /// std::logic_error in a forked child.
     [[nodiscard]] std::unique_ptr<Client> take() {
+        if (m_fork_mark.forked()) {
+            throw std::logic_error("connections to PostgreSQL are used in a forked child");
+        }
         {
             const std::lock_guard lock(m_mutex);
             if (!m_idle.empty()) {
@@ -66,6 +73,7 @@ class Pool {
   private:
     Database m_database;
     Isolation m_isolation;
+    ForkMark m_fork_mark;
     std::mutex m_mutex;
     std::vector<std::unique_ptr<Client>> m_idle;
 };
