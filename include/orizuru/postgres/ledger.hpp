@@ -75,9 +75,16 @@ class Ledger {
     /// Makes a job in the user's transaction; returns its id, 32 hexadecimal digits of which 20 are
     /// random. It is sent to Redis when that is committed, by a LedgerReconciler, which a NOTIFY of
     /// the COMMIT wakes.
-    /// PostgreSQL: one INSERT, which makes an entry in the history too; no lock before the COMMIT.
-    /// Tries nothing again; throws what pqxx throws, EncodeError, before anything is sent, for what
-    /// cannot be encoded or is larger than max_payload.
+    ///
+    /// PostgreSQL: one INSERT, which makes an entry in the history too; no lock before the COMMIT,
+    ///     which waits while a reconciler looks, for 100 ms or so. With SET CONSTRAINTS ALL
+    ///     IMMEDIATE that is at once, and reconcilers look twice a second until the transaction
+    ///     ends.
+    /// Rights: TableUse::ledger. Names are looked up by search_path, in COMMIT too.
+    /// Throws: EncodeError, before anything is sent, for what cannot be encoded or is larger than
+    ///     max_payload, and the transaction can go on; pqxx's exceptions as they are, and it has to
+    ///     be rolled back: nothing is tried again. PREPARE TRANSACTION is refused when a reconciler
+    ///     has to be woken, as NOTIFY does not go with it.
     std::string submit(pqxx::transaction_base& transaction,
                        T payload) requires MessageEncodable<T> {
         const Job<T> job = make(std::move(payload));
@@ -101,6 +108,8 @@ class Ledger {
     ///     what `f` committed itself stays.
     /// When another transaction is in the way or the connection is lost, all is rolled back and
     ///     tried again: `f` may be called several times, and is committed once.
+    /// The session lives on: `f` should set something by SET LOCAL only, and search_path, by which
+    ///     the tables are found, not at all.
     /// What `f` throws does not pass through, nor what PostgreSQL refuses at its COMMIT: the
     ///     transaction is rolled back, and the job has failed, with what the exception says as its
     ///     error; but a DatabaseError does, of an operation of this library in `f`, too, and the
