@@ -4,15 +4,20 @@
 // Effects in PostgreSQL, once for each id.
 
 #include "integration/postgres_fixture.hpp"
+#include "integration/worker_fixture.hpp"
 #include "support/child.hpp"
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/garbage_collector.hpp>
+#include <orizuru/job_context.hpp>
+#include <orizuru/job_producer.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres/inbox.hpp>
 #include <orizuru/producer.hpp>
+#include <orizuru/retry.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 #include <pqxx/pqxx>
@@ -25,6 +30,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -48,6 +54,11 @@ struct InboxFixture : PostgresFixture, QueueFixture {
     }
     static void pay(pqxx::work& tx, int account) {
         tx.exec("UPDATE accounts SET balance = balance + 1 WHERE id = " + std::to_string(account));
+    }
+    /// For what throws.
+    template <class F>
+    void run(const std::string& id, F f) {
+        static_cast<void>(inbox.run(id, f));
     }
     int effects() { return number("SELECT count(*) FROM effects"); }
     int marks() { return number("SELECT count(*) FROM orizuru_inbox"); }
@@ -132,11 +143,11 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(InboxFixture, "a statement that PostgreSQL refuses is not tried again") {
     int calls = 0;
-    CHECK_THROWS_AS(inbox.run("a",
-                              [&](pqxx::work& tx) {
-                                  ++calls;
-                                  tx.exec("INSERT INTO accounts VALUES (1, 0)");
-                              }),
+    CHECK_THROWS_AS(run("a",
+                        [&](pqxx::work& tx) {
+                            ++calls;
+                            tx.exec("INSERT INTO accounts VALUES (1, 0)");
+                        }),
                     pqxx::unique_violation);
     CHECK(calls == 1);
     CHECK(marks() == 0);
@@ -146,9 +157,8 @@ TEST_CASE_FIXTURE(InboxFixture, "what PostgreSQL refuses of the function's effec
                                 "is as pqxx throws it") {
     sql("CREATE TABLE children (account integer REFERENCES accounts DEFERRABLE INITIALLY "
         "DEFERRED)");
-    CHECK_THROWS_AS(
-        inbox.run("a", [](pqxx::work& tx) { tx.exec("INSERT INTO children VALUES (3)"); }),
-        pqxx::foreign_key_violation);
+    CHECK_THROWS_AS(run("a", [](pqxx::work& tx) { tx.exec("INSERT INTO children VALUES (3)"); }),
+                    pqxx::foreign_key_violation);
     CHECK(marks() == 0);
 }
 
@@ -156,7 +166,7 @@ TEST_CASE_FIXTURE(InboxFixture,
                   "a mark that PostgreSQL refuses is a DatabaseError with its words") {
     const auto refusal = [this] {
         return message_of<DatabaseError>(
-            [this] { inbox.run("a", [](pqxx::work&) { FAIL("was called"); }); });
+            [this] { run("a", [](pqxx::work&) { FAIL("was called"); }); });
     };
     sql("ALTER TABLE orizuru_inbox ADD CHECK (id <> 'a')");
     CHECK(contains(refusal(), "violates check constraint"));
@@ -175,16 +185,16 @@ TEST_CASE_FIXTURE(InboxFixture, "a database that can only be read is a DatabaseE
         CHECK(contains(message, "read-only"));
         CHECK(contains(message, "user=orizuru"));
     };
-    refusal([&] { reading.run("a", [](pqxx::work&) { FAIL("was called"); }); });
+    refusal([&] { static_cast<void>(reading.run("a", [](pqxx::work&) { FAIL("was called"); })); });
     refusal([&] { reading.purge(1h); });
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "a statement's failure that the function swallows is no success") {
-    CHECK_THROWS_AS(inbox.run("a",
-                              [&](pqxx::work& tx) {
-                                  effect(tx, "a");
-                                  CHECK_THROWS(tx.exec("INSERT INTO accounts VALUES (1, 0)"));
-                              }),
+    CHECK_THROWS_AS(run("a",
+                        [&](pqxx::work& tx) {
+                            effect(tx, "a");
+                            CHECK_THROWS(tx.exec("INSERT INTO accounts VALUES (1, 0)"));
+                        }),
                     std::logic_error);
     CHECK(effects() == 0);
     CHECK(inbox.run("a", [](pqxx::work& tx) { effect(tx, "a"); }) == InboxOutcome::ran);
@@ -192,14 +202,14 @@ TEST_CASE_FIXTURE(InboxFixture, "a statement's failure that the function swallow
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "a function that ends its transaction is told so") {
-    CHECK_THROWS_AS(inbox.run("a", [](pqxx::work& tx) { tx.abort(); }), std::logic_error);
-    CHECK_THROWS_AS(inbox.run("a", [](pqxx::work& tx) { tx.exec("ROLLBACK"); }), std::logic_error);
-    CHECK_THROWS_AS(inbox.run("a",
-                              [](pqxx::work& tx) {
-                                  tx.exec("ROLLBACK");
-                                  tx.exec("BEGIN");
-                                  effect(tx, "b");
-                              }),
+    CHECK_THROWS_AS(run("a", [](pqxx::work& tx) { tx.abort(); }), std::logic_error);
+    CHECK_THROWS_AS(run("a", [](pqxx::work& tx) { tx.exec("ROLLBACK"); }), std::logic_error);
+    CHECK_THROWS_AS(run("a",
+                        [](pqxx::work& tx) {
+                            tx.exec("ROLLBACK");
+                            tx.exec("BEGIN");
+                            effect(tx, "b");
+                        }),
                     std::logic_error);
     CHECK(marks() == 0);
     CHECK(effects() == 0);
@@ -233,7 +243,7 @@ TEST_CASE_FIXTURE(InboxFixture, "of two deliveries at once the second waits for 
 TEST_CASE_FIXTURE(InboxFixture, "the second of two deliveries runs when the first fails") {
     std::barrier both_inside(2);
     std::thread other([&] {
-        CHECK_THROWS(inbox.run("a", [&](pqxx::work& tx) {
+        CHECK_THROWS(run("a", [&](pqxx::work& tx) {
             both_inside.arrive_and_wait();
             effect(tx, "first");
             throw std::runtime_error("no money");
@@ -249,29 +259,69 @@ TEST_CASE_FIXTURE(InboxFixture,
                   "a delivery whose id another transaction keeps goes to the back of its queue") {
     Inbox hasty(database, "payments", {.wait = 50ms});
     auto guard = delivered();
-    inbox.run("a", [&](pqxx::work&) {
+    CHECK(inbox.run("a", [&](pqxx::work&) {
         bool called = false;
         producer.push("b");
         CHECK(hasty.process(guard, "a", [&](pqxx::work&, const std::string&) { called = true; }) ==
               InboxOutcome::busy);
         CHECK_FALSE(called);
-    });
+    }) == InboxOutcome::ran);
     CHECK(guard.settled());
     CHECK(waiting() == Texts{msgpack_str("b"), msgpack_str("a")});
 }
 
+TEST_CASE_FIXTURE(InboxFixture,
+                  "a worker's job whose id another transaction keeps comes again, and "
+                  "has its effect when that one fails") {
+    pqxx::connection connection(database.conninfo());
+    std::optional<pqxx::work> other(std::in_place, connection);
+    other->exec("INSERT INTO orizuru_inbox VALUES ('payments', 'a'), ('payments', 'b')");
+    Inbox hasty(database, "payments", {.wait = 50ms});
+    std::atomic<int> put_off = 0;
+    std::atomic<int> thrown = 0;
+    Worker worker(
+        uri, {.signals = SignalHandling::none, .collect_interval = std::nullopt, .on_event = {}});
+    const auto run = [&](const std::string& id) {
+        return hasty.run(id, [&](pqxx::work& tx) { effect(tx, id); });
+    };
+    worker.handle<std::string>("put off", [&](const std::string& id, JobContext<std::string>& job) {
+        if (run(id) == InboxOutcome::busy) {
+            ++put_off;
+            push_after(*job.guard(), 100ms);
+        }
+    });
+    worker.handle<std::string>(
+        "thrown",
+        [&](const std::string& id) {
+            if (run(id) == InboxOutcome::busy) {
+                ++thrown;
+                throw std::runtime_error("busy");
+            }
+        },
+        {.retry = {.max_attempts = 1'000'000, .backoff = backoff::fixed(100ms)}});
+    JobProducer<std::string>(uri, "put off").push("a");
+    JobProducer<std::string>(uri, "thrown").push("b");
+    const Running running(worker);
+    CHECK(eventually([&] { return put_off > 1 && thrown > 1; }));
+    CHECK(effects() == 0);
+    other.reset();
+    CHECK(eventually([this] {
+        return number("SELECT count(DISTINCT id) FROM effects") == 2 && effects() == 2;
+    }));
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "without a wait a delivery whose id is being processed is busy") {
     Inbox hasty(database, "payments", {.wait = 0ms});
-    inbox.run("a", [&](pqxx::work&) {
+    CHECK(inbox.run("a", [&](pqxx::work&) {
         CHECK(hasty.run("a", [](pqxx::work&) { FAIL("was called"); }) == InboxOutcome::busy);
-    });
+    }) == InboxOutcome::ran);
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "the function has the lock_timeout that the user has set") {
     Inbox patient(Database(database.conninfo() + " options='-c lock_timeout=1234'"), "payments");
-    patient.run("a", [](pqxx::work& tx) {
+    CHECK(patient.run("a", [](pqxx::work& tx) {
         CHECK(tx.exec("SHOW lock_timeout")[0][0].as<std::string>() == "1234ms");
-    });
+    }) == InboxOutcome::ran);
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "two transactions in a deadlock both come to their end") {
@@ -358,23 +408,22 @@ TEST_CASE_FIXTURE(InboxFixture, "a function that took longer than the patience b
 TEST_CASE_FIXTURE(InboxFixture, "without patience a lost session is not begun anew") {
     Inbox hasty(Database(database.conninfo(), {.patience = 0s}), "payments");
     int calls = 0;
-    CHECK_THROWS_AS(hasty.run("a",
-                              [&](pqxx::work& tx) {
-                                  ++calls;
-                                  tx.exec("SELECT pg_terminate_backend(pg_backend_pid())");
-                              }),
-                    DatabaseError);
+    const auto ends_its_session = [&](pqxx::work& tx) {
+        ++calls;
+        tx.exec("SELECT pg_terminate_backend(pg_backend_pid())");
+    };
+    CHECK_THROWS_AS(static_cast<void>(hasty.run("a", ends_its_session)), DatabaseError);
     CHECK(calls == 1);
     CHECK(hasty.run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "what another connection of the function meets is the function's") {
     int calls = 0;
-    CHECK_THROWS_AS(inbox.run("a",
-                              [&](pqxx::work&) {
-                                  ++calls;
-                                  const pqxx::connection other("host=/tmp/orizuru-nowhere");
-                              }),
+    CHECK_THROWS_AS(run("a",
+                        [&](pqxx::work&) {
+                            ++calls;
+                            const pqxx::connection other("host=/tmp/orizuru-nowhere");
+                        }),
                     pqxx::broken_connection);
     CHECK(calls == 1);
     CHECK(marks() == 0);
@@ -409,7 +458,9 @@ TEST_CASE("connections that a restart has ended do not use up an operation's pat
     std::vector<std::thread> workers;
     for (int i = 0; i < threads; ++i) {
         workers.emplace_back([&, i] {
-            inbox.run(std::to_string(i), [&](pqxx::work&) { all_inside.arrive_and_wait(); });
+            CHECK(inbox.run(std::to_string(i), [&](pqxx::work&) {
+                all_inside.arrive_and_wait();
+            }) == InboxOutcome::ran);
         });
     }
     std::ranges::for_each(workers, &std::thread::join);
@@ -423,8 +474,8 @@ TEST_CASE("an operation gives up when PostgreSQL is away for longer than its pat
     Schema(database).apply();
     Inbox inbox(database, "payments");
     own.stop();
-    const std::string message =
-        message_of<DatabaseError>([&] { inbox.run("a", [](pqxx::work&) { FAIL("was called"); }); });
+    const std::string message = message_of<DatabaseError>(
+        [&] { static_cast<void>(inbox.run("a", [](pqxx::work&) { FAIL("was called"); })); });
     CHECK(contains(message, "user=orizuru"));
     CHECK_FALSE(contains(message, "secret"));
 }
@@ -473,7 +524,7 @@ TEST_CASE_FIXTURE(InboxFixture,
     const std::string before = sessions();
     CHECK(status_of_child([this] {
               for (int i = 0; i < 3; ++i) { // an idle connection, and none
-                  if (!is_logic_error([&] { inbox.run("b", [](pqxx::work&) {}); }) ||
+                  if (!is_logic_error([&] { run("b", [](pqxx::work&) {}); }) ||
                       !is_logic_error([&] { inbox.purge(1h); })) {
                       return not_as_expected;
                   }

@@ -57,7 +57,13 @@ class Inbox {
     /// bytes or a `wait` that cannot be.
     Inbox(Database database, std::string scope, InboxOptions options = {});
 
-    /// Has `f(transaction)` run once for an id: for a Worker's handler, which acks behind it.
+    /// Has `f(transaction)` run once for an id: for a Worker's handler, behind which the message is
+    /// acked. When busy, an ack would lose the message if the other one fails: the caller has it
+    /// come again, or throws, so that the RetryPolicy applies.
+    ///
+    ///     if (inbox.run(job.id(), f) == InboxOutcome::busy) {
+    ///         push_after(*job.guard(), std::chrono::seconds(1)); // retry.hpp
+    ///     }
     ///
     /// PostgreSQL: one transaction, begun here, of four statements besides those of `f`: an INSERT
     ///     is before it, the COMMIT behind it. Its isolation level is the database's default, which
@@ -79,7 +85,7 @@ class Inbox {
     ///     called; std::invalid_argument, before anything is done, for an id that has not 1 to 512
     ///     bytes of UTF-8, none of them null.
     template <std::invocable<pqxx::work&> F>
-    InboxOutcome run(std::string_view id, F f);
+    [[nodiscard]] InboxOutcome run(std::string_view id, F f);
 
     /// The same with `f(transaction, message)`, and then acks the message, unless it is busy: then
     /// it goes to the back of its queue, in one step.
