@@ -55,6 +55,15 @@ struct RelayFixture : OutboxFixture {
         }
         tx.commit();
     }
+    /// More than a connection holds that nobody reads.
+    void notify_much() {
+        sql("SELECT pg_notify('orizuru_outbox', n || repeat('x', 7000)) "
+            "FROM generate_series(1, 1000) n");
+    }
+    bool all_is_read() {
+        return eventually(
+            [this] { return number("SELECT ceil(pg_notification_queue_usage())") == 0; });
+    }
     std::int64_t pushes() { return info("commandstats", "cmdstat_lpush:calls"); }
 
     /// Eight writers, each commit of which has the next number of one of four queues, as a lock on
@@ -334,6 +343,33 @@ TEST_CASE_FIXTURE(RelayFixture, "what is committed while Redis is away is sent w
     RedisClient client(server.uri());
     CHECK(client.llen("q") == 1);
     CHECK(client.llen("p") == 1);
+}
+
+TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while Redis is away") {
+    RedisServer server;
+    const RunningRelay relay(database, server.uri(), options());
+    server.kill();
+    commit("a");
+    REQUIRE(eventually([&] { return was_told(OutboxEventKind::redis_failed); }));
+    notify_much();
+    CHECK(all_is_read());
+    server.restart();
+    CHECK(eventually([&] { return is_empty(); }));
+}
+
+TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while it works off a backlog") {
+    sql("CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END $$;"
+        "CREATE TRIGGER slow BEFORE DELETE ON orizuru_outbox_order FOR EACH STATEMENT "
+        "EXECUTE FUNCTION sleep()");
+    commit_many(1000);
+    OutboxRelayOptions one_by_one = options();
+    one_by_one.batch = 1;
+    const RunningRelay relay(database, uri, one_by_one);
+    REQUIRE(eventually([&] { return redis.llen("q") > 0; }));
+    notify_much();
+    CHECK(all_is_read());
+    CHECK_FALSE(is_empty());
 }
 
 TEST_CASE_FIXTURE(RelayFixture, "a single pass says which of the two is away, and leaves all") {

@@ -101,7 +101,11 @@ class OutboxRelay {
     void attend(const std::string& queue, Round& round);
     void pause(OutboxEventKind kind, const std::string& queue, const Error& error, Round& round);
     [[nodiscard]] detail::TimePoint next_look(const Round& last) const;
-    void wait_out(OutboxEventKind kind, std::string_view why, const std::stop_token& token);
+    static void read(detail::Notifications& notifications, detail::TimePoint until,
+                     const std::stop_token& token);
+    void wait_out(OutboxEventKind kind, std::string_view why,
+                  std::optional<detail::Notifications>& notifications,
+                  const std::stop_token& token);
     void tell(const OutboxEvent& event) const noexcept;
 
     OutboxRelayOptions m_options;
@@ -147,18 +151,19 @@ inline void OutboxRelay::run(const std::stop_token& token) {
             if (!notifications) {
                 notifications.emplace(m_stepper.database(), "outbox");
             }
+            read(*notifications, detail::TimePoint::min(), token);
             const Round last = round(detail::Clock::now(), token);
             m_outage.reset();
             if (!last.worked) {
                 notifications->wait(next_look(last), token);
             }
         } catch (const DatabaseError& error) {
-            wait_out(OutboxEventKind::postgres_failed, error.what(), token);
+            wait_out(OutboxEventKind::postgres_failed, error.what(), notifications, token);
         } catch (const Error& error) {
-            wait_out(OutboxEventKind::redis_failed, error.what(), token);
+            wait_out(OutboxEventKind::redis_failed, error.what(), notifications, token);
         } catch (const pqxx::failure& error) {
             notifications.reset();
-            wait_out(OutboxEventKind::postgres_failed, error.what(), token);
+            wait_out(OutboxEventKind::postgres_failed, error.what(), notifications, token);
         }
     }
 }
@@ -222,11 +227,28 @@ inline detail::TimePoint OutboxRelay::next_look(const Round& last) const {
         detail::deadline_in(last.busy ? std::min(m_options.sweep, others_take) : m_options.sweep));
 }
 
+/// All that comes until then. What a session that listens leaves unread stays in the server's one
+/// queue for all databases, and when that is full no transaction with a NOTIFY can be committed.
+inline void OutboxRelay::read(detail::Notifications& notifications, detail::TimePoint until,
+                              const std::stop_token& token) {
+    while (!token.stop_requested() && notifications.wait(until, token)) {
+    }
+}
+
 inline void OutboxRelay::wait_out(OutboxEventKind kind, std::string_view why,
+                                  std::optional<detail::Notifications>& notifications,
                                   const std::stop_token& token) {
     const std::chrono::milliseconds pause = m_outage.next();
     tell({kind, {}, why, pause});
-    detail::sleep_until(detail::deadline_in(pause), token);
+    const detail::TimePoint end = detail::deadline_in(pause);
+    if (notifications) {
+        try {
+            return read(*notifications, end, token);
+        } catch (const pqxx::failure&) {
+            notifications.reset();
+        }
+    }
+    detail::sleep_until(end, token);
 }
 
 inline void OutboxRelay::tell(const OutboxEvent& event) const noexcept {
