@@ -28,6 +28,7 @@
 #include <orizuru/detail/claim_renewal.hpp>
 #include <orizuru/detail/effect.hpp>
 #include <orizuru/detail/entropy.hpp>
+#include <orizuru/detail/fork_mark.hpp>
 #include <orizuru/detail/once_scripts.hpp>
 #include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/endpoint.hpp>
@@ -80,7 +81,8 @@ concept OnceEffect = detail::Effect<F, const OnceToken&>;
 ///
 /// Each call is one script, O(1), and atomic. A call whose reply was lost is repeated once, which
 /// changes nothing: it blocks at most twice connect_timeout and command_timeout, and as long for
-/// each thread before it. Throws ConnectionError, ReplyError (it names the key), ProtocolError.
+/// each thread before it. Throws ConnectionError, ReplyError (it names the key), ProtocolError;
+/// std::logic_error in a forked child, where a new object is to be made.
 /// Renewing, completing and releasing work when Redis' memory is full; a claim is refused as OOM.
 class Once {
   public:
@@ -110,8 +112,13 @@ class Once {
     /// Renews all claims made through this object: for ConsumerOptions::on_beat,
     /// `[&once] { once.renew(); }`, of a consumer that does not outlive this. What fails the next
     /// beat tries again. A script for each 100. Blocks at most connect_timeout and, for each
-    /// script, command_timeout; to keep the consumer's own lease these should be well below it.
-    void renew() noexcept { m_renewal.renew(); }
+    /// script, command_timeout; to keep the consumer's own lease these should be well below it. In
+    /// a forked child nothing happens.
+    void renew() noexcept {
+        if (!m_fork_mark.forked()) {
+            m_renewal.renew();
+        }
+    }
 
     /// Claims an id, calls `effect` and marks the id as done, with what `effect` returns. What it
     /// throws is passed on, and its claim released. For a Worker's handler, behind which the
@@ -140,6 +147,14 @@ class Once {
   private:
     using Result = std::optional<std::string>;
 
+    /// Both processes would count on from the same number, and one's claim be taken for the
+    /// other's.
+    void refuse_fork() const {
+        if (m_fork_mark.forked()) {
+            throw std::logic_error("a Once of '" + m_keys.source() +
+                                   "' is used in a forked child; make a new one there");
+        }
+    }
     template <class... Arguments>
     Reply command(const std::string& script, const std::string& record,
                   const Arguments&... arguments);
@@ -161,6 +176,7 @@ class Once {
     const std::string m_nonce = detail::random_hex<16>();
     std::atomic<std::uint64_t> m_claims{0};
     detail::ClaimRenewal m_renewal;
+    const detail::ForkMark m_fork_mark;
 
     std::mutex m_commanding; ///< guards what follows
     Connection m_connection;
@@ -213,6 +229,7 @@ template <class... Arguments>
 bool Once::change(const std::string& script, const OnceToken& token,
                   const Arguments&... arguments) {
     detail::check_id(token.id);
+    refuse_fork();
     const std::string fence = std::to_string(token.fence);
     m_renewal.drop(fence);
     const std::string record = m_keys.once(token.id);
@@ -225,6 +242,7 @@ bool Once::change(const std::string& script, const OnceToken& token,
 
 inline Claim Once::claim(std::string_view id) {
     detail::check_id(id);
+    refuse_fork();
     const std::string record = m_keys.once(id);
     const std::string nonce = m_nonce + ":" + std::to_string(++m_claims);
     Reply reply = command(detail::claim_script(), record, 2, record, m_keys.fences(),

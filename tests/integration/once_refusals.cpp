@@ -4,6 +4,7 @@
 // What becomes of claims when Redis does not answer or refuses, and what is refused before it.
 
 #include "integration/once_fixture.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_server.hpp"
@@ -25,16 +26,29 @@ using orizuru::ConnectionError;
 using orizuru::Once;
 using orizuru::OnceToken;
 using orizuru::ReplyError;
+using orizuru::test::as_expected;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::not_as_expected;
 using orizuru::test::OnceFixture;
 using orizuru::test::Proxy;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
 using orizuru::test::server;
+using orizuru::test::status_of_child;
 using orizuru::test::Texts;
 using State = orizuru::Claim::State;
+
+template <class Use>
+bool is_logic_error(Use use) {
+    try {
+        use();
+    } catch (const std::logic_error&) {
+        return true;
+    }
+    return false;
+}
 
 TEST_CASE("a renewal that fails is made good by the next one, and nobody is told") {
     RedisServer own;
@@ -96,6 +110,31 @@ TEST_CASE_FIXTURE(OnceFixture,
     CHECK(state() == "claimed");
     cut.renew();
     CHECK(eventually([this] { return other.claim("id").state == State::claimed; }));
+}
+
+TEST_CASE_FIXTURE(OnceFixture,
+                  "a forked child is refused, and renews nothing, also when the parent's "
+                  "connection was lost before") {
+    RedisServer own;
+    Once lost(own.uri(), "q");
+    own.kill();
+    CHECK_THROWS_AS(static_cast<void>(lost.claim("id")), ConnectionError);
+    own.restart();
+    const OnceToken token = claimed(once);
+    end_lease();
+    CHECK(status_of_child([&] {
+              once.renew();
+              const bool refused =
+                  is_logic_error([&] { static_cast<void>(lost.claim("id")); }) &&
+                  is_logic_error([&] { lost.complete(token); }) &&
+                  is_logic_error([&] { lost.release(token); }) &&
+                  is_logic_error([&] { static_cast<void>(lost.run("id", [] {})); });
+              return refused ? as_expected : not_as_expected;
+          }) == as_expected);
+    CHECK(until() == 1);
+    CHECK(lost.claim("id").state == State::claimed);
+    once.renew();
+    CHECK(until() > server_ms());
 }
 
 TEST_CASE_FIXTURE(OnceFixture, "what cannot be is refused before anything is sent") {
