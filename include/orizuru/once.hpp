@@ -231,7 +231,7 @@ bool Once::change(const std::string& script, const OnceToken& token,
     detail::check_id(token.id);
     refuse_fork();
     const std::string fence = std::to_string(token.fence);
-    m_renewal.drop(fence);
+    const detail::ClaimRenewal::Last last(m_renewal, fence);
     const std::string record = m_keys.once(token.id);
     const Reply reply = command(script, record, 1, record, fence, arguments...);
     if (!detail::is_count(reply) || reply.integer > 1) {

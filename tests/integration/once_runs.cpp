@@ -6,6 +6,7 @@
 
 #include "integration/once_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/proxy.hpp"
 #include "support/redis_server.hpp"
 
 #include <orizuru/garbage_collector.hpp>
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -39,6 +41,7 @@ using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::OnceFixture;
+using orizuru::test::Proxy;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
 using orizuru::test::server;
@@ -69,6 +72,12 @@ struct Fixture : OnceFixture {
         Scheduler scheduler(uri, "q");
         REQUIRE(eventually([&] { return scheduler.move_due() == 1; }));
         return take(consumer);
+    }
+    /// How many scripts it takes to renew all that is held.
+    std::int64_t renewals(Once& by) {
+        redis.command({"CONFIG", "RESETSTAT"});
+        by.renew();
+        return info("commandstats", "cmdstat_eval:calls");
     }
     std::int64_t due_in() {
         return std::stoll(
@@ -307,9 +316,68 @@ TEST_CASE_FIXTURE(Fixture, "a claim of an effect that has ended is not renewed, 
     CHECK(once.run("id", effect()).outcome == OnceOutcome::ran);
     auto guard = take_one();
     once.run(guard, "message", effect());
-    redis.command({"CONFIG", "RESETSTAT"});
-    once.renew();
-    CHECK(info("commandstats", "cmdstat_eval:calls") == 0);
+    CHECK(renewals(once) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a claim is renewed until it is answered that its id is done, or that it was "
+                  "released") {
+    const auto renewed_until_answered = [this](auto end) {
+        Proxy proxy(server().socket_path());
+        Once slow(proxy.uri() + "?command_timeout=3000", "q");
+        const OnceToken token = claimed(slow);
+        const auto direction = Proxy::Direction::to_server;
+        proxy.cut_after(direction, proxy.bytes(0, direction), Proxy::Cut::silence, 0);
+        auto ending = std::async(std::launch::async, [&] { return end(slow, token); });
+        REQUIRE(eventually([&] { return proxy.was_cut(0, direction); }));
+        end_lease();
+        slow.renew();
+        CHECK(until() > server_ms());
+        CHECK(ending.get());
+        CHECK(renewals(slow) == 0);
+    };
+    renewed_until_answered([](Once& by, const OnceToken& token) { return by.complete(token); });
+    redis.del(record);
+    renewed_until_answered([](Once& by, const OnceToken& token) { return by.release(token); });
+}
+
+TEST_CASE_FIXTURE(Fixture, "a claim is renewed until it is answered that its message is settled") {
+    Proxy proxy(server().socket_path());
+    Consumer<Raw> slow(proxy.uri() + "?command_timeout=20000", "q", {.lease = 1h});
+    push({"a"});
+    auto guard = take(slow);
+    std::atomic<bool> ended = false;
+    auto settling = std::async(std::launch::async, [&] {
+        return once
+            .run(guard, "id",
+                 [&] {
+                     proxy.freeze();
+                     ended = true;
+                 })
+            .outcome;
+    });
+    REQUIRE(eventually([&] { return ended.load(); }));
+    // It settles at some time in this second.
+    const auto end = std::chrono::steady_clock::now() + 1s;
+    bool renewed = true;
+    while (renewed && std::chrono::steady_clock::now() < end) {
+        end_lease();
+        once.renew();
+        renewed = until() > server_ms();
+        std::this_thread::sleep_for(10ms);
+    }
+    CHECK(renewed);
+    proxy.thaw();
+    CHECK(settling.get() == OnceOutcome::ran);
+    CHECK(renewals(once) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a claim that could not be completed is not renewed any more") {
+    const OnceToken token = claimed(once);
+    redis.del(record);
+    redis.lpush(record, "x");
+    CHECK_THROWS_AS(once.complete(token), ReplyError);
+    CHECK(renewals(once) == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "of many who race for the same ids each effect runs once") {

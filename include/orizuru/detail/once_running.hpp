@@ -93,7 +93,7 @@ OnceRun Once::run(MessageGuard<T>& guard, std::string_view id, F effect) {
 template <class T>
 bool Once::settle(MessageGuard<T>& guard, const OnceToken& token, const Result& result) {
     const std::string fence = std::to_string(token.fence);
-    m_renewal.drop(fence);
+    const detail::ClaimRenewal::Last last(m_renewal, fence);
     std::vector<std::string> arguments{fence, std::to_string(m_options.remember.count())};
     if (result) {
         arguments.push_back(*result);
