@@ -29,6 +29,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -372,6 +373,30 @@ TEST_CASE_FIXTURE(InboxFixture, "serializable transactions are tried again until
     std::ranges::for_each(workers, &std::thread::join);
     CHECK(calls > threads);
     CHECK(balance(1) == threads);
+}
+
+TEST_CASE_FIXTURE(InboxFixture,
+                  "who is refused its COMMIT while another delivery commits has not run") {
+    sql("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '40001'; END $$;"
+        "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW WHEN (NEW.id = 'first') EXECUTE FUNCTION refuse()");
+    std::future<InboxOutcome> other;
+    CHECK(inbox.run("a", [&](pqxx::work& tx) {
+        effect(tx, "first");
+        if (other.valid()) {
+            return;
+        }
+        other = std::async(std::launch::async, [this] {
+            return inbox.run("a", [](pqxx::work& own) { effect(own, "second"); });
+        });
+        CHECK(eventually([this] {
+            return number("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = "
+                          "'transactionid'") == 1;
+        }));
+    }) == InboxOutcome::repeated);
+    CHECK(other.get() == InboxOutcome::ran);
+    CHECK(text("SELECT string_agg(id, ',') FROM effects") == "second");
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "a session that the server ends is begun anew, with one effect") {

@@ -163,7 +163,7 @@ inline bool Inbox::is_unbroken(pqxx::work& transaction, const std::string& marke
 template <std::invocable<pqxx::work&> F>
 InboxOutcome Inbox::run(std::string_view id, F f) {
     detail::check_text_id(id);
-    bool committing = false;
+    bool in_doubt = false; // whether the last attempt was committed
     bool called = false;
     const auto transact = [&](pqxx::connection& connection) {
         called = false;
@@ -178,17 +178,22 @@ InboxOutcome Inbox::run(std::string_view id, F f) {
             throw;
         }
         if (!marked) {
-            // By an attempt whose COMMIT was not answered, if there was one.
-            return committing ? InboxOutcome::ran : InboxOutcome::repeated;
+            return in_doubt ? InboxOutcome::ran : InboxOutcome::repeated;
         }
+        in_doubt = false;
         called = true;
         f(transaction);
         if (!is_unbroken(transaction, *marked)) {
             throw std::logic_error("an inbox's function has ended its transaction, or swallowed "
                                    "the failure of a statement");
         }
-        committing = true;
-        transaction.commit();
+        const int backend = connection.backendpid();
+        try {
+            transaction.commit();
+        } catch (...) {
+            in_doubt = detail::failure_of_current(connection, backend) == detail::Failure::lost;
+            throw;
+        }
         return InboxOutcome::ran;
     };
     try {
