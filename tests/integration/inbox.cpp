@@ -574,6 +574,20 @@ TEST_CASE_FIXTURE(InboxFixture, "marks older than an age are forgotten, in steps
     CHECK(marks() == 2);
 }
 
+TEST_CASE_FIXTURE(InboxFixture, "a purge reads only what is old") {
+    sql("INSERT INTO orizuru_inbox SELECT 'payments', n::text FROM generate_series(1, 5000) n");
+    sql("ANALYZE orizuru_inbox");
+    const auto counted = [this](const std::string& what) {
+        return number("SELECT " + what +
+                      " FROM pg_stat_user_indexes WHERE indexrelname = "
+                      "'orizuru_inbox_processed_at'");
+    };
+    // The session counts when it ends.
+    CHECK(Inbox(database, "payments").purge(24h) == 0);
+    REQUIRE(eventually([&] { return counted("idx_scan") > 0; }));
+    CHECK(counted("idx_tup_read") == 0);
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "many threads share the connections of an inbox") {
     constexpr int threads = 8;
     constexpr int ids = 200;

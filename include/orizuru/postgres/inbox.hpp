@@ -129,7 +129,7 @@ inline Inbox::Inbox(Database database, std::string scope, InboxOptions options)
       m_purge(m_pool.sql(R"sql(
 DELETE FROM $p$inbox WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM $p$inbox
-    WHERE scope = $1 AND processed_at < clock_timestamp() - $2 * interval '1 second'
+    WHERE scope = $1 AND processed_at < statement_timestamp() - $2 * interval '1 second'
     ORDER BY processed_at LIMIT 1000))
 )sql")) {
     detail::check_text_id(m_scope);
