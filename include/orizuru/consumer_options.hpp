@@ -49,6 +49,8 @@ struct ConsumerOptions {
 
     /// Called after each beat that Redis confirmed, on the beat's thread; what it throws is
     /// swallowed. A slow one delays the next beat; one that takes as long as the lease loses it.
+    /// What it refers to must outlive the consumer and its guards: one that is not settled keeps
+    /// the beats going.
     std::function<void()> on_beat = {};
 };
 

@@ -106,14 +106,16 @@ class Once {
     bool complete(const OnceToken& token, std::optional<std::string_view> result = {});
 
     /// Forgets an attempt, so that the next can begin at once. False: the token is not the latest
-    /// (any more), or its id is done; nothing has happened.
+    /// (any more), or its id is done; nothing has happened. So also when it is released already,
+    /// perhaps by this call, which was repeated because its first reply was lost.
     bool release(const OnceToken& token);
 
     /// Renews all claims made through this object: for ConsumerOptions::on_beat,
-    /// `[&once] { once.renew(); }`, of a consumer that does not outlive this. What fails the next
-    /// beat tries again. A script for each 100. Blocks at most connect_timeout and, for each
-    /// script, command_timeout; to keep the consumer's own lease these should be well below it. In
-    /// a forked child nothing happens.
+    /// `[&once] { once.renew(); }`, of a consumer that does not outlive this, nor do its guards:
+    /// one that is not settled keeps the beats going. What fails the next beat tries again. A
+    /// script for each 100. Blocks at most connect_timeout and, for each script, command_timeout;
+    /// to keep the consumer's own lease these should be well below it. In a forked child nothing
+    /// happens.
     void renew() noexcept {
         if (!m_fork_mark.forked()) {
             m_renewal.renew();
