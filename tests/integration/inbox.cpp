@@ -430,6 +430,16 @@ TEST_CASE_FIXTURE(InboxFixture, "a function that took longer than the patience b
     CHECK(effects() == 1);
 }
 
+TEST_CASE_FIXTURE(InboxFixture,
+                  "without patience either an idle session that was ended is replaced") {
+    Inbox hasty(Database(database.conninfo(), {.patience = 0s}), "payments");
+    const std::string others = "FROM pg_stat_activity WHERE datname = current_database() AND "
+                               "pid <> pg_backend_pid()";
+    sql("SELECT pg_terminate_backend(pid) " + others);
+    REQUIRE(eventually([&] { return number("SELECT count(*) " + others) == 0; }));
+    CHECK(hasty.run("a", [](pqxx::work& tx) { effect(tx, "a"); }) == InboxOutcome::ran);
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "without patience a lost session is not begun anew") {
     Inbox hasty(Database(database.conninfo(), {.patience = 0s}), "payments");
     int calls = 0;

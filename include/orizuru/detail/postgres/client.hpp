@@ -10,6 +10,8 @@
 
 #include <pqxx/pqxx>
 
+#include <poll.h>
+
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -37,6 +39,12 @@ class Client {
         return m_session->connection;
     }
     [[nodiscard]] pqxx::connection* operator->() { return &**this; }
+    /// Whether the server has said nothing. To one that asks nothing it does so when it ends the
+    /// session.
+    [[nodiscard]] bool is_silent() {
+        pollfd socket{(*this)->sock(), POLLIN, 0};
+        return ::poll(&socket, 1, 0) == 0;
+    }
 
   private:
     struct Session {

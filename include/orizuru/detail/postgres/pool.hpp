@@ -47,10 +47,12 @@ class Pool {
         }
         {
             const std::lock_guard lock(m_mutex);
-            if (!m_idle.empty()) {
+            while (!m_idle.empty()) {
                 auto client = std::move(m_idle.back());
                 m_idle.pop_back();
-                return client;
+                if (client->is_silent()) {
+                    return client;
+                }
             }
         }
         auto client = std::make_unique<Client>(m_database);
