@@ -338,4 +338,30 @@ TEST_CASE_FIXTURE(Waking, "a queue that Redis refuses does not keep it busy") {
     CHECK(eventually([&] { return redis.llen("q") == 1; }));
 }
 
+TEST_CASE_FIXTURE(Waking, "a reconciler takes in what it is told while it works off a backlog") {
+    sql("CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END $$;"
+        "CREATE TRIGGER slow BEFORE UPDATE OF sequence ON orizuru_ledger_queue FOR EACH ROW "
+        "EXECUTE FUNCTION sleep()");
+    constexpr std::int64_t jobs = 60;
+    for (std::int64_t i = 0; i < jobs; ++i) {
+        ledger.submit(std::string(1 << 20, 'x')); // a step each
+    }
+    const auto thread = running();
+    REQUIRE(eventually([&] { return redis.llen("q") > 0; }));
+    notify_much("ledger");
+    CHECK(all_is_read());
+    CHECK(redis.llen("q") < jobs);
+}
+
+TEST_CASE_FIXTURE(Waking, "a reconciler that was stopped listens no more") {
+    LedgerReconciler reconciler(database, uri, reconciling());
+    std::jthread running([&](const std::stop_token& token) { reconciler.run(token); });
+    REQUIRE(asleep());
+    running.request_stop();
+    running.join();
+    notify_much("ledger");
+    CHECK(all_is_read());
+}
+
 } // namespace ledger_waking_test

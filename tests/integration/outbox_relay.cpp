@@ -56,14 +56,6 @@ struct RelayFixture : OutboxFixture {
         tx.commit();
     }
     /// More than a connection holds that nobody reads.
-    void notify_much() {
-        sql("SELECT pg_notify('orizuru_outbox', n || repeat('x', 7000)) "
-            "FROM generate_series(1, 1000) n");
-    }
-    bool all_is_read() {
-        return eventually(
-            [this] { return number("SELECT ceil(pg_notification_queue_usage())") == 0; });
-    }
     std::int64_t pushes() { return info("commandstats", "cmdstat_lpush:calls"); }
 
     /// Eight writers, each commit of which has the next number of one of four queues, as a lock on
@@ -351,7 +343,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while Redis is
     server.kill();
     commit("a");
     REQUIRE(eventually([&] { return was_told(OutboxEventKind::redis_failed); }));
-    notify_much();
+    notify_much("outbox");
     CHECK(all_is_read());
     server.restart();
     CHECK(eventually([&] { return is_empty(); }));
@@ -367,7 +359,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while it works
     one_by_one.batch = 1;
     const RunningRelay relay(database, uri, one_by_one);
     REQUIRE(eventually([&] { return redis.llen("q") > 0; }));
-    notify_much();
+    notify_much("outbox");
     CHECK(all_is_read());
     CHECK_FALSE(is_empty());
 }

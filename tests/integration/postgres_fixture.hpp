@@ -7,6 +7,7 @@
 #pragma once
 
 #include "integration/queue_fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_server.hpp"
 
 #include <orizuru/postgres/database.hpp>
@@ -57,6 +58,15 @@ struct PostgresFixture {
         return result;
     }
     int number(const std::string& query) { return sql(query)[0][0].as<int>(); }
+    /// More than a session takes in while nobody reads it.
+    void notify_much(const std::string& channel) {
+        sql("SELECT pg_notify('orizuru_" + channel +
+            "', n || repeat('x', 7000)) FROM generate_series(1, 1000) n");
+    }
+    bool all_is_read() {
+        return eventually(
+            [this] { return number("SELECT ceil(pg_notification_queue_usage())") == 0; });
+    }
     std::string text(const std::string& query) { return sql(query)[0][0].as<std::string>(); }
 };
 

@@ -17,6 +17,7 @@
 // DeadList::redrive (dead_list.hpp), or give the job up.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
@@ -178,6 +179,8 @@ inline void LedgerReconciler::check_servers(const std::string& queue) {
 }
 
 inline void LedgerReconciler::run(const std::stop_token& token) {
+    // Nobody would read what it is told.
+    const auto deaf = detail::at_exit([this] { m_notifications.reset(); });
     detail::JitteredPauses pauses;
     while (!token.stop_requested()) {
         try {
@@ -201,8 +204,11 @@ inline void LedgerReconciler::turn(const std::stop_token& token) {
             return true;
         });
     }
-    // Also when there is no time to sleep: PostgreSQL keeps for ever what nobody reads.
-    m_session.in([&](pqxx::connection&) { return m_notifications->wait({}, token); });
+    // Also when there is no time to sleep.
+    m_session.in([&](pqxx::connection&) {
+        m_notifications->drain(detail::TimePoint::min(), token);
+        return true;
+    });
     detail::LedgerLook look = m_session.look();
     m_queues = std::move(look.queues);
     std::erase_if(m_suspects, [this](const std::string& name) {

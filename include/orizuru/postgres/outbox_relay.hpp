@@ -11,7 +11,9 @@
 //
 // A message is sent at least once, always with its id. One that is sent again may come behind later
 // ones, but it was in front of them first. A relay that hangs in a step loses its session, and with
-// it the queue: others send its messages then, and it sends them once more when it wakes.
+// it the queue: others send its messages then, and it sends them once more when it wakes. (Not
+// while it is being sent a step's messages over a Unix socket: PostgreSQL waits there without an
+// end.)
 
 #include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
@@ -101,8 +103,6 @@ class OutboxRelay {
     void attend(const std::string& queue, Round& round);
     void pause(OutboxEventKind kind, const std::string& queue, const Error& error, Round& round);
     [[nodiscard]] detail::TimePoint next_look(const Round& last) const;
-    static void read(detail::Notifications& notifications, detail::TimePoint until,
-                     const std::stop_token& token);
     void wait_out(OutboxEventKind kind, std::string_view why,
                   std::optional<detail::Notifications>& notifications,
                   const std::stop_token& token);
@@ -151,7 +151,7 @@ inline void OutboxRelay::run(const std::stop_token& token) {
             if (!notifications) {
                 notifications.emplace(m_stepper.database(), "outbox");
             }
-            read(*notifications, detail::TimePoint::min(), token);
+            notifications->drain(detail::TimePoint::min(), token);
             const Round last = round(detail::Clock::now(), token);
             m_outage.reset();
             if (!last.worked) {
@@ -227,14 +227,6 @@ inline detail::TimePoint OutboxRelay::next_look(const Round& last) const {
         detail::deadline_in(last.busy ? std::min(m_options.sweep, others_take) : m_options.sweep));
 }
 
-/// All that comes until then. What a session that listens leaves unread stays in the server's one
-/// queue for all databases, and when that is full no transaction with a NOTIFY can be committed.
-inline void OutboxRelay::read(detail::Notifications& notifications, detail::TimePoint until,
-                              const std::stop_token& token) {
-    while (!token.stop_requested() && notifications.wait(until, token)) {
-    }
-}
-
 inline void OutboxRelay::wait_out(OutboxEventKind kind, std::string_view why,
                                   std::optional<detail::Notifications>& notifications,
                                   const std::stop_token& token) {
@@ -243,7 +235,7 @@ inline void OutboxRelay::wait_out(OutboxEventKind kind, std::string_view why,
     const detail::TimePoint end = detail::deadline_in(pause);
     if (notifications) {
         try {
-            return read(*notifications, end, token);
+            return notifications->drain(end, token);
         } catch (const pqxx::failure&) {
             notifications.reset();
         }

@@ -46,6 +46,14 @@ class Notifications {
         }
     }
 
+    /// Reads all that comes until then, at least what has come. What a session that listens leaves
+    /// unread stays in the server's one queue for all databases, and when that is full no
+    /// transaction with a NOTIFY can be committed.
+    void drain(TimePoint until, const std::stop_token& token) {
+        while (!token.stop_requested() && wait(until, token)) {
+        }
+    }
+
   private:
     Client m_client;
 };
