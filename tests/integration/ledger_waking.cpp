@@ -349,7 +349,7 @@ TEST_CASE_FIXTURE(Waking, "a reconciler takes in what it is told while it works 
     }
     const auto thread = running();
     REQUIRE(eventually([&] { return redis.llen("q") > 0; }));
-    notify_much("ledger");
+    notify("ledger", 200);
     CHECK(all_is_read());
     CHECK(redis.llen("q") < jobs);
 }
@@ -360,7 +360,7 @@ TEST_CASE_FIXTURE(Waking, "a reconciler that was stopped listens no more") {
     REQUIRE(asleep());
     running.request_stop();
     running.join();
-    notify_much("ledger");
+    notify("ledger", 200);
     CHECK(all_is_read());
 }
 

@@ -343,7 +343,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while Redis is
     server.kill();
     commit("a");
     REQUIRE(eventually([&] { return was_told(OutboxEventKind::redis_failed); }));
-    notify_much("outbox");
+    notify("outbox", 1000);
     CHECK(all_is_read());
     server.restart();
     CHECK(eventually([&] { return is_empty(); }));
@@ -359,7 +359,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while it works
     one_by_one.batch = 1;
     const RunningRelay relay(database, uri, one_by_one);
     REQUIRE(eventually([&] { return redis.llen("q") > 0; }));
-    notify_much("outbox");
+    notify("outbox", 200);
     CHECK(all_is_read());
     CHECK_FALSE(is_empty());
 }

@@ -58,10 +58,10 @@ struct PostgresFixture {
         return result;
     }
     int number(const std::string& query) { return sql(query)[0][0].as<int>(); }
-    /// More than a session takes in while nobody reads it.
-    void notify_much(const std::string& channel) {
+    /// 7 kB each; a session that nobody reads takes in what fits into its socket.
+    void notify(const std::string& channel, int times) {
         sql("SELECT pg_notify('orizuru_" + channel +
-            "', n || repeat('x', 7000)) FROM generate_series(1, 1000) n");
+            "', n || repeat('x', 7000)) FROM generate_series(1, " + std::to_string(times) + ") n");
     }
     bool all_is_read() {
         return eventually(
