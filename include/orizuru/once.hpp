@@ -25,6 +25,7 @@
 #include <orizuru/claim.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/arguments.hpp>
+#include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/claim_renewal.hpp>
 #include <orizuru/detail/effect.hpp>
 #include <orizuru/detail/entropy.hpp>
@@ -233,7 +234,8 @@ bool Once::change(const std::string& script, const OnceToken& token,
     detail::check_id(token.id);
     refuse_fork();
     const std::string fence = std::to_string(token.fence);
-    const detail::ClaimRenewal::Last last(m_renewal, fence);
+    // While the answer is awaited, for other threads or a time-out, the claim is to hold.
+    const auto last = detail::at_exit([&] { m_renewal.drop(fence); });
     const std::string record = m_keys.once(token.id);
     const Reply reply = command(script, record, 1, record, fence, arguments...);
     if (!detail::is_count(reply) || reply.integer > 1) {

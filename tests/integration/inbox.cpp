@@ -56,6 +56,12 @@ struct InboxFixture : PostgresFixture, QueueFixture {
     static void pay(pqxx::work& tx, int account) {
         tx.exec("UPDATE accounts SET balance = balance + 1 WHERE id = " + std::to_string(account));
     }
+    /// By the server; throws what comes of it.
+    void lose_session(pqxx::work& tx) {
+        const auto pid = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
+        sql("SELECT pg_terminate_backend(" + pid + ")");
+        tx.exec("SELECT 1");
+    }
     /// For what throws.
     template <class F>
     void run(const std::string& id, F f) {
@@ -404,9 +410,7 @@ TEST_CASE_FIXTURE(InboxFixture, "a session that the server ends is begun anew, w
     CHECK(inbox.run("a", [&](pqxx::work& tx) {
         effect(tx, "a");
         if (++calls == 1) {
-            const auto pid = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
-            sql("SELECT pg_terminate_backend(" + pid + ")");
-            tx.exec("SELECT 1");
+            lose_session(tx);
         }
     }) == InboxOutcome::ran);
     CHECK(calls == 2);
@@ -421,9 +425,7 @@ TEST_CASE_FIXTURE(InboxFixture, "a function that took longer than the patience b
         effect(tx, "a");
         if (++calls == 1) {
             std::this_thread::sleep_for(2s);
-            const auto pid = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
-            sql("SELECT pg_terminate_backend(" + pid + ")");
-            tx.exec("SELECT 1");
+            lose_session(tx);
         }
     }) == InboxOutcome::ran);
     CHECK(calls == 2);

@@ -41,21 +41,6 @@ class ClaimRenewal {
         m_held.erase(fence);
     }
 
-    /// Drops a claim at its end: while that is awaited, for other threads or a time-out, the claim
-    /// is to hold.
-    class Last {
-      public:
-        Last(ClaimRenewal& renewal, const std::string& fence)
-            : m_renewal(renewal), m_fence(fence) {}
-        Last(const Last&) = delete;
-        Last& operator=(const Last&) = delete;
-        ~Last() { m_renewal.drop(m_fence); }
-
-      private:
-        ClaimRenewal& m_renewal;
-        const std::string& m_fence;
-    };
-
     /// All that are held; what nobody needs any more is dropped.
     void renew() noexcept {
         try {

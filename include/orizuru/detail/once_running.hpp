@@ -5,6 +5,7 @@
 // How an effect runs under its claim. Part of once.hpp, which is the header to read first and to
 // include.
 
+#include <orizuru/detail/at_exit.hpp>
 #include <orizuru/detail/once_scripts.hpp>
 #include <orizuru/detail/schedule.hpp>
 #include <orizuru/error.hpp>
@@ -93,7 +94,8 @@ OnceRun Once::run(MessageGuard<T>& guard, std::string_view id, F effect) {
 template <class T>
 bool Once::settle(MessageGuard<T>& guard, const OnceToken& token, const Result& result) {
     const std::string fence = std::to_string(token.fence);
-    const detail::ClaimRenewal::Last last(m_renewal, fence);
+    // While the answer is awaited, for other threads or a time-out, the claim is to hold.
+    const auto last = detail::at_exit([&] { m_renewal.drop(fence); });
     std::vector<std::string> arguments{fence, std::to_string(m_options.remember.count())};
     if (result) {
         arguments.push_back(*result);

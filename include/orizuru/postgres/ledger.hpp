@@ -134,7 +134,7 @@ class Ledger {
     /// Makes a pending or failed job dead; false: it is neither. One statement and one commit.
     bool give_up(std::string_view id, std::string_view reason) {
         detail::check_id(id);
-        return own_statements([&] { return m_book.give_up(id, reason); });
+        return m_book.give_up(id, reason);
     }
 
     /// Forgets the queue's jobs, and their history, that are completed or dead for longer than
@@ -159,10 +159,6 @@ class Ledger {
         std::string bytes;
         detail::encode(job, bytes, m_options.max_payload);
         return bytes;
-    }
-    template <class Attempts>
-    auto own_statements(Attempts attempts) {
-        return detail::own_statements(m_book.pool().database(), std::move(attempts));
     }
     void insert(pqxx::transaction_base& transaction, const std::string& id,
                 const std::string& bytes) const {
@@ -222,7 +218,7 @@ template <class T>
 template <std::invocable<pqxx::work&> F>
 LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
     detail::check_id(id);
-    const auto claimed = own_statements([&] { return m_book.claim(id); });
+    const auto claimed = m_book.claim(id);
     if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
         return *outcome;
     }
@@ -233,9 +229,8 @@ LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
     } catch (const DatabaseError&) {
         throw;
     } catch (...) {
-        return detail::tell_thrown([&](std::string_view what) {
-            return own_statements([&] { return m_book.fail(claim, m_options.retry, what); });
-        });
+        return detail::tell_thrown(
+            [&](std::string_view what) { return m_book.fail(claim, m_options.retry, what); });
     }
 }
 

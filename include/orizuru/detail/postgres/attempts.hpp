@@ -9,7 +9,6 @@
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/wake.hpp>
-#include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
 
 #include <pqxx/pqxx>
@@ -69,20 +68,15 @@ auto attempt(Pool& pool, Transact transact) {
     }
 }
 
-/// Returns what `attempts()` does, in which all statements are the library's own; throws
-/// DatabaseError for what pqxx says of them.
-template <class Attempts>
-auto own_statements(const Database& database, Attempts attempts) {
-    try {
-        return attempts();
-    } catch (const pqxx::failure& error) {
-        throw database_error(database, error);
-    }
-}
-/// The same for one transaction that is tried again.
+/// The same for a transaction in which all statements are the library's own: throws DatabaseError
+/// for what pqxx says of them.
 template <class Transact>
 auto attempt_own(Pool& pool, Transact transact) {
-    return own_statements(pool.database(), [&] { return attempt(pool, transact); });
+    try {
+        return attempt(pool, std::move(transact));
+    } catch (const pqxx::failure& error) {
+        throw database_error(pool.database(), error);
+    }
 }
 
 } // namespace orizuru::detail

@@ -120,7 +120,7 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
     }
     // Of this run alone: by it a repeated claim whose answer was lost is recognised.
     LedgerClaim claim{std::string(job), m_worker + '/' + std::to_string(++m_runs), 0};
-    const pqxx::result answer = attempt(m_pool, [&](pqxx::connection& connection) {
+    const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
         return execute(transaction, m_claim, claim.job, claim.worker, m_lease.count());
     });
@@ -165,7 +165,7 @@ inline LedgerOutcome LedgerBook::before(pqxx::work& transaction, const LedgerCla
 
 inline LedgerOutcome LedgerBook::fail(const LedgerClaim& claim, const RetryPolicy& policy,
                                       std::string_view reason) {
-    return attempt(m_pool, [&](pqxx::connection& connection) {
+    return attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         const NextTry next = this->next(transaction, claim, policy, reason);
         const std::int64_t delay = next.delay ? next.delay->count() : -1;
@@ -205,7 +205,7 @@ inline bool LedgerBook::give_up(std::string_view job, std::string_view reason) {
     if (!storable(job)) {
         return false;
     }
-    return attempt(m_pool, [&](pqxx::connection& connection) {
+    return attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
         return execute(transaction, m_give_up, std::string(job),
                        to_utf8(cut_text(reason, longest_last_error)), m_worker)
