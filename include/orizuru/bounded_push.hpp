@@ -46,9 +46,10 @@ namespace detail {
 // KEYS[1] source; ARGV[1] bound, [2] 'refuse' | 'drop', [3] the message. Returns whether it was
 // pushed, how many were dropped, and the length.
 inline const std::string& push_bounded_script() {
-    static const std::string script = "#!lua" + std::string(refusal_function) + R"lua(
+    static const std::string script = adding_script(R"lua(
 local source, most = KEYS[1], tonumber(ARGV[1])
-local refused = refusal({{source, 'list'}}, {{'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})
+local refused = refusal({{source, 'list'}},
+    {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})
 if refused then return refused end
 local length = redis.call('LLEN', source)
 if length >= most and ARGV[2] == 'refuse' then return {0, 0, length} end
@@ -56,7 +57,7 @@ length = redis.call('LPUSH', source, ARGV[3])
 if length <= most then return {1, 0, length} end
 redis.call('LTRIM', source, 0, most - 1)
 return {1, length - most, most}
-)lua";
+)lua");
     return script;
 }
 

@@ -228,7 +228,7 @@ Redriven DeadList::take(std::uint64_t limit, Step step) {
 }
 
 inline std::uint64_t DeadList::purge() {
-    return count_of(m_connection.command(m_dead, "EVAL", detail::purge_dead_script, 1, m_dead),
+    return count_of(m_connection.command(m_dead, "EVAL", detail::purge_dead_script(), 1, m_dead),
                     "EVAL");
 }
 
@@ -248,7 +248,7 @@ inline std::uint64_t DeadList::trim(const DeadLimits& limits) {
     std::uint64_t removed = 0;
     for (bool over = limits.most > 0; over;) {
         const std::uint64_t gone =
-            count_of(m_connection.command(m_dead, "EVAL", detail::cut_dead_script, 1, m_dead,
+            count_of(m_connection.command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead,
                                           limits.most, cut),
                      "EVAL");
         removed += gone;

@@ -9,6 +9,7 @@
 // a consumer's death are counted, and buried when they have been blamed once too often.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/collector_scripts.hpp>
 #include <orizuru/detail/event_queue.hpp>
 #include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/jittered_pauses.hpp>
@@ -155,7 +156,7 @@ inline bool GarbageCollector::may_reap() {
 
 inline void GarbageCollector::reap(const std::string& id, Collected& collected) {
     const Reply reply = m_connection.command(
-        m_keys.source(), "EVAL", detail::reap_script, 6, m_keys.heartbeat(id),
+        m_keys.source(), "EVAL", detail::reap_script(), 6, m_keys.heartbeat(id),
         m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
         m_keys.dead(), id, detail::fence_time.count(), m_options.max_recoveries,
         detail::recovery_memory.count(), m_options.dead_limit, m_options.blamed);
@@ -238,7 +239,7 @@ inline void GarbageCollector::refill(Collected& collected) {
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
-        const Reply moved = m_connection.command(unack, "EVAL", detail::refill_script, 2, unack,
+        const Reply moved = m_connection.command(unack, "EVAL", detail::refill_script(), 2, unack,
                                                  m_keys.source(), step);
         if (!detail::is_count(moved) || moved.integer > step) {
             m_connection.refuse("EVAL");

@@ -199,7 +199,7 @@ typename Recurring<T>::Look Recurring<T>::look() {
         m_connection.roundtrip(m_keys.recurring(), "EVAL", [this](std::string& out) {
             detail::begin_command(out, 4 + m_recurrences.size());
             detail::append_argument(out, "EVAL");
-            detail::append_argument(out, detail::look_at_recurrences_script);
+            detail::append_argument(out, detail::look_at_recurrences_script());
             detail::append_argument(out, 1);
             detail::append_argument(out, m_keys.recurring());
             for (const Recurrence<T>& recurrence : m_recurrences) {
@@ -250,7 +250,7 @@ std::uint64_t Recurring<T>::push(const std::string& name, const std::vector<Made
     const Reply reply = m_connection.roundtrip(m_keys.source(), "EVAL", [&](std::string& out) {
         detail::begin_command(out, 6 + 2 * occurrences.size());
         detail::append_argument(out, "EVAL");
-        detail::append_argument(out, detail::push_occurrences_script);
+        detail::append_argument(out, detail::push_occurrences_script());
         detail::append_argument(out, 2);
         detail::append_argument(out, m_keys.recurring());
         detail::append_argument(out, m_keys.source());
@@ -268,7 +268,7 @@ std::uint64_t Recurring<T>::push(const std::string& name, const std::vector<Made
 
 template <MessageEncodable T>
 void Recurring<T>::begin_anew(const std::string& name, Milliseconds last) {
-    m_connection.command(m_keys.recurring(), "EVAL", detail::begin_anew_script, 1,
+    m_connection.command(m_keys.recurring(), "EVAL", detail::begin_anew_script(), 1,
                          m_keys.recurring(), name, last.time_since_epoch().count());
 }
 

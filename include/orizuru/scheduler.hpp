@@ -143,8 +143,8 @@ inline std::uint64_t Scheduler::move_due() {
 
 inline Scheduler::Step Scheduler::step() {
     const Reply reply = m_connection.command(
-        m_keys.scheduled(), "EVAL", detail::move_due_script, 3, m_keys.scheduled(), m_keys.source(),
-        m_keys.schedulers(), detail::most_moved, detail::most_bytes_moved, m_id,
+        m_keys.scheduled(), "EVAL", detail::move_due_script(), 3, m_keys.scheduled(),
+        m_keys.source(), m_keys.schedulers(), detail::most_moved, detail::most_bytes_moved, m_id,
         (memory + 3 * m_options.poll).count());
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > detail::most_moved ||

@@ -5,6 +5,7 @@
 // A Lua body that settles a message in one step with the message's removal: what
 // `MessageGuard::settle` takes.
 
+#include <orizuru/detail/refusal.hpp>
 #include <orizuru/detail/sha1.hpp>
 
 #include <memory>
@@ -18,14 +19,14 @@ namespace orizuru {
 /// (the caller's own, from 1) and payload (the message's bytes).
 ///
 /// The message is removed from the consumer's list after the body, in the same step. A body that
-/// will not have it returns an error before its first write,
+/// refuses returns an error before its first write, and the message stays where it is. So it does
+/// when a command of the body fails; but what the body wrote before stays too. A body that writes
+/// more than once asks for all that it needs first, the types of its keys and the user's rights:
 ///
-///     if redis.call('TYPE', KEYS[1]).ok == 'set' then
-///         return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' is a set')
-///     end
+///     local refused = refusal({{KEYS[1], 'list'}, {KEYS[2], 'hash'}},
+///         {{'LPUSH', KEYS[1], 'x'}, {'HSET', KEYS[2], 'x', 'x'}})
+///     if refused then return refused end
 ///
-/// and the message stays where it is. So it does when a command of the body fails; but what the
-/// body wrote before stays too. Copy before you remove.
 /// Cheap to copy; never changes; may be used by any thread.
 class Script {
   public:
@@ -55,16 +56,14 @@ class Script {
 // body's. Returns 1 | STALE (not the list it was written for) | REFUSED (by the body) | WRONGTYPE
 // (fenced). The marker is the next header: it is fresh, so it cannot be in the list yet.
 inline std::string Script::around(std::string_view body) {
-    std::string text = R"lua(#!lua flags=allow-oom
+    std::string text = detail::moving_script(R"lua(
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
 if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
-if redis.acl_check_cmd and not (redis.acl_check_cmd('LSET', p, '0', '')
-        and redis.acl_check_cmd('LREM', p, '0', '')) then
-    return redis.error_reply('NOPERM this user may not run LSET and LREM on ' .. p)
-end
+local missing = refusal({}, {{'LSET', p, '0', 'x'}, {'LREM', p, '0', 'x'}})
+if missing then return missing end
 local function body(KEYS, ARGV, payload)
-)lua";
+)lua");
     text += body;
     text += R"lua(
 end

@@ -60,15 +60,14 @@ namespace detail {
 // KEYS[1..4], ARGV[1..3] as those of schedule_source; KEYS[5] lock; ARGV[4] its value, [5] its ttl
 // in ms, 0 = none. Returns 1, or 0 when the lock is held.
 inline const std::string& push_unique_script() {
-    static const std::string script = "#!lua" + std::string(refusal_function) + R"lua(
+    static const std::string script = adding_script(R"lua(
 local lock = KEYS[5]
-local refused = refusal({{lock, 'string'}}, {{'SET', lock, 'x'}})
+local refused = refusal({{lock, 'string'}}, {{'EXISTS', lock}, {'SET', lock, 'x'}})
 if refused then return refused end
 if redis.call('EXISTS', lock) == 1 then return 0 end
 local payload
 local function schedule()
-)lua" + std::string(schedule_source) +
-                                      R"lua(
+)lua" + std::string(schedule_source) + R"lua(
 end
 refused = schedule()
 if refused then return refused end
@@ -80,15 +79,15 @@ local wait, time = tonumber(ARGV[2]), redis.call('TIME')
 if ARGV[1] == 'at' then wait = wait - time[1] * 1000 - math.floor(time[2] / 1000) end
 redis.call('SET', lock, ARGV[4], 'PX', string.format('%d', math.max(wait, 0) + ARGV[5]))
 return 1
-)lua";
+)lua");
     return script;
 }
 
 // KEYS[1] lock; ARGV[1] its value.
 inline const Script& unlock_body() {
-    static const Script script(std::string(refusal_function) + R"lua(
+    static const Script script(R"lua(
 local lock = KEYS[1]
-local refused = refusal({{lock, 'string'}}, {{'DEL', lock}})
+local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'DEL', lock}})
 if refused then return refused end
 if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
 )lua");
@@ -98,19 +97,19 @@ if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
 // KEYS[1] lock; ARGV[1] ttl in ms, [2..] the values of which it must have one. What never expires
 // stays so.
 inline const std::string& extend_lock_script() {
-    static const std::string script = "#!lua flags=allow-oom" + std::string(refusal_function) +
-                                      R"lua(
-local refused = refusal({{KEYS[1], 'string'}}, {})
+    static const std::string script = moving_script(R"lua(
+local lock = KEYS[1]
+local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'PEXPIRE', lock, '1'}})
 if refused then return refused end
-local held = redis.call('GET', KEYS[1])
+local held = redis.call('GET', lock)
 for i = 2, #ARGV do
     if held == ARGV[i] then
-        redis.call('PEXPIRE', KEYS[1], ARGV[1], 'GT')
+        redis.call('PEXPIRE', lock, ARGV[1], 'GT')
         return 1
     end
 end
 return 0
-)lua";
+)lua");
     return script;
 }
 

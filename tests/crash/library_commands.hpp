@@ -80,11 +80,11 @@ inline bool llen(const Texts& argv) { return argv[0] == "LLEN"; }
 inline bool smembers(const Texts& argv) { return argv[0] == "SMEMBERS"; }
 inline bool scan(const Texts& argv) { return argv[0] == "SCAN"; }
 inline bool blmove(const Texts& argv) { return argv[0] == "BLMOVE"; }
-inline bool start(const Texts& argv) { return is_script(argv, detail::start_script, ""); }
-inline bool beat(const Texts& argv) { return is_script(argv, detail::beat_script, ""); }
-inline bool adopt(const Texts& argv) { return is_script(argv, detail::adopt_script, ""); }
-inline bool reap(const Texts& argv) { return is_script(argv, detail::reap_script, ""); }
-inline bool refill(const Texts& argv) { return is_script(argv, detail::refill_script, ""); }
+inline bool start(const Texts& argv) { return is_script(argv, detail::start_script(), ""); }
+inline bool beat(const Texts& argv) { return is_script(argv, detail::beat_script(), ""); }
+inline bool adopt(const Texts& argv) { return is_script(argv, detail::adopt_script(), ""); }
+inline bool reap(const Texts& argv) { return is_script(argv, detail::reap_script(), ""); }
+inline bool refill(const Texts& argv) { return is_script(argv, detail::refill_script(), ""); }
 // SETTLE's argument 9 is how many messages it fetches.
 inline bool settle(const Texts& argv) { return is_settle(argv) && argv.at(9) == "0"; }
 inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(9) != "0"; }
@@ -93,7 +93,7 @@ inline bool give_back(const Texts& argv) { return is_body(argv, detail::give_bac
 inline bool bury(const Texts& argv) { return is_body(argv, detail::bury_body()); }
 inline bool own_script(const Texts& argv) { return is_body(argv, CommandUsers::own_script()); }
 inline bool release(const Texts& argv) {
-    return is_script(argv, detail::release_script, detail::cached_release.sha1());
+    return is_script(argv, detail::release_script(), detail::cached_release().sha1());
 }
 
 } // namespace command

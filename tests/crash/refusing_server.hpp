@@ -92,7 +92,7 @@ class RefusingServer {
         }
         const bool greets = argv[0] == "PING" || argv[0] == "AUTH";
         m_seen.connections += greets && (!m_refusing || m_refusing->since) ? 1 : 0;
-        m_seen.adoptions += argv[0] == "EVAL" && argv[1] == detail::adopt_script ? 1 : 0;
+        m_seen.adoptions += argv[0] == "EVAL" && argv[1] == detail::adopt_script() ? 1 : 0;
         return FakeServer::pass;
     }
     static bool is_over(const Refusing& refusing) {

@@ -10,6 +10,7 @@
 #include "model_server.hpp"
 #include "server.hpp"
 
+#include <orizuru/detail/collector_scripts.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
@@ -198,12 +199,12 @@ inline Words RandomCommands::script() {
     switch (m_chance.below(10)) {
     case 0:
     case 1:
-        return call(detail::start_script,
+        return call(detail::start_script(),
                     {heartbeat, processing, m_keys.consumers(), m_keys.source(), m_keys.unack(),
                      m_keys.dead()},
                     {id(owner), "600000", header(owner, 0)});
     case 2:
-        return call(detail::beat_script, {heartbeat, processing, m_keys.consumers()},
+        return call(detail::beat_script(), {heartbeat, processing, m_keys.consumers()},
                     {id(owner), "600000"});
     case 3:
         return collecting_script(owner);
@@ -251,7 +252,7 @@ inline Words RandomCommands::settling_script(std::size_t owner) {
     case 6:
         return move(throw_body, target, {any_text()});
     case 7:
-        return call(detail::release_script,
+        return call(detail::release_script(),
                     {processing, m_keys.source(), m_keys.heartbeat(id(owner)), m_keys.consumers()},
                     {expected, next, least, few(held), id(owner), "600000"});
     default: {
@@ -268,19 +269,19 @@ inline Words RandomCommands::collecting_script(std::size_t owner) {
     const std::string heir = any_id();
     switch (m_chance.below(3)) {
     case 0:
-        return call(detail::adopt_script,
+        return call(detail::adopt_script(),
                     {m_keys.heartbeat(id(owner)), m_keys.processing(id(owner)),
                      m_keys.heartbeat(heir), m_keys.processing(heir), m_keys.consumers()},
                     {id(owner), heir, header(owner, 0), "600000", "600000",
                      header(m_chance.happens(0.8) ? owner : 9, 0).substr(0, 21)});
     case 1:
-        return call(detail::reap_script,
+        return call(detail::reap_script(),
                     {m_keys.heartbeat(id(owner)), m_keys.processing(id(owner)), m_keys.source(),
                      m_keys.consumers(), m_keys.recoveries(), m_keys.dead()},
                     {id(owner), "600000", small(0, 2), "600", m_chance.happens(0.5) ? "0" : "2",
                      std::to_string(m_chance.below(3) + 1)});
     default:
-        return call(detail::refill_script, {m_keys.unack(), m_keys.source()}, {small(1, 3)});
+        return call(detail::refill_script(), {m_keys.unack(), m_keys.source()}, {small(1, 3)});
     }
 }
 

@@ -13,6 +13,7 @@
 #include "search_tables.hpp"
 #include "search_world.hpp"
 
+#include <orizuru/detail/collector_scripts.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/keys.hpp>
 
@@ -344,10 +345,10 @@ void SearchSteps::others(const World& world, Visit& visit) {
                     reap.command, world);
     }
     if (redis.unack) {
-        run_command(
-            {Step::Kind::sure, "a collector refills"},
-            m_tables.script(detail::refill_script, {"2", m_keys.unack(), m_keys.source(), "1000"}),
-            world);
+        run_command({Step::Kind::sure, "a collector refills"},
+                    m_tables.script(detail::refill_script(),
+                                    {"2", m_keys.unack(), m_keys.source(), "1000"}),
+                    world);
     }
     for (const std::string& heartbeat : redis.heartbeats) {
         const bool first = heartbeat[m_keys.heartbeat("").size()] == '1';

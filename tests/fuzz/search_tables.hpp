@@ -11,6 +11,7 @@
 #include "scenario.hpp"
 #include "search_consumer.hpp"
 
+#include <orizuru/detail/collector_scripts.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/detail/sha1.hpp>
 #include <orizuru/keys.hpp>
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -177,10 +179,10 @@ class SearchTables {
 
 inline SearchTables::SearchTables(const Sabotage* sabotage) {
     // Redis knows all scripts by their names; one of them may not be what its name says.
-    for (const std::string_view source :
-         {detail::start_script, detail::beat_script, detail::settle_script, detail::adopt_script,
-          detail::reap_script, detail::refill_script,
-          std::string_view(detail::push_body().source())}) {
+    for (const std::string_view source : std::initializer_list<std::string_view>{
+             detail::start_script(), detail::beat_script(), detail::settle_script,
+             detail::adopt_script(), detail::reap_script(), detail::refill_script(),
+             detail::push_body().source()}) {
         const detail::Sha1Hex sha1 = detail::sha1_hex(source);
         const std::string text =
             sabotage == nullptr ? std::string(source) : spoiled(source, *sabotage);
@@ -233,7 +235,7 @@ inline Number SearchTables::number_of(const Reply& reply) {
 inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisModel& model) {
     const Keys& keys = SearchConsumer::keys();
     const auto consumers = model.data().find(keys.consumers());
-    return {script(detail::reap_script,
+    return {script(detail::reap_script(),
                    {"6", keys.heartbeat(id), keys.processing(id), keys.source(), keys.consumers(),
                     keys.recoveries(), keys.dead(), id, "604800000", "100", "259200", "0", "1"}),
             consumers != model.data().end() &&
@@ -294,7 +296,7 @@ inline Number SearchTables::number_of(const SearchConsumer& consumer, int name,
     const std::string& id = window.identity().id;
     facts.processing = keys.processing(id);
     facts.heartbeat = keys.heartbeat(id);
-    facts.beat = script(detail::beat_script,
+    facts.beat = script(detail::beat_script(),
                         {"3", facts.heartbeat, facts.processing, keys.consumers(), id, "60000"});
     for (const detail::DeliveryPtr& message : window.messages()) {
         facts.list.push_back(message->payload);

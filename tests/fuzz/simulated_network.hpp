@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <initializer_list>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -242,8 +243,9 @@ inline Reply Network::run(Words words, Server& redis) {
     }
     if (m_sabotage != nullptr && !m_sabotage->from.empty() && words.front().starts_with("EVAL")) {
         if (words.front() == "EVALSHA") {
-            for (const std::string_view source : {detail::settle_script, detail::release_script,
-                                                  std::string_view(detail::push_body().source())}) {
+            for (const std::string_view source : std::initializer_list<std::string_view>{
+                     detail::settle_script, detail::release_script(),
+                     detail::push_body().source()}) {
                 const detail::Sha1Hex sha1 = detail::sha1_hex(source);
                 if (words[1] == std::string_view(sha1.data(), sha1.size())) {
                     words[0] = "EVAL";
@@ -264,7 +266,7 @@ inline Reply Network::run(Words words, Server& redis) {
         std::cout << '\n';
     }
     if (m_sabotage != nullptr && m_sabotage->hide_header && before.front() == "EVAL" &&
-        before[1] == detail::adopt_script && reply.is(Reply::Type::array)) {
+        before[1] == detail::adopt_script() && reply.is(Reply::Type::array)) {
         reply.elements.at(0).text.clear();
     }
     return reply;

@@ -106,7 +106,7 @@ inline void Simulation::adopt(bool quiet) {
 inline void Simulation::beat(bool quiet) {
     const std::string id = m_window->identity().id;
     const Words command{"EVAL",
-                        std::string(detail::beat_script),
+                        std::string(detail::beat_script()),
                         "3",
                         m_keys.heartbeat(id),
                         m_keys.processing(id),

@@ -8,6 +8,7 @@
 
 #include "simulation.hpp"
 
+#include <orizuru/detail/collector_scripts.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/reply.hpp>
 
@@ -70,7 +71,7 @@ inline void Simulation::collect(bool everyone, bool quiet) {
         }
         const bool alive = m_redis.exists(m_keys.heartbeat(id));
         const Reply reply = m_network.run(
-            {"EVAL", std::string(detail::reap_script), "6", m_keys.heartbeat(id),
+            {"EVAL", std::string(detail::reap_script()), "6", m_keys.heartbeat(id),
              m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
              m_keys.dead(), id, "604800000", "2", "259200", "0", std::string(m_scenario.blamed)});
         if (reply.is(Reply::Type::error)) {
@@ -92,7 +93,7 @@ inline void Simulation::collect(bool everyone, bool quiet) {
         }
     }
     if (m_chance.happens(0.3)) {
-        m_network.run({"EVAL", std::string(detail::refill_script), "2", m_keys.unack(),
+        m_network.run({"EVAL", std::string(detail::refill_script()), "2", m_keys.unack(),
                        m_keys.source(), "2"});
     }
 }

@@ -438,7 +438,7 @@ TEST_CASE_FIXTURE(Leases, "a message that goes to a dead consumer's waiter is br
 TEST_CASE_FIXTURE(Leases, "an id that is taken is told from other failures of an adoption") {
     redis.set("taken", "x");
     const auto answer =
-        redis.try_command({"EVAL", std::string(orizuru::detail::adopt_script), "5", "heartbeat",
+        redis.try_command({"EVAL", std::string(orizuru::detail::adopt_script()), "5", "heartbeat",
                            "old", "new heartbeat", "taken", "consumers", "id", "new id",
                            "orz:0123456789abcdef:0", "1000", "1000", "orz:0123456789abcdef:"});
     CHECK(answer.text.starts_with("BUSYNAME "));

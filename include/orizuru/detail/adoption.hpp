@@ -42,7 +42,7 @@ class Adoption {
               const std::function<Identity()>& make_identity) {
         m_result.reset(); // nobody could take it
         const Identity& next = m_tried.emplace_back(make_identity());
-        append_command(out, "EVAL", adopt_script, 5, keys.heartbeat(m_target.id),
+        append_command(out, "EVAL", adopt_script(), 5, keys.heartbeat(m_target.id),
                        keys.processing(m_target.id), keys.heartbeat(next.id),
                        keys.processing(next.id), keys.consumers(), m_target.id, next.id,
                        next.header(0), fence_time.count(), lease.count(), m_target.header_prefix());

@@ -46,10 +46,13 @@ end
 
 // KEYS[1] dead; ARGV[1], [2] the first and last index. Returns each entry with what `read` says.
 inline const std::string& list_dead_script() {
-    static const std::string script =
-        "#!lua flags=no-writes" + std::string(read_entry_function) + R"lua(
+    static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
+                                      std::string(read_entry_function) + R"lua(
+local dead = KEYS[1]
+local refused = refusal({{dead, 'list'}}, {{'LRANGE', dead, '0', '0'}})
+if refused then return refused end
 local found = {}
-for i, entry in ipairs(redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2])) do
+for i, entry in ipairs(redis.call('LRANGE', dead, ARGV[1], ARGV[2])) do
     found[i] = {entry, read(entry)}
 end
 return found
@@ -60,8 +63,7 @@ return found
 // KEYS[1] dead, [2] source; ARGV[1] the entry. Returns 1, 0 when it is not there, -1 for what is no
 // entry.
 inline const std::string& redrive_script() {
-    static const std::string script = "#!lua flags=allow-oom" + std::string(refusal_function) +
-                                      std::string(read_entry_function) + R"lua(
+    static const std::string script = moving_script(std::string(read_entry_function) + R"lua(
 local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
 local first, last = read(entry)
 if not first then return -1 end
@@ -71,7 +73,7 @@ if refused then return refused end
 if redis.call('LREM', dead, -1, entry) == 0 then return 0 end
 redis.call('LPUSH', source, string.sub(entry, first, last))
 return 1
-)lua";
+)lua");
     return script;
 }
 
@@ -80,12 +82,12 @@ return 1
 // are no entries and stay; [3] the least age in milliseconds, if there is one: a younger entry ends
 // the step. Returns how many it has taken and how many it has passed.
 inline const std::string& take_dead_script() {
-    static const std::string script = "#!lua flags=allow-oom" + std::string(refusal_function) +
-                                      std::string(read_entry_function) + R"lua(
+    static const std::string script = moving_script(std::string(read_entry_function) + R"lua(
 local dead, source = KEYS[1], KEYS[2]
-local kinds, commands = {{dead, 'list'}}, {{'LREM', dead, '-1', 'x'}}
+local kinds = {{dead, 'list'}}
+local commands = {{'TIME'}, {'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
 if source then
-    kinds[2], commands[2] = {source, 'list'}, {'LPUSH', source, 'x'}
+    kinds[2], commands[4] = {source, 'list'}, {'LPUSH', source, 'x'}
 end
 local refused = refusal(kinds, commands)
 if refused then return refused end
@@ -107,23 +109,35 @@ for _ = 1, tonumber(ARGV[1]) do
     end
 end
 return {taken, passed}
-)lua";
+)lua");
     return script;
 }
 
 // KEYS[1] dead; ARGV[1] the most that stay, [2] the most that go. Returns how many have gone.
-inline constexpr std::string_view cut_dead_script = R"lua(#!lua flags=allow-oom
-local over = math.min(redis.call('LLEN', KEYS[1]) - ARGV[1], ARGV[2])
+inline const std::string& cut_dead_script() {
+    static const std::string script = moving_script(R"lua(
+local dead = KEYS[1]
+local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'LTRIM', dead, '0', '0'}})
+if refused then return refused end
+local over = math.min(redis.call('LLEN', dead) - ARGV[1], ARGV[2])
 if over <= 0 then return 0 end
-redis.call('LTRIM', KEYS[1], 0, -1 - over)
+redis.call('LTRIM', dead, 0, -1 - over)
 return over
-)lua";
+)lua");
+    return script;
+}
 
 // KEYS[1] dead. Returns how many there were.
-inline constexpr std::string_view purge_dead_script = R"lua(#!lua flags=allow-oom
-local size = redis.call('LLEN', KEYS[1])
-redis.call('UNLINK', KEYS[1])
+inline const std::string& purge_dead_script() {
+    static const std::string script = moving_script(R"lua(
+local dead = KEYS[1]
+local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'UNLINK', dead}})
+if refused then return refused end
+local size = redis.call('LLEN', dead)
+redis.call('UNLINK', dead)
 return size
-)lua";
+)lua");
+    return script;
+}
 
 } // namespace orizuru::detail

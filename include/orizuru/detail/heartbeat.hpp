@@ -124,7 +124,7 @@ inline bool Heartbeat::beat() {
         }
         id = window.identity().id;
         const Keys& keys = window.keys();
-        append_command(command, "EVAL", beat_script, 3, keys.heartbeat(id), keys.processing(id),
+        append_command(command, "EVAL", beat_script(), 3, keys.heartbeat(id), keys.processing(id),
                        keys.consumers(), id, m_options.lease.count());
     }
     const TimePoint asked = Clock::now();

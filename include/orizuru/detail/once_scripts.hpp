@@ -22,10 +22,11 @@ namespace orizuru::detail {
 // the call's nonce. Returns claimed and its token | busy, until when and for how long | done and
 // its result. A call that is repeated gets its own claim again.
 inline const std::string& claim_script() {
-    static const std::string script = "#!lua" + std::string(refusal_function) + R"lua(
+    static const std::string script = adding_script(R"lua(
 local record, fences, call = KEYS[1], KEYS[2], ARGV[3]
 local refused = refusal({{record, 'hash'}, {fences, 'string'}},
-    {{'HSET', record, 'x', 'x'}, {'PEXPIRE', record, '1'}, {'SET', fences, 'x'}})
+    {{'TIME'}, {'HMGET', record, 'x'}, {'HSET', record, 'x', 'x'}, {'PEXPIRE', record, '1'},
+        {'GET', fences}, {'SET', fences, 'x'}})
 if refused then return refused end
 local state, fence, ends, nonce, result =
     unpack(redis.call('HMGET', record, 'state', 'fence', 'until', 'nonce', 'result'))
@@ -44,17 +45,17 @@ redis.call('HSET', record, 'state', 'claimed', 'fence', fence,
     'until', string.format('%d', now + ARGV[1]), 'nonce', call)
 redis.call('PEXPIRE', record, string.format('%d', ARGV[1] + ARGV[2]))
 return {'claimed', fence}
-)lua";
+)lua");
     return script;
 }
 
 // KEYS[1] record; ARGV[1] token, [2] for how long it is remembered, in ms, [3] the result, if any.
-// An error FENCED when the token is not the latest; nothing when it is done.
-inline const std::string& complete_claim_source() {
-    static const std::string source = std::string(refusal_function) + R"lua(
+// An error FENCED when the token is not the latest; nothing when it is done. Needs the function
+// refusal.
+inline constexpr std::string_view complete_claim_source = R"lua(
 local record = KEYS[1]
-local refused = refusal({{record, 'hash'}},
-    {{'HSET', record, 'x', 'x'}, {'HDEL', record, 'x'}, {'PEXPIRE', record, '1'}})
+local refused = refusal({{record, 'hash'}}, {{'HMGET', record, 'x'}, {'HSET', record, 'x', 'x'},
+    {'HDEL', record, 'x'}, {'PEXPIRE', record, '1'}})
 if refused then return refused end
 local state, fence = unpack(redis.call('HMGET', record, 'state', 'fence'))
 if fence ~= ARGV[1] then
@@ -66,48 +67,49 @@ if ARGV[3] then redis.call('HSET', record, 'result', ARGV[3]) end
 redis.call('HDEL', record, 'until', 'nonce')
 redis.call('PEXPIRE', record, ARGV[2])
 )lua";
-    return source;
-}
 
 /// In one step with the message's removal.
 inline const Script& complete_claim_body() {
-    static const Script script(complete_claim_source());
+    static const Script script(complete_claim_source);
     return script;
 }
 
 /// Returns 1, or 0 when the token is not the latest.
 inline const std::string& complete_claim_script() {
     static const std::string script =
-        "#!lua flags=allow-oom\nlocal function complete()" + complete_claim_source() + R"lua(
+        moving_script("local function complete()" + std::string(complete_claim_source) + R"lua(
 end
 local refused = complete()
 if not refused then return 1 end
 return string.find(refused.err, '^FENCED ') and 0 or refused
-)lua";
+)lua");
     return script;
 }
 
 // KEYS[1] record; ARGV[1] token. Returns 1, or 0 when the token is not the latest, or done.
 inline const std::string& release_claim_script() {
-    static const std::string script = "#!lua flags=allow-oom" + std::string(refusal_function) +
-                                      R"lua(
+    static const std::string script = moving_script(R"lua(
 local record = KEYS[1]
-local refused = refusal({{record, 'hash'}}, {{'DEL', record}})
+local refused = refusal({{record, 'hash'}}, {{'HMGET', record, 'x'}, {'DEL', record}})
 if refused then return refused end
 local state, fence = unpack(redis.call('HMGET', record, 'state', 'fence'))
 if fence ~= ARGV[1] or state == 'done' then return 0 end
 return redis.call('DEL', record)
-)lua";
+)lua");
     return script;
 }
 
 // KEYS records; ARGV[1] lease in ms, [2] for how long they are remembered, in ms, [3..] their
 // tokens. Returns the tokens that are over.
 inline const std::string& renew_claims_script() {
-    static const std::string script = "#!lua flags=allow-oom" + std::string(refusal_function) +
-                                      R"lua(
-local refused = refusal({}, {{'HSET', KEYS[1], 'x', 'x'}, {'PEXPIRE', KEYS[1], '1'}})
+    static const std::string script = moving_script(R"lua(
+local refused = refusal({}, {{'TIME'}})
 if refused then return refused end
+for _, record in ipairs(KEYS) do
+    refused = refusal({}, {{'TYPE', record}, {'HMGET', record, 'x'}, {'HSET', record, 'x', 'x'},
+        {'PEXPIRE', record, '1'}})
+    if refused then return refused end
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local over = {}
@@ -124,7 +126,7 @@ for i, record in ipairs(KEYS) do
     end
 end
 return over
-)lua";
+)lua");
     return script;
 }
 

@@ -5,27 +5,51 @@
 // What a script looks at before its first write, so that it writes all or nothing: Redis keeps what
 // a script wrote before a command of it failed.
 
+#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
 
-/// The Lua function refusal(kinds, commands): an error for the first of {key, type}... that is
-/// something else, or of the commands that the user may not run on its first argument; else nil.
+/// The Lua function refusal(kinds, commands): an error for the first of `commands`, each
+/// {name, key, argument...}, that the user may not run or the server does not have, or for the
+/// first of `kinds`, each {key, type}, that holds something else; else nil.
+///
+/// acl_check_cmd, which Redis has since 7.0, raises an error for a command that was renamed.
 inline constexpr std::string_view refusal_function = R"lua(
 local function refusal(kinds, commands)
+    if not redis.acl_check_cmd then
+        return redis.error_reply('NOPERM this needs Redis 7.0 or newer')
+    end
+    local function missing(command)
+        local known, allowed = pcall(redis.acl_check_cmd, unpack(command))
+        if known and allowed then return end
+        local on = command[2] and ' on ' .. command[2] or ''
+        return redis.error_reply('NOPERM ' .. (known and 'this user may not run ' or
+            'this server has no command ') .. command[1] .. on)
+    end
+    for _, command in ipairs(commands) do
+        local refused = missing(command)
+        if refused then return refused end
+    end
     for _, wanted in ipairs(kinds) do
+        local refused = missing({'TYPE', wanted[1]})
+        if refused then return refused end
         local found = redis.call('TYPE', wanted[1]).ok
         if found ~= wanted[2] and found ~= 'none' then
             return redis.error_reply('WRONGTYPE ' .. wanted[1] .. ' is a ' .. found)
         end
     end
-    for _, command in ipairs(commands) do
-        if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
-            return redis.error_reply('NOPERM this user may not run ' .. command[1] .. ' on ' ..
-                command[2])
-        end
-    end
 end
 )lua";
+
+/// The script that has `body` behind that function, and is refused when Redis' memory is full.
+[[nodiscard]] inline std::string adding_script(std::string_view body) {
+    return "#!lua" + std::string(refusal_function) + std::string(body);
+}
+
+/// The same for one that only moves or frees: it runs when Redis' memory is full.
+[[nodiscard]] inline std::string moving_script(std::string_view body) {
+    return "#!lua flags=allow-oom" + std::string(refusal_function) + std::string(body);
+}
 
 } // namespace orizuru::detail

@@ -8,6 +8,7 @@
 // An element is 8 bytes of a number, then the message: so equal messages stay two, and those of one
 // due time keep their order. The number alone would not do: an emptied Redis begins anew.
 
+#include <orizuru/detail/refusal.hpp>
 #include <orizuru/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
@@ -22,19 +23,18 @@ namespace orizuru::detail {
 
 // KEYS[1] scheduled, [2] the list that it is for, [3] sequence, [4] wake.
 // ARGV[1] 'at' | 'after', [2] milliseconds since 1970 | from now, [3] the message, when it is not
-// `payload`. Writes nothing before all has been checked.
+// `payload`. Returns an error or nothing; needs the function refusal.
 inline constexpr std::string_view schedule_source = R"lua(
 local scheduled, list, sequence, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local refused = refusal(
+    {{scheduled, 'zset'}, {list, 'list'}, {sequence, 'string'}, {wake, 'list'}},
+    {{'TIME'}, {'LPUSH', list, 'x'}, {'ZRANGE', scheduled, '0', '0'},
+        {'ZADD', scheduled, '0', 'x'}, {'INCR', sequence}, {'DEL', wake}, {'LPUSH', wake, 'x'}})
+if refused then return refused end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local due = tonumber(ARGV[2])
 if ARGV[1] == 'after' then due = now + due end
-for key, wanted in pairs({[scheduled] = 'zset', [list] = 'list', [wake] = 'list'}) do
-    local kind = redis.call('TYPE', key).ok
-    if kind ~= wanted and kind ~= 'none' then
-        return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. kind)
-    end
-end
 local message = ARGV[3] or payload
 if due <= now then
     redis.call('LPUSH', list, message)
@@ -57,7 +57,7 @@ inline const Script& schedule_body() {
 
 /// The same for a producer: refused when Redis is full.
 inline const std::string& schedule_script() {
-    static const std::string script = "#!lua\nlocal payload" + std::string(schedule_source);
+    static const std::string script = adding_script("local payload" + std::string(schedule_source));
     return script;
 }
 
@@ -71,17 +71,20 @@ inline constexpr int most_bytes_moved = 1 << 20;
 // moved, in how many milliseconds the next is due (-1: there is none), and how many schedulers
 // there are. Looks at one message after the other: what is fetched together takes its memory at
 // once.
-inline constexpr std::string_view move_due_script = R"lua(#!lua flags=allow-oom
+inline const std::string& move_due_script() {
+    static const std::string script = moving_script(R"lua(
+local scheduled, source, schedulers = unpack(KEYS)
+local refused = refusal({{scheduled, 'zset'}, {source, 'list'}, {schedulers, 'zset'}},
+    {{'TIME'}, {'ZRANGE', scheduled, '0', '0'}, {'LPUSH', source, 'x'},
+        {'ZREMRANGEBYRANK', scheduled, '0', '0'}, {'ZADD', schedulers, '0', 'x'},
+        {'ZREMRANGEBYSCORE', schedulers, '0', '0'}, {'ZCARD', schedulers}})
+if refused then return refused end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local kind = redis.call('TYPE', KEYS[2]).ok
-if kind ~= 'list' and kind ~= 'none' then
-    return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is a ' .. kind)
-end
 local most, most_bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
 local messages, bytes = {}, 0
 local function look()
-    return unpack(redis.call('ZRANGE', KEYS[1], #messages, #messages, 'WITHSCORES'))
+    return unpack(redis.call('ZRANGE', scheduled, #messages, #messages, 'WITHSCORES'))
 end
 local element, due = look()
 while element and tonumber(due) <= now and #messages < most
@@ -91,14 +94,16 @@ while element and tonumber(due) <= now and #messages < most
     element, due = look()
 end
 if #messages > 0 then
-    redis.call('LPUSH', KEYS[2], unpack(messages))
-    redis.call('ZREMRANGEBYRANK', KEYS[1], 0, #messages - 1)
+    redis.call('LPUSH', source, unpack(messages))
+    redis.call('ZREMRANGEBYRANK', scheduled, 0, #messages - 1)
 end
-redis.call('ZADD', KEYS[3], now, ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4])
+redis.call('ZADD', schedulers, now, ARGV[3])
+redis.call('ZREMRANGEBYSCORE', schedulers, '-inf', now - ARGV[4])
 local wait = element and math.max(0, tonumber(due) - now) or -1
-return {#messages, wait, redis.call('ZCARD', KEYS[3])}
-)lua";
+return {#messages, wait, redis.call('ZCARD', schedulers)}
+)lua");
+    return script;
+}
 
 /// The arguments of the script: a moment, or a time from now, by Redis' clock.
 [[nodiscard]] inline std::vector<std::string> due_at(JobTime time) {

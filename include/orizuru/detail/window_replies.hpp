@@ -11,7 +11,12 @@ namespace orizuru::detail {
 
 inline Verdict Window::on_start(const Reply& reply) {
     if (reply.is(Reply::Type::error)) {
-        return refused(reply);
+        Verdict verdict = refused(reply);
+        // An older Redis does not know the line that our scripts begin with.
+        if (reply.text.starts_with("ERR Error compiling script")) {
+            verdict.reason = "ERR this needs Redis 7.0 or newer: " + reply.text;
+        }
+        return verdict;
     }
     if (reply.is(Reply::Type::integer) && reply.integer == 1) {
         m_state = State::running;

@@ -65,7 +65,7 @@ void Window::compose(Request::Kind kind, Compose compose) {
 
 inline void Window::send_start(std::string& out) const {
     assert(m_state == State::unregistered);
-    append_command(out, "EVAL", start_script, 6, m_keys.heartbeat(m_self.id), m_processing,
+    append_command(out, "EVAL", start_script(), 6, m_keys.heartbeat(m_self.id), m_processing,
                    m_keys.consumers(), m_keys.source(), m_keys.unack(), m_keys.dead(), m_self.id,
                    m_lease.count(), m_self.header(0));
 }
@@ -149,7 +149,7 @@ inline void Window::send_release(std::string& out) {
         }
     }
     compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
-        begin_request(out, request, cached_release.sha1(), cached_release.source, 4, 6);
+        begin_request(out, request, cached_release().sha1(), cached_release().source, 4, 6);
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
         append_argument(out, m_keys.heartbeat(m_self.id));

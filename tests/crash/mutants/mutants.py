@@ -53,6 +53,8 @@ PROGRAMS = {
     "identity": unit("identity"),
     "window": unit("window"),
     "adoption": unit("adoption"),
+    "script_refusals": integration("script_refusals"),
+    "refused_calls": integration("refused_calls"),
     "unblocking": unit("unblocking"),
     "window_replies": corpus("window_replies"),
     "reply_reader": corpus("reply_reader"),
@@ -118,6 +120,10 @@ def script(name, old, new, *tests):
     return Mutant(name, (("detail/scripts.hpp", old, new),), tests)
 
 
+def collecting(name, old, new, *tests):
+    return Mutant(name, (("detail/collector_scripts.hpp", old, new),), tests)
+
+
 def once(name, old, new, *tests):
     return Mutant(name, (("detail/once_scripts.hpp", old, new),), tests)
 
@@ -128,12 +134,12 @@ def code(name, header, old, new, *tests):
 
 MUTANTS = [
     # The fence.
-    script("REAP leaves no fence",
-           "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
-           "redis.call('DEL', processing)",
-           "garbage_collector"),
+    collecting("REAP leaves no fence",
+               "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
+               "redis.call('DEL', processing)",
+               "garbage_collector"),
     Mutant("the fence of REAP is a step of its own",
-           (("detail/scripts.hpp",
+           (("detail/collector_scripts.hpp",
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
             ("garbage_collector.hpp",
@@ -159,12 +165,21 @@ MUTANTS = [
            "redis.call('DEL', p)",
            "schedules --config release_uniq --seeds 20"),
     script("a beat passes over the fence",
-           "inline constexpr std::string_view beat_script = R\"lua(#!lua flags=allow-oom\n"
-           "local kind = redis.call('TYPE', KEYS[2]).ok\n"
-           "if kind == 'string' then return 0 end",
-           "inline constexpr std::string_view beat_script = R\"lua(#!lua flags=allow-oom\n"
-           "local kind = redis.call('TYPE', KEYS[2]).ok",
+           "if kind == 'string' then return 0 end\nredis.call('SET'",
+           "redis.call('SET'",
            "leases"),
+
+    # Refusals.
+    script("SETTLE takes what it may not put into the list",
+           "if n ~= '0' and not redis.acl_check_cmd('LPUSH', p, 'x') then",
+           "if false then",
+           "script_refusals", "refused_calls"),
+    script("ADOPT does not ask for all rights",
+           "    {'DEL', old_heartbeat}, ", "    ",
+           "script_refusals"),
+    code("a renamed command is not seen before the first write", "detail/refusal.hpp",
+         "if known and allowed then return end", "if not known or allowed then return end",
+         "script_refusals"),
 
     # The registry.
     script("registered by the first beat, after the first fetch",
@@ -195,12 +210,12 @@ MUTANTS = [
          'std::to_string(::getpid()) + ":0123456789abcdef",',
          "identity"),
     script("a heartbeat that never expires",
-           "redis.call('SET', KEYS[1], '1', 'PX', ARGV[2])\nredis.call('SADD', KEYS[3]",
-           "redis.call('SET', KEYS[1], '1')\nredis.call('SADD', KEYS[3]",
+           "return 0 end\nredis.call('SET', heartbeat, '1', 'PX', ARGV[2])",
+           "return 0 end\nredis.call('SET', heartbeat, '1')",
            "leases"),
     script("a heartbeat that never expires, from the start",
-           "redis.call('SET', heartbeat, '1', 'PX', ARGV[2])",
-           "redis.call('SET', heartbeat, '1')",
+           "refused end\nredis.call('SET', heartbeat, '1', 'PX', ARGV[2])",
+           "refused end\nredis.call('SET', heartbeat, '1')",
            "consumer"),
     code("no beat is sent", "detail/heartbeat.hpp",
          "        if (beat()) {", "        if (true) {",
@@ -259,9 +274,9 @@ MUTANTS = [
     code("a push is not tied to the removal", "script.hpp",
          "redis.call('LREM', p, -1, ARGV[2])\n", "",
          "message_guard"),
-    script("rejected messages are returned and kept",
-           "redis.call('LTRIM', KEYS[1], 0, -1 - #taken)", "",
-           "garbage_collector"),
+    collecting("rejected messages are returned and kept",
+               "redis.call('LTRIM', from, 0, -1 - #taken)", "",
+               "garbage_collector"),
 
     # Doubts.
     code("a settlement in doubt is sent again", "detail/window_recovery.hpp",
@@ -408,28 +423,28 @@ MUTANTS = [
     code("a collector that meets a replica ends", "garbage_collector.hpp",
          "meaning != detail::ReplyClass::elsewhere", "true",
          "garbage_collector"),
-    script("the living are reaped",
-           "if redis.call('EXISTS', heartbeat) == 1 then return {-1} end", "",
-           "garbage_collector"),
-    script("recoveries are not counted",
-           "redis.call('HINCRBY', recoveries, field, 1)", "",
-           "garbage_collector"),
-    script("the newest message is blamed for its consumer's death",
-           "if i > #held - blamed then", "if i <= blamed then",
-           "garbage_collector"),
-    script("the neighbours of the oldest message are blamed",
-           "if i > #held - blamed then", "if true then",
-           "garbage_collector"),
-    script("of those at work when a consumer died only the oldest message is blamed",
-           "if i > #held - blamed then", "if i == #held then",
-           "blame"),
-    script("a message is buried for its neighbour",
-           "if deaths[field] > most then to = buried end",
-           "if deaths[field] > most or #buried > 0 then to = buried end",
-           "blame"),
-    script("each of equal messages is counted",
-           "deaths[field] = before + 1", "deaths[field] = (deaths[field] or before) + 1",
-           "blame"),
+    collecting("the living are reaped",
+               "if redis.call('EXISTS', heartbeat) == 1 then return {-1} end", "",
+               "garbage_collector"),
+    collecting("recoveries are not counted",
+               "redis.call('HINCRBY', recoveries, field, 1)", "",
+               "garbage_collector"),
+    collecting("the newest message is blamed for its consumer's death",
+               "if i > #held - blamed then", "if i <= blamed then",
+               "garbage_collector"),
+    collecting("the neighbours of the oldest message are blamed",
+               "if i > #held - blamed then", "if true then",
+               "garbage_collector"),
+    collecting("of those at work when a consumer died only the oldest message is blamed",
+               "if i > #held - blamed then", "if i == #held then",
+               "blame"),
+    collecting("a message is buried for its neighbour",
+               "if deaths[field] > most then to = buried end",
+               "if deaths[field] > most or #buried > 0 then to = buried end",
+               "blame"),
+    collecting("each of equal messages is counted",
+               "deaths[field] = before + 1", "deaths[field] = (deaths[field] or before) + 1",
+               "blame"),
     code("a list is taken for an orphan at first sight", "garbage_collector.hpp",
          "std::ranges::set_intersection(found, m_suspects,",
          "std::ranges::set_intersection(found, found,",
@@ -456,10 +471,10 @@ MUTANTS = [
     # Messages for later.
     Mutant("a scheduler takes first and pushes in a second step",
            (("detail/schedule.hpp",
-             "    redis.call('LPUSH', KEYS[2], unpack(messages))\n", ""),
+             "    redis.call('LPUSH', source, unpack(messages))\n", ""),
             ("detail/schedule.hpp",
-             "return {#messages, wait, redis.call('ZCARD', KEYS[3])}",
-             "return {#messages, wait, redis.call('ZCARD', KEYS[3]), messages}"),
+             "return {#messages, wait, redis.call('ZCARD', schedulers)}",
+             "return {#messages, wait, redis.call('ZCARD', schedulers), messages}"),
             ("scheduler.hpp", "parts.size() != 3", "parts.size() != 4"),
             ("scheduler.hpp", "    return {parts[0].integer, std::chrono",
              "    for (const Reply& message : parts[3].elements) {\n"
@@ -481,10 +496,8 @@ MUTANTS = [
          "scheduling --test-case='*wakes a scheduler*'"),
     Mutant("what is due runs by the scheduler's clock",
            (("detail/schedule.hpp",
-             "(#!lua flags=allow-oom\n"
-             "local time = redis.call('TIME')\n"
-             "local now = time[1] * 1000 + math.floor(time[2] / 1000)",
-             "(#!lua flags=allow-oom\nlocal now = tonumber(ARGV[5])"),
+             "local now = time[1] * 1000 + math.floor(time[2] / 1000)\nlocal most",
+             "local now = tonumber(ARGV[5])\nlocal most"),
             ("scheduler.hpp", "(memory + 3 * m_options.poll).count());",
              "(memory + 3 * m_options.poll).count(), job_time().time_since_epoch().count());")),
            ("scheduling --test-case='a delay runs*'",)),
@@ -525,8 +538,8 @@ MUTANTS = [
          "if length >= most and ARGV[2] == 'refuse'", "if length > most and ARGV[2] == 'refuse'",
          "bounded_push"),
     code("a dead list of 10,000 keeps 9,999", "detail/dead_letters.hpp",
-         "redis.call('LLEN', KEYS[1]) - ARGV[1], ARGV[2])",
-         "redis.call('LLEN', KEYS[1]) - ARGV[1] + 1, ARGV[2])",
+         "redis.call('LLEN', dead) - ARGV[1], ARGV[2])",
+         "redis.call('LLEN', dead) - ARGV[1] + 1, ARGV[2])",
          "dead_list --test-case=trimmed*"),
     code("a dead list is trimmed by its length alone", "dead_list.hpp",
          "return limits.oldest.count() > 0 ? removed + purge(limits.oldest) : removed;",

@@ -83,7 +83,7 @@ bool is_of(const Exchange& exchange) {
     if (name == "LPUSH") {
         return is_number(reply, 1);
     }
-    return is_script(argv, orizuru::detail::refill_script)
+    return is_script(argv, orizuru::detail::refill_script())
                ? is_number(reply, 0, std::stoll(argv.back()))
                : is_of_reap(reply);
 }
@@ -148,7 +148,7 @@ class Replies {
             const Reply key{Type::string, 0, text(*m_input), {}};
             return {Type::array, 0, {}, {cursor, {Type::array, 0, {}, {key}}}};
         }
-        if (is_script(argv, orizuru::detail::reap_script) && m_input->below(2) > 0) {
+        if (is_script(argv, orizuru::detail::reap_script()) && m_input->below(2) > 0) {
             reply = {Type::array, 0, {}, {}};
             reply.elements.push_back({Type::integer, 3, {}, {}});
             reply.elements.push_back({Type::integer, std::int64_t(m_input->below(3)), {}, {}});
@@ -174,7 +174,7 @@ void check_pass(const Collected& collected, const std::vector<Exchange>& said) {
     check_shapes(said);
     Collected sum;
     for (const auto& [argv, reply] : said) {
-        if (is_script(argv, orizuru::detail::refill_script)) {
+        if (is_script(argv, orizuru::detail::refill_script())) {
             sum.unacked += static_cast<std::uint64_t>(reply.integer);
         } else if (argv[0] == "EVAL" && reply.elements.size() > 1) {
             sum.consumers += 1;

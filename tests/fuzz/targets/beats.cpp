@@ -63,7 +63,7 @@ class Replies {
         if (argv[0] == "PING") {
             return "+PONG\r\n";
         }
-        const bool beat = argv[0] == "EVAL" && argv[1] == beat_script;
+        const bool beat = argv[0] == "EVAL" && argv[1] == beat_script();
         if (m_input == nullptr || m_input->empty() || m_said.size() == most || !beat) {
             m_input = nullptr;
             m_ended.notify_one();

@@ -20,6 +20,8 @@
 // backup: then it may not know of what it had, and Redis has no message of. Its timeline tells, and
 // a new epoch begins too. A copy of its files, put back without a recovery, does not tell.
 
+#include <orizuru/detail/refusal.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -57,11 +59,18 @@ struct LedgerMark {
 
 // KEYS[1] the mark, [2] source. ARGV[1] the mark expected, empty: none, [2] the next one, [3..]
 // messages. Returns whether the expected one was there, else nothing has happened.
-inline constexpr std::string_view send_script = R"lua(#!lua
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-if #ARGV > 2 then redis.call('LPUSH', KEYS[2], unpack(ARGV, 3)) end
-redis.call('SET', KEYS[1], ARGV[2])
+inline const std::string& send_script() {
+    static const std::string script = adding_script(R"lua(
+local mark, source = KEYS[1], KEYS[2]
+local refused = refusal({{mark, 'string'}, {source, 'list'}},
+    {{'GET', mark}, {'SET', mark, 'x'}, {'LPUSH', source, 'x'}})
+if refused then return refused end
+if (redis.call('GET', mark) or '') ~= ARGV[1] then return 0 end
+if #ARGV > 2 then redis.call('LPUSH', source, unpack(ARGV, 3)) end
+redis.call('SET', mark, ARGV[2])
 return 1
-)lua";
+)lua");
+    return script;
+}
 
 } // namespace orizuru::detail

@@ -237,9 +237,8 @@ inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::
                                 const std::string& next, const std::vector<std::string>& messages) {
     const Reply reply = redis.roundtrip(keys.source(), "EVAL", [&](std::string& out) {
         begin_command(out, 7 + messages.size());
-        for (const std::string& argument :
-             {std::string("EVAL"), std::string(send_script), std::string("2"), keys.ledger(),
-              keys.source(), expected, next}) {
+        for (const std::string& argument : {std::string("EVAL"), send_script(), std::string("2"),
+                                            keys.ledger(), keys.source(), expected, next}) {
             append_argument(out, argument);
         }
         for (const std::string& message : messages) {

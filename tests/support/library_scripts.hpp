@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Every complete script that the library sends to Redis.
+
+#pragma once
+
+#include <orizuru/bounded_push.hpp>
+#include <orizuru/detail/collector_scripts.hpp>
+#include <orizuru/detail/dead_letters.hpp>
+#include <orizuru/detail/once_scripts.hpp>
+#include <orizuru/detail/postgres/ledger_mark.hpp>
+#include <orizuru/detail/recurrence.hpp>
+#include <orizuru/detail/schedule.hpp>
+#include <orizuru/detail/scripts.hpp>
+#include <orizuru/progress.hpp>
+#include <orizuru/unique.hpp>
+
+#include <map>
+#include <string>
+
+namespace orizuru::test {
+
+/// Their texts by name.
+inline const std::map<std::string, std::string>& library_scripts() {
+    using namespace orizuru::detail;
+    static const std::map<std::string, std::string> scripts{
+        {"start", start_script()},
+        {"beat", beat_script()},
+        {"settle", std::string(settle_script)},
+        {"release", release_script()},
+        {"adopt", adopt_script()},
+        {"push by a guard", push_body().source()},
+        {"release by a guard", give_back_body().source()},
+        {"bury by a guard", bury_body().source()},
+        {"reap", reap_script()},
+        {"refill", refill_script()},
+        {"schedule", schedule_script()},
+        {"schedule by a guard", schedule_body().source()},
+        {"move what is due", move_due_script()},
+        {"look at recurrences", look_at_recurrences_script()},
+        {"push occurrences", push_occurrences_script()},
+        {"begin a recurrence anew", begin_anew_script()},
+        {"list the dead", list_dead_script()},
+        {"redrive one", redrive_script()},
+        {"redrive or purge", take_dead_script()},
+        {"cut the dead", cut_dead_script()},
+        {"purge the dead", purge_dead_script()},
+        {"push what is unique", push_unique_script()},
+        {"unlock by a guard", unlock_body().source()},
+        {"extend a lock", extend_lock_script()},
+        {"push within a bound", push_bounded_script()},
+        {"set progress", set_progress_script()},
+        {"set a result", set_result_script()},
+        {"claim", claim_script()},
+        {"complete a claim", complete_claim_script()},
+        {"complete a claim by a guard", complete_claim_body().source()},
+        {"release a claim", release_claim_script()},
+        {"renew claims", renew_claims_script()},
+        {"send by a ledger", send_script()},
+    };
+    return scripts;
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What each script of the library works on, in every way that it can go: the keys as they lie in
+// Redis before, and its arguments.
+
+#pragma once
+
+#include "library_scripts.hpp"
+
+#include <orizuru/detail/sha1.hpp>
+#include <orizuru/keys.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+struct SceneKey {
+    std::string name;
+    std::string kind; ///< as Redis' TYPE says; empty: any will do
+};
+
+struct Scene {
+    std::string script; ///< its name in library_scripts()
+    std::string way;
+    std::vector<std::vector<std::string>> before; ///< commands
+    std::vector<SceneKey> keys;
+    std::vector<std::string> args;
+};
+
+class Scenes {
+  public:
+    Scenes() {
+        consumer();
+        guard();
+        collector();
+        schedule();
+        recurring();
+        dead();
+        unique_and_bounded();
+        progress();
+        once();
+        add("send by a ledger", "", {{"SET", m_keys.ledger(), "1:1"}},
+            {{m_keys.ledger(), "string"}, m_source}, {"1:1", "1:2", "a", "b"});
+    }
+    [[nodiscard]] const std::vector<Scene>& all() const noexcept { return m_all; }
+
+  private:
+    using Words = std::vector<std::string>;
+    using Commands = std::vector<Words>;
+
+    void add(std::string script, std::string way, Commands before, std::vector<SceneKey> keys,
+             Words args) {
+        m_all.push_back({std::move(script), std::move(way), std::move(before), std::move(keys),
+                         std::move(args)});
+    }
+    void consumer();
+    void guard();
+    void collector();
+    void schedule();
+    void recurring();
+    void dead();
+    void unique_and_bounded();
+    void progress();
+    void once();
+
+    /// A scene of a script that removes the message of a guard.
+    void by_guard(const std::string& script, const std::string& way, Commands before,
+                  std::vector<SceneKey> keys, const Words& args) {
+        before.insert(before.begin(), m_held.begin(), m_held.end());
+        keys.insert(keys.begin(), m_processing);
+        Words all{"orz:n:0", "orz:n:1", "3", "-3"};
+        all.insert(all.end(), args.begin(), args.end());
+        add(script, way, std::move(before), std::move(keys), std::move(all));
+    }
+
+    Keys m_keys{"q"};
+    SceneKey m_source{"q", "list"};
+    SceneKey m_heartbeat{m_keys.heartbeat("id"), "string"};
+    SceneKey m_processing{m_keys.processing("id"), "list"};
+    SceneKey m_consumers{m_keys.consumers(), "set"};
+    SceneKey m_dead{m_keys.dead(), "list"};
+    // The oldest is a; then there is a message in the source.
+    Commands m_held{{"LPUSH", m_keys.processing("id"), "orz:n:0", "a", "b", "c"},
+                    {"SADD", m_keys.consumers(), "id"},
+                    {"LPUSH", "q", "d", "e"}};
+    std::vector<Scene> m_all;
+};
+
+inline void Scenes::consumer() {
+    const SceneKey unack{m_keys.unack(), ""};
+    add("start", "", {},
+        {m_heartbeat, m_processing, m_consumers, {"q", ""}, unack, {m_dead.name, ""}},
+        {"id", "30000", "orz:n:0"});
+    Commands alive = m_held;
+    alive.push_back({"SET", m_heartbeat.name, "1", "PX", "60000"});
+    add("beat", "", alive, {m_heartbeat, {m_processing.name, ""}, m_consumers}, {"id", "30000"});
+    add("beat", "of one whose list is lost", {},
+        {m_heartbeat, {m_processing.name, ""}, m_consumers}, {"id", "30000"});
+    const auto settle = [&](const std::string& way, const Words& args) {
+        Words all{"orz:n:0", "orz:n:1", "3"};
+        all.insert(all.end(), args.begin(), args.end());
+        add("settle", way, m_held, {m_processing, {"q", ""}}, all);
+    };
+    settle("the oldest", {"1", "0"});
+    settle("one in the middle", {"0", "0", "-3"});
+    settle("the oldest and the newest", {"1", "0", "-4"});
+    settle("none, and fetches", {"0", "2"});
+    settle("the oldest and the newest, and fetches", {"1", "2", "-4"});
+    const SceneKey heartbeat{m_heartbeat.name, ""};
+    add("release", "what is not held", alive,
+        {m_processing, m_source, heartbeat, {m_consumers.name, ""}},
+        {"orz:n:0", "orz:n:1", "3", "1", "id", "60000"});
+    add("release", "all", alive, {m_processing, m_source, heartbeat, m_consumers},
+        {"orz:n:0", "orz:n:1", "3", "0", "id", "60000"});
+    const std::vector<SceneKey> both{{m_heartbeat.name, ""},
+                                     m_processing,
+                                     {m_keys.heartbeat("new"), "string"},
+                                     {m_keys.processing("new"), ""},
+                                     m_consumers};
+    const Words args{"id", "new", "orz:m:0", "60000", "30000", "orz:n:"};
+    add("adopt", "", alive, both, args);
+    add("adopt", "a list without messages", {{"LPUSH", m_processing.name, "orz:n:0"}}, both, args);
+}
+
+inline void Scenes::guard() {
+    by_guard("push by a guard", "", {}, {{"other", "list"}}, {});
+    by_guard("push by a guard", "another payload", {}, {{"other", "list"}}, {"x"});
+    by_guard("release by a guard", "", {}, {m_source}, {});
+    by_guard("bury by a guard", "", {}, {m_dead}, {"a reason"});
+}
+
+inline void Scenes::collector() {
+    const SceneKey recoveries{m_keys.recoveries(), "hash"};
+    const std::vector<SceneKey> keys{
+        {m_heartbeat.name, ""}, m_processing, m_source, m_consumers, recoveries, m_dead};
+    add("reap", "", m_held, keys, {"id", "60000", "3", "1000", "0", "1"});
+    Commands often = m_held;
+    const auto sha1 = detail::sha1_hex("a");
+    often.push_back({"HSET", recoveries.name, std::string(sha1.data(), sha1.size()), "3"});
+    add("reap", "and bury", often, keys, {"id", "60000", "3", "1000", "5", "2"});
+    add("reap", "what is fenced",
+        {{"SADD", m_consumers.name, "id"}, {"SET", m_processing.name, "reaped orz:n:3"}},
+        {{m_heartbeat.name, ""},
+         {m_processing.name, ""},
+         {"q", ""},
+         m_consumers,
+         {recoveries.name, ""},
+         {m_dead.name, ""}},
+        {"id", "60000", "3", "1000", "0", "1"});
+    add("refill", "", {{"LPUSH", m_keys.unack(), "a", "b"}}, {{m_keys.unack(), "list"}, m_source},
+        {"10"});
+}
+
+inline void Scenes::schedule() {
+    const SceneKey scheduled{m_keys.scheduled(), "zset"};
+    const std::vector<SceneKey> keys{scheduled,
+                                     m_source,
+                                     {m_keys.scheduled_sequence(), "string"},
+                                     {m_keys.scheduled_wake(), "list"}};
+    for (const std::string delay : {"0", "60000"}) {
+        add("schedule", delay, {}, keys, {"after", delay, "x"});
+        by_guard("schedule by a guard", delay, {}, keys, {"after", delay});
+        std::vector<SceneKey> with_lock = keys;
+        with_lock.push_back({m_keys.unique("u"), "string"});
+        for (const std::string ttl : {"0", "60000"}) {
+            add("push what is unique", delay + ", " + ttl, {}, with_lock,
+                {"after", delay, "x", "ack id", ttl});
+        }
+    }
+    for (const std::string due : {"1", "9999999999999"}) {
+        add("move what is due", due, {{"ZADD", scheduled.name, due, "12345678x"}},
+            {scheduled, m_source, {m_keys.schedulers(), "zset"}},
+            {"100", "1048576", "id", "60000"});
+    }
+}
+
+inline void Scenes::recurring() {
+    const SceneKey recurring{m_keys.recurring(), "hash"};
+    add("look at recurrences", "", {{"HSET", recurring.name, "known", "5"}}, {recurring},
+        {"known", "new", "other"});
+    add("push occurrences", "", {{"HSET", recurring.name, "known", "5"}}, {recurring, m_source},
+        {"known", "6", "a", "7", "b"});
+    add("begin a recurrence anew", "", {{"HSET", recurring.name, "known", "5"}}, {recurring},
+        {"known", "5"});
+}
+
+inline void Scenes::dead() {
+    const std::string entry = std::string("\x94\x01\xa1p\xa1r\xcf", 7) + std::string(8, '\0');
+    const Commands before{{"LPUSH", m_dead.name, entry, "no entry", entry, entry}};
+    add("list the dead", "", before, {m_dead}, {"0", "9"});
+    add("redrive one", "", before, {m_dead, m_source}, {entry});
+    add("redrive or purge", "to the source", before, {m_dead, m_source}, {"4", "0"});
+    add("redrive or purge", "away", before, {m_dead}, {"4", "0", "1000"});
+    add("cut the dead", "", before, {m_dead}, {"1", "1000"});
+    add("purge the dead", "", before, {m_dead}, {});
+}
+
+inline void Scenes::unique_and_bounded() {
+    const SceneKey lock{m_keys.unique("u"), "string"};
+    by_guard("unlock by a guard", "", {{"SET", lock.name, "ack id"}}, {lock}, {"ack id"});
+    add("extend a lock", "", {{"SET", lock.name, "ack id", "PX", "60000"}}, {lock},
+        {"70000", "ack id"});
+    add("push within a bound", "", {}, {m_source}, {"2", "refuse", "x"});
+    add("push within a bound", "the oldest goes", {{"LPUSH", "q", "a", "b"}}, {m_source},
+        {"2", "drop", "x"});
+}
+
+inline void Scenes::progress() {
+    add("set progress", "", {}, {{m_keys.progress("j"), "hash"}}, {"60000", "0.5", "half"});
+    add("set a result", "", {}, {{m_keys.result("j"), "string"}}, {"60000", "x"});
+}
+
+inline void Scenes::once() {
+    const SceneKey record{m_keys.once("o"), "hash"};
+    const Commands claimed{
+        {"HSET", record.name, "state", "claimed", "fence", "7", "until", "1", "nonce", "n"}};
+    add("claim", "", {}, {record, {m_keys.fences(), "string"}}, {"30000", "60000", "n"});
+    add("complete a claim", "", claimed, {record}, {"7", "60000", "result"});
+    by_guard("complete a claim by a guard", "", claimed, {record}, {"7", "60000", "result"});
+    add("release a claim", "", claimed, {record}, {"7"});
+    Commands two = claimed;
+    two.push_back(claimed.front());
+    two.back()[1] = m_keys.once("p");
+    add("renew claims", "", two, {{record.name, ""}, {m_keys.once("p"), ""}},
+        {"30000", "60000", "7", "7"});
+}
+
+inline const std::vector<Scene>& scenes() {
+    static const Scenes all;
+    return all.all();
+}
+
+} // namespace orizuru::test
