@@ -117,9 +117,13 @@ inline constexpr std::array sabotages{
              .from =
                  "if held < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end",
              .to = ""},
+    Sabotage{.name = "settle_takes_without_rights",
+             .scenario = "good_uniq",
+             .from = "if n ~= '0' and not redis.acl_check_cmd('LPUSH', p, 'x') then",
+             .to = "if false then"},
     Sabotage{.name = "push_loses",
              .scenario = "good",
-             .from = "redis.call(command, list, ARGV[1] or payload)",
+             .from = "redis.call('LPUSH', KEYS[1], ARGV[1] or payload)",
              .to = ""},
     Sabotage{.name = "release_keeps",
              .scenario = "release",
@@ -163,10 +167,11 @@ class Faults {
                 result.insert(result.end(), kinds);
             }
         };
-        expect(1, {"acks that said true", "ended drained", "ended by a crash", "START never came",
-                   "ADOPT never came", "ADOPT reply lost", "ADOPT later", "ADOPT refused",
-                   "START refused", "START later", "START without rights", "BEAT later",
-                   "BEAT reply lost", "MOVE without rights", "taken back"});
+        expect(1,
+               {"acks that said true", "ended drained", "ended by a crash", "START never came",
+                "ADOPT never came", "ADOPT reply lost", "ADOPT later", "ADOPT refused",
+                "START refused", "START later", "START without rights", "BEAT later",
+                "BEAT reply lost", "MOVE without rights", "SETTLE without rights", "taken back"});
         expect(scenario.cut, {"cut", "cut with nothing unanswered", "ran after the client gave up",
                               "recovered", "surfaced"});
         expect(scenario.refuse,

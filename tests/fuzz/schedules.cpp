@@ -115,31 +115,31 @@ Options parse(int count, char** arguments) {
 /// A server with two users, of whom one may not settle.
 struct Users {
     Server& all_rights;
-    Server& without_lset;
+    Server& without_rights;
 };
 
 struct RealRedis {
     RealRedis() {
-        m_without_lset.command(
-            {"ACL", "SETUSER", "reader", "on", "nopass", "~*", "&*", "+@all", "-lset"});
-        m_without_lset.command({"AUTH", "reader", "any"});
+        m_without_rights.command(
+            {"ACL", "SETUSER", "reader", "on", "nopass", "~*", "&*", "+@all", "-lset", "-lpush"});
+        m_without_rights.command({"AUTH", "reader", "any"});
     }
 
-    Users users() { return {m_all_rights, m_without_lset}; }
+    Users users() { return {m_all_rights, m_without_rights}; }
 
   private:
     orizuru::test::RedisServer m_server;
     RawRedis m_all_rights{m_server.socket_path()};
-    RawRedis m_without_lset{m_server.socket_path()};
+    RawRedis m_without_rights{m_server.socket_path()};
 };
 
 struct Model {
-    Users users() { return {m_all_rights, m_without_lset}; }
+    Users users() { return {m_all_rights, m_without_rights}; }
 
   private:
     ModelledRedis m_redis;
     ModelServer m_all_rights{m_redis};
-    ModelServer m_without_lset{m_redis, {"LSET"}};
+    ModelServer m_without_rights{m_redis, {"LSET", "LPUSH"}};
 };
 
 class Runner {
@@ -158,8 +158,8 @@ class Runner {
             const std::string again = repeat(scenario, seed);
             std::snprintf(current_run, sizeof current_run, "to repeat: %s\n", again.c_str());
             try {
-                orizuru::test::Simulation(m_users.all_rights, m_users.without_lset, seed, scenario,
-                                          m_options.sabotage, faults, m_options.trace)
+                orizuru::test::Simulation(m_users.all_rights, m_users.without_rights, seed,
+                                          scenario, m_options.sabotage, faults, m_options.trace)
                     .run(m_options.steps);
             } catch (const orizuru::test::Violation& violation) {
                 if (++violations <= shown_violations) {

@@ -205,7 +205,7 @@ inline Reply Network::refuse(const Request& request) {
         m_faults.came("fetch refused");
         return error(m_chance.happens(0.1) ? "UNBLOCKED by force"sv : m_chance.pick(any));
     }
-    const std::size_t chosen = m_chance.below(any.size() + 4);
+    const std::size_t chosen = m_chance.below(any.size() + 5);
     if (request.kind == RequestKind::release) {
         m_faults.came("release refused");
     }
@@ -223,6 +223,10 @@ inline Reply Network::refuse(const Request& request) {
     }
     if (chosen == any.size() + 2 && request.kind == RequestKind::move) {
         m_faults.came("MOVE without rights");
+        return run(request.words, m_without_rights);
+    }
+    if (chosen == any.size() + 3 && request.kind == RequestKind::settle) {
+        m_faults.came("SETTLE without rights");
         return run(request.words, m_without_rights);
     }
     m_faults.came("a reply of the wrong type");
