@@ -34,7 +34,8 @@ namespace orizuru {
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
 /// `next` and iteration belong to one thread; guards may be settled on any; stop(), stopped(),
-/// size(), name() and flush() may be called from any. An outage of Redis is waited out.
+/// size(), name() and flush() may be called from any. An outage of Redis is waited out; a
+/// connection that Redis has closed while it was idle is replaced.
 template <MessageDecodable T>
 class Consumer {
   public:
@@ -103,7 +104,9 @@ class Consumer {
     std::size_t flush() { return m_session->flush(); }
 
     /// The length of the source list.
-    /// Redis: LLEN, O(1); waits at most command_timeout. Throws ConnectionError, ReplyError.
+    /// Redis: LLEN, O(1); waits at most command_timeout, connecting anew included.
+    /// Throws ConnectionError when there is none in time, or it breaks before the answer;
+    /// ReplyError.
     std::uint64_t size() { return m_session->size(); }
 
     /// The id of the present incarnation, as in the registry; it changes when a lease was lost or

@@ -100,6 +100,9 @@ class Channels {
     /// Sends a command outside the chain; null when there is no connection.
     template <class... Arguments>
     std::shared_ptr<Answer> ask(const Arguments&... arguments);
+    /// Ends an idle control connection that Redis has closed, before anything is sent on it: so
+    /// nothing is in doubt, and the next one is connected at once.
+    void drop_closed() noexcept;
     /// Takes over the acks that guards have given without the lock.
     void take_acks() noexcept { guards.drop(window.take_acks()); }
     /// Acks leave with the next chance instead of the next fetch.
@@ -184,6 +187,7 @@ bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done
             wake->clear();
         }
         take_acks();
+        drop_closed();
         if (done()) {
             return true;
         }

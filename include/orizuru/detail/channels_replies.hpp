@@ -124,6 +124,17 @@ inline void Channels::begin_recovery(std::string_view reason) noexcept {
     m_turns.wake_all();
 }
 
+inline void Channels::drop_closed() noexcept {
+    if (!m_control.idle() || !m_control.stream().closed_by_peer()) {
+        return;
+    }
+    m_control.end("the server closed the idle connection");
+    if (!m_control.proven()) {
+        m_control.delay_connecting(); // something accepts connections only to close them
+    }
+    m_turns.wake_all();
+}
+
 // A connection that breaks with nothing unanswered leaves no doubt: the next one goes on.
 inline void Channels::lose_control(std::string_view reason) noexcept {
     if (window.unanswered()) {

@@ -100,6 +100,12 @@ class Control {
         return m_expected.empty() ? TimePoint::max()
                                   : m_expected.front().sent + m_endpoint.command_timeout();
     }
+    /// Connected, with nothing to send and no reply to come.
+    [[nodiscard]] bool idle() const noexcept {
+        return connected() && m_expected.empty() && m_stream->flushed();
+    }
+    /// A reply has come on this connection.
+    [[nodiscard]] bool proven() const noexcept { return m_proven; }
     /// What the reply that has just come was expected for; throws ProtocolError when for nothing.
     [[nodiscard]] Expected take_expected();
 
@@ -120,6 +126,7 @@ class Control {
     /// True when it takes the place of one that had ended.
     bool use(std::unique_ptr<Stream> stream) noexcept {
         m_stream = std::move(stream);
+        m_proven = false;
         return std::exchange(m_replaced, true);
     }
     /// In a forked child: closes the descriptor and touches nothing else.
@@ -147,6 +154,7 @@ class Control {
     std::unique_ptr<Stream> m_stream;
     bool m_ended = false;    ///< shut down; the thread that polls is to close it
     bool m_replaced = false; ///< the next one is not the first
+    bool m_proven = false;
     Fifo<Expected> m_expected;
 
     JitteredPauses m_backoff;
@@ -200,6 +208,7 @@ inline Control::Expected Control::take_expected() {
     if (m_expected.empty()) {
         throw ProtocolError(m_endpoint.address() + ": a reply that nothing asked for");
     }
+    m_proven = true;
     return m_expected.pop_front();
 }
 

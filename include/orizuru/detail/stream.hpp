@@ -98,6 +98,14 @@ class Stream {
         return wait_ready(fd(), POLLIN, nullptr, TimePoint{}) != 0;
     }
 
+    /// The peer has closed the connection, and nothing that it sent before is left to be read.
+    [[nodiscard]] bool closed_by_peer() const noexcept {
+        char byte = 0;
+        const ssize_t count = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        return count == 0 ||
+               (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    }
+
     /// Ends the connection for both sides, from any thread; the descriptor stays taken until the
     /// destructor, so that a poll on it cannot meet another file.
     void shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }

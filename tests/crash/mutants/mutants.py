@@ -76,6 +76,8 @@ PROGRAMS = {
     "leases": integration("leases"),
     "timing": integration("timing"),
     "outages": integration("outages"),
+    "idle_connections": integration("idle_connections"),
+    "worker_outages": integration("worker_outages"),
     "buffered_producer": integration("buffered_producer"),
     "buffered_outages": integration("buffered_outages"),
     "wrong_replies": integration("wrong_replies"),
@@ -205,6 +207,9 @@ MUTANTS = [
          "        (m_channels.wait && m_channels.wait->disturbed())) {\n"
          "        m_channels.wait.reset();",
          "outages '--test-case=*forgets*'"),
+    code("what Redis has closed is found by sending on it", "detail/channels.hpp",
+         "        take_acks();\n        drop_closed();\n", "        take_acks();\n",
+         "idle_connections"),
     code("a name is used again", "detail/identity.hpp",
          'std::to_string(::getpid()) + ":" + random_hex<16>(),',
          'std::to_string(::getpid()) + ":0123456789abcdef",',
