@@ -5,6 +5,7 @@
 // A connection to Redis that sends a command and waits for its reply. Producer and
 // GarbageCollector talk through it; it is there for code of your own as well.
 
+#include <orizuru/detail/cutoff.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/stream.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -127,7 +128,8 @@ class Connection {
     void connect(detail::TimePoint limit = detail::TimePoint::max()) {
         m_stream.reset();
         m_stream = std::make_unique<detail::Stream>(
-            m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()));
+            m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
+            detail::Cutoff::of(m_endpoint));
     }
 
     [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const {
@@ -145,7 +147,8 @@ class Connection {
         auto stream = std::move(m_stream);
         stream->append(write);
         try {
-            Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout());
+            Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout(),
+                                              detail::Cutoff::of(m_endpoint));
             // One that answers early will not read the rest.
             if (stream->flushed()) {
                 m_stream = std::move(stream);

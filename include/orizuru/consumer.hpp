@@ -55,7 +55,7 @@ class Consumer {
     Consumer& operator=(const Consumer&) = delete;
 
     /// Sends deferred acks and gives back what was fetched and not handed out; waits at most
-    /// command_timeout. Guards live on; the last one leaves the registry.
+    /// command_timeout, or less after end_by. Guards live on; the last one leaves the registry.
     ~Consumer() { m_session->close(); }
 
     /// The next message; waits until there is one. Nothing = stopped.
@@ -95,6 +95,14 @@ class Consumer {
     /// fetched and not handed out is given back by `next` or the destructor.
     void stop() noexcept { m_session->stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_session->stopped(); }
+
+    /// Bounds the end: nothing of this consumer waits for Redis beyond `deadline` any more, neither
+    /// the calls of `next` and the settlements that are under way, which then end as if their own
+    /// time were over, nor the destructor. What it has not given back by then comes again after the
+    /// lease. Guards that outlive it wait as ever. Any thread.
+    void end_by(std::chrono::steady_clock::time_point deadline) noexcept {
+        m_session->end_by(deadline);
+    }
 
     /// Sends the deferred acks and waits for Redis, as long as a settlement would.
     /// Returns how many acks since the last flush came too late: those messages are delivered

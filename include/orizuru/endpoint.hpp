@@ -13,11 +13,17 @@
 #include <orizuru/detail/uri.hpp>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace orizuru {
+
+namespace detail {
+class Cutoff;
+class Wake;
+} // namespace detail
 
 /// An address and the credentials for it: a cheap value, no connection. Not changed once made, so
 /// it may be read by any number of threads.
@@ -60,7 +66,10 @@ class Endpoint {
     }
 
   private:
+    friend class detail::Cutoff;
+
     detail::Address m_address;
+    std::shared_ptr<const detail::Wake> m_cutoff;
 };
 
 } // namespace orizuru

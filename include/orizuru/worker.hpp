@@ -82,9 +82,9 @@ class Worker {
 
     /// Runs until it is stopped: by stop(), `token`, SIGTERM or SIGINT. Then nothing more is
     /// fetched, handlers are told by their stop_token, and have stop_timeout to end. What has not
-    /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns: at
-    /// latest 5 s after stop_timeout, whatever Redis does. What it has not got back by then is the
-    /// collector's after the lease.
+    /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns,
+    /// whatever Redis does: at latest 1 s after stop_timeout when no handler runs by then, 5 s
+    /// after it when one does. What it has not got back by then is the collector's after the lease.
     ///
     /// Returns how many threads have not ended, of handlers and of what waits for Redis: they go
     /// on, so that the process should end now, by std::_Exit; what they settle later has no effect.
@@ -123,9 +123,6 @@ class Worker {
   private:
     enum class Wish { run, quiet, stop };
 
-    // For what is given back when Redis does not answer; the rest is the collector's.
-    static constexpr std::chrono::milliseconds patience{5000};
-
     [[nodiscard]] Keys checked(std::string queue, const QueueOptions& options) const;
     int live(std::stop_token token);
     void open();
@@ -142,6 +139,7 @@ class Worker {
 
 inline Worker::Worker(Endpoint endpoint, WorkerOptions options) : m_endpoint(std::move(endpoint)) {
     detail::check(options);
+    m_core->command_timeout = m_endpoint.command_timeout();
     m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
 }
 
@@ -258,7 +256,15 @@ inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending
         signals->end_at_next();
     }
     ending.begin(deadline);
-    while (!m_core->closed && detail::Clock::now() < deadline + patience) {
+    const detail::TimePoint latest = deadline + detail::WorkerCore::busy_patience;
+    detail::TimePoint until = deadline + detail::WorkerCore::idle_patience;
+    while (!m_core->closed) {
+        if (const auto now = detail::Clock::now(); now >= until) {
+            if (until == latest || m_core->pool.await_end(now)) {
+                break;
+            }
+            until = latest;
+        }
         m_core->wake.clear();
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
             if (*signal == SIGTTIN) {
@@ -266,7 +272,7 @@ inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending
             }
         }
         if (!m_core->closed) {
-            wait(signals, deadline + patience);
+            wait(signals, until);
         }
     }
     m_core->pool.leave();

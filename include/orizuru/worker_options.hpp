@@ -91,7 +91,8 @@ struct WorkerOptions {
     /// How many jobs run at once, each in a thread: 1 to 10,000.
     int concurrency = 10;
     QueueOrder order = QueueOrder::strict;
-    /// How long a stop waits for jobs to end before they are given back.
+    /// How long a stop waits for jobs to end before they are given back. While Redis does not
+    /// answer it is over at latest 1 s later, or 5 s later with handlers that have not ended.
     std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
     SignalHandling signals = SignalHandling::worker;
     /// How often it is looked whether a queue was paused, and dead lists are cut.

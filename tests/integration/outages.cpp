@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -233,6 +234,33 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer's destructor waits no longer than comma
     }
     CHECK(time_of([&] { consumer.reset(); }) < 1s);
     CHECK(time_of([&] { guard.reset(); }) < 1s);
+}
+
+TEST_CASE_FIXTURE(OwnServer,
+                  "nothing of a consumer that is to end by a time waits longer for Redis, "
+                  "but what its guards do later") {
+    auto consumer = std::make_unique<RawConsumer>(uri(5s), "q");
+    push({"a", "b"});
+    auto held = take(*consumer);
+    auto settled = take(*consumer);
+    server.pause();
+    auto settling = std::async(std::launch::async, [&] {
+        CHECK_THROWS_AS(settled.ack(), ConnectionError);
+        CHECK(settled.settled());
+    });
+    auto waiting = std::async(std::launch::async, [&] { return consumer->next(); });
+    const auto taken = time_of([&] {
+        consumer->end_by(std::chrono::steady_clock::now() + 300ms);
+        settling.get();
+        CHECK_FALSE(waiting.get());
+        CHECK_THROWS_AS(consumer->size(), ConnectionError);
+        consumer.reset();
+    });
+    CHECK(taken >= 300ms);
+    CHECK(taken < 2s);
+    server.resume();
+    CHECK(held.ack());
+    CHECK(eventually([this] { return is_empty() && nobody_left(); }));
 }
 
 TEST_CASE_FIXTURE(OwnServer, "next keeps its time while Redis is away") {

@@ -18,6 +18,8 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <future>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -32,12 +34,15 @@ using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::Child;
+using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::Record;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
 using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::time_of;
 using orizuru::test::WorkerFixture;
 
 /// With a server that may be ended.
@@ -85,8 +90,88 @@ TEST_CASE_FIXTURE(Fixture, "a stop is over 5 s after stop_timeout, however long 
     fail(server);
     const auto begun = std::chrono::steady_clock::now();
     child.signal(SIGTERM);
-    CHECK(child.status() == 2); // the handler, and what waits for Redis
+    CHECK(child.status() == 1); // the handler; what waited for Redis has ended
     CHECK(std::chrono::steady_clock::now() - begun < 7s);
+}
+
+/// An idle worker of several queues, with all that runs beside its jobs.
+struct IdleWorker : Fixture {
+    static constexpr int queues = 5;
+
+    std::unique_ptr<Worker> worker;
+    std::unique_ptr<Running> running;
+
+    void start(const std::string& where, std::chrono::milliseconds stop_timeout) {
+        WorkerOptions chosen = options(3);
+        chosen.stop_timeout = stop_timeout;
+        chosen.collect_interval = 10ms;
+        chosen.scheduler.emplace();
+        worker = std::make_unique<Worker>(where, chosen);
+        for (int i = 0; i < queues; ++i) {
+            worker->handle<Raw>("q" + std::to_string(i), write_down());
+        }
+        own.lpush("q0", bytes_of(make_job(Raw{"a"})));
+        running = std::make_unique<Running>(*worker);
+        REQUIRE(has_handled({"a"}));
+        REQUIRE(eventually([this] { // consumers and schedulers
+            return contains(own.command({"INFO", "clients"}).text,
+                            "blocked_clients:" + std::to_string(2 * queues));
+        }));
+    }
+    /// From the stop until nothing is left of it.
+    std::chrono::milliseconds end() {
+        return time_of([this] {
+            CHECK(running->stop() == 0);
+            running.reset();
+            worker.reset();
+        });
+    }
+};
+
+TEST_CASE_FIXTURE(IdleWorker, "a stop in an outage is over 1 s after stop_timeout, with all that "
+                              "the worker had begun, when no handler runs") {
+    start(server.uri() + "?command_timeout=5000", 500ms);
+    SUBCASE("with Redis frozen") { server.pause(); }
+    SUBCASE("with Redis gone") { server.kill(); }
+    SUBCASE("with Redis gone for a while") {
+        server.kill();
+        REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
+    }
+    CHECK(end() < 1500ms);
+}
+
+TEST_CASE_FIXTURE(IdleWorker,
+                  "a stop in an outage waits for Redis for one command_timeout, however "
+                  "many queues there are, when no handler runs") {
+    start(server.uri() + "?command_timeout=1000", 1h);
+    server.pause();
+    CHECK(end() < 2500ms);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that comes to a worker which stops while Redis is frozen is the "
+                           "collector's after the lease") {
+    WorkerOptions chosen = options();
+    chosen.stop_timeout = 0ms;
+    Worker worker(server.uri(), chosen);
+    worker.handle<Raw>("q", write_down(), {.lease = 200ms});
+    Running running(worker);
+    REQUIRE(eventually([this] {
+        return contains(own.command({"INFO", "clients"}).text, "blocked_clients:1");
+    }));
+    server.pause();
+    auto pushing = std::async(std::launch::async, [this] {
+        return RedisClient(server.uri()).lpush("q", bytes_of(make_job(Raw{"a"})));
+    });
+    CHECK(running.stop() == 0);
+    server.resume();
+    CHECK(pushing.get() == 1);
+    CHECK(handled.size() == 0);
+    orizuru::GarbageCollector collector(server.uri(), "q", {.grace = 0ms});
+    CHECK(eventually([&] {
+        collector.collect();
+        return own.llen("q") == 1 && own.command({"SCARD", "orizuru:{q}:consumers"}).integer == 0;
+    }));
+    CHECK(payloads_of(own.lrange("q")) == Texts{"a"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a SIGTERM that comes while a worker waits for Redis is not lost when "

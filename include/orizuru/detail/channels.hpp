@@ -89,6 +89,13 @@ class Channels {
     template <class Done>
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done);
 
+    /// From now on no call of `drive` goes on beyond this time, whatever its own deadline.
+    void limit(TimePoint time) noexcept {
+        m_limit = time;
+        m_turns.wake_all();
+    }
+    [[nodiscard]] TimePoint limit() const noexcept { return m_limit; }
+
     /// True when a request can be composed and sent now.
     [[nodiscard]] bool ready() const noexcept { return window.can_send() && m_control.ready(); }
     /// Sends what `compose` appends, a request of the window's chain.
@@ -156,6 +163,7 @@ class Channels {
     bool m_hurry_acks = false;
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
+    TimePoint m_limit = TimePoint::max();
     std::exception_ptr m_refusal;
 };
 
@@ -191,7 +199,8 @@ bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done
         if (done()) {
             return true;
         }
-        if (Clock::now() >= deadline) {
+        const TimePoint until = std::min(deadline, m_limit);
+        if (Clock::now() >= until) {
             return false;
         }
         if (!events.empty()) {
@@ -201,15 +210,15 @@ bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done
         }
         advance();
         if (m_turns.has_leader()) {
-            m_turns.follow(lock, deadline, wake);
+            m_turns.follow(lock, until, wake);
             continue;
         }
         m_turns.lead(wake, [&](const Wake& own) {
             m_control.close_ended();
             if (m_control.closed()) {
-                connect(lock, deadline, own);
+                connect(lock, until, own);
             } else {
-                read(lock, deadline, own);
+                read(lock, until, own);
             }
         });
     }

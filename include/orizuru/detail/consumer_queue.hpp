@@ -6,6 +6,7 @@
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_checks.hpp>
 #include <orizuru/detail/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
@@ -33,6 +34,10 @@ class ConsumerQueue : public WorkerQueue {
 
     void open(const Endpoint& endpoint) override {
         use(endpoint);
+        {
+            const std::lock_guard lock(m_closing);
+            m_end_by = TimePoint::max();
+        }
         connect();
     }
     void limit(int free) override {
@@ -54,6 +59,13 @@ class ConsumerQueue : public WorkerQueue {
             static_cast<void>(m_consumer->next(std::chrono::milliseconds(0)));
         } catch (...) { // NOLINT(bugprone-empty-catch)
             // The destructor tries again.
+        }
+    }
+    void end_by(TimePoint deadline) noexcept override {
+        const std::lock_guard lock(m_closing);
+        m_end_by = deadline;
+        if (m_consumer) {
+            m_consumer->end_by(deadline);
         }
     }
     void close() noexcept override {
@@ -97,6 +109,7 @@ class ConsumerQueue : public WorkerQueue {
         };
         auto consumer = std::make_shared<Consumer<Job<T>>>(endpoint(), queue(), std::move(chosen));
         const std::lock_guard lock(m_closing);
+        consumer->end_by(m_end_by);
         m_consumer = std::move(consumer);
     }
     [[nodiscard]] int most_ahead() const noexcept {
@@ -106,8 +119,9 @@ class ConsumerQueue : public WorkerQueue {
         return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
     }
 
-    int m_free = 1; ///< for the thread in `take`
-    std::mutex m_closing;
+    int m_free = 1;       ///< for the thread in `take`
+    std::mutex m_closing; ///< guards what follows
+    TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<Consumer<Job<T>>> m_consumer;
 };
 

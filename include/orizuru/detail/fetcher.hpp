@@ -192,6 +192,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             return true;
         }
         m_channels.throw_refusal();
+        deadline = std::min(deadline, m_channels.limit());
         const bool late = Clock::now() >= deadline;
         if (late) {
             // What is on its way may still arrive, but not for ever.

@@ -86,6 +86,14 @@ class Session {
 
     void stop() noexcept { m_fetcher.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_fetcher.stopped(); }
+    /// Nothing waits for Redis beyond this time any more, until `close` has returned.
+    void end_by(TimePoint time) noexcept {
+        {
+            const Lock lock(m_channels);
+            m_channels.limit(time);
+        }
+        m_fetcher.wake().signal();
+    }
     /// For the end of a consumer: when its guards live on, what was not handed out is given back.
     void close() noexcept;
 
@@ -212,6 +220,8 @@ inline void Session::close() noexcept {
             m_fetcher.return_run();
             if (m_channels.guards.in_use()) {
                 end(lock);
+                m_channels.limit(TimePoint::max()); // it was the consumer's, not its guards'
+                m_heartbeat.attend();
             }
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)

@@ -10,8 +10,9 @@
 namespace orizuru::detail {
 
 inline TimePoint Session::patience(TimePoint since) const {
-    return std::max(m_channels.lease_from() + m_options.lease,
-                    since + m_channels.endpoint().command_timeout());
+    const TimePoint own = std::max(m_channels.lease_from() + m_options.lease,
+                                   since + m_channels.endpoint().command_timeout());
+    return std::min(own, m_channels.limit());
 }
 
 inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,

@@ -7,6 +7,7 @@
 // are told and tried again: no queue depends on another one's health.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/cutoff.hpp>
 #include <orizuru/detail/dead_list_trimming.hpp>
 #include <orizuru/detail/dispatcher.hpp>
 #include <orizuru/detail/parked_tasks.hpp>
@@ -24,7 +25,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <set>
 #include <stop_token>
@@ -42,7 +45,7 @@ class Upkeep {
     /// Sees which queues are paused before it returns. Throws as Connection does.
     Upkeep(Endpoint endpoint, const WorkerQueues& queues, WorkerShared& shared,
            Dispatcher& dispatcher, ParkedTasks& parked)
-        : m_endpoint(std::move(endpoint)),
+        : m_endpoint(m_cutoff.guard(std::move(endpoint))),
           m_queues(queues),
           m_shared(shared),
           m_dispatcher(dispatcher),
@@ -52,8 +55,7 @@ class Upkeep {
     }
     Upkeep(const Upkeep&) = delete;
     Upkeep& operator=(const Upkeep&) = delete;
-    /// Waits at most command_timeout for what is under way.
-    ~Upkeep() { request_stop(); }
+    ~Upkeep() { end(Clock::now()); }
 
     /// Once. Throws std::system_error when there can be no more threads.
     void start() {
@@ -75,6 +77,16 @@ class Upkeep {
     void request_stop() noexcept {
         std::ranges::for_each(m_threads, [](std::jthread& thread) { thread.request_stop(); });
     }
+    /// Has all of it end; what still waits for Redis at the deadline gives up.
+    void end(TimePoint deadline) noexcept {
+        request_stop();
+        {
+            std::unique_lock lock(m_mutex);
+            m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
+        }
+        m_cutoff.signal();
+        m_threads.clear();
+    }
 
   private:
     static constexpr std::chrono::milliseconds failure_pause{5000};
@@ -89,28 +101,39 @@ class Upkeep {
     void look_for_pauses();
     void trim_dead_lists(const std::stop_token& token) const;
 
+    Cutoff m_cutoff;
     Endpoint m_endpoint;
     const WorkerQueues& m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     ParkedTasks& m_parked;
     Connection m_connection;
+    std::mutex m_mutex; ///< guards the next one
+    int m_alive = 0;
+    std::condition_variable m_ended;
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };
 
 /// Has a thread do something until it is told to stop, again after whatever it throws.
 template <class Action>
 void Upkeep::start(std::string_view what, const std::string& queue, Action action) {
+    const std::lock_guard lock(m_mutex); // for which a thread that ends waits
     m_threads.emplace_back([this, what, queue, action](const std::stop_token& token) {
         while (!token.stop_requested()) {
             try {
                 action(token);
             } catch (const std::exception& error) {
-                tell_failed(what, queue, error.what());
-                sleep_until(deadline_in(failure_pause), token);
+                if (!token.stop_requested()) {
+                    tell_failed(what, queue, error.what());
+                    sleep_until(deadline_in(failure_pause), token);
+                }
             }
         }
+        const std::lock_guard leaving(m_mutex);
+        --m_alive;
+        m_ended.notify_all();
     });
+    ++m_alive;
 }
 
 inline void Upkeep::tell_failed(std::string_view what, std::string_view queue,
@@ -173,6 +196,9 @@ inline void Upkeep::trim_dead_lists(const std::stop_token& token) const {
     }
     while (!token.stop_requested()) {
         for (DeadListTrimming& trimming : trimmings) {
+            if (token.stop_requested()) {
+                return;
+            }
             try {
                 trimming.trim(m_endpoint, failure_pause);
             } catch (const std::exception& error) {

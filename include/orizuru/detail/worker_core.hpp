@@ -37,18 +37,31 @@ struct WorkerCore {
     std::optional<ParkedTasks> parked;
     std::optional<Upkeep> upkeep;
     WorkerPool pool;
-    Wake wake;                      ///< for who is in Worker::run
-    std::atomic<bool> closed{true}; ///< nothing is left that `close` has to do
+    Wake wake;                                   ///< for who is in Worker::run
+    std::atomic<bool> closed{true};              ///< nothing is left that `close` has to do
+    std::chrono::milliseconds command_timeout{}; ///< the endpoint's
+
+    // How long after its deadline an end is over, whatever Redis does: when no handler runs by
+    // then, and when jobs are to be given back.
+    static constexpr std::chrono::milliseconds idle_patience{1000};
+    static constexpr std::chrono::milliseconds busy_patience{5000};
 
     /// What each thread does.
     [[nodiscard]] std::vector<RunningJob> running() const;
     /// Has everything end that can: handlers are told, and have until the deadline; what they have
-    /// not ended goes back. Waits for Redis, for as long as a lease, and for stop callbacks.
+    /// not ended goes back. Waits for Redis until shortly before the patience is over, for one
+    /// command_timeout when no handler runs any more; for stop callbacks as long as they take.
     void close(TimePoint deadline) noexcept;
     /// Closed, and no thread goes on.
     [[nodiscard]] bool ended() { return closed && pool.await_end(Clock::now()); }
 
   private:
+    // The part of a patience for what is left to do when nothing waits for Redis any more.
+    static constexpr std::chrono::milliseconds spare{300};
+
+    void end_by(TimePoint deadline) noexcept {
+        std::ranges::for_each(queues, [=](const auto& queue) { queue->end_by(deadline); });
+    }
     [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
     template <class Tasks>
     static void give_back(Tasks tasks) noexcept;
@@ -76,17 +89,29 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     shared->stop.request_stop(); // calls what handlers have registered, for as long as that takes
     if (dispatcher) {
         dispatcher->stop();
+    }
+    // A stop callback or a middleware may have taken longer.
+    const TimePoint over = std::max(deadline, Clock::now());
+    TimePoint limit = over + busy_patience - spare;
+    end_by(limit);
+    if (dispatcher) {
         dispatcher->give_back();
     }
     if (!pool.await_end(deadline)) {
         give_back([this] { return tasks(); });
         // One that was about to settle ends now.
         pool.await_end(deadline_in(std::chrono::milliseconds(100)));
+    } else {
+        limit = std::min(over + idle_patience - spare, deadline_in(command_timeout));
+        end_by(limit);
     }
     if (parked) {
         give_back([this] { return parked->all(); });
     }
-    upkeep.reset();
+    if (upkeep) {
+        upkeep->end(limit);
+        upkeep.reset();
+    }
     std::ranges::for_each(queues, [](const auto& queue) { queue->close(); });
     closed = true;
     wake.signal();

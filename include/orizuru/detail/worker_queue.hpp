@@ -7,6 +7,7 @@
 #include <orizuru/detail/recoveries.hpp>
 #include <orizuru/detail/task.hpp>
 #include <orizuru/detail/turn.hpp>
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -53,6 +54,8 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
     /// Gives back what `take` has not returned. For the thread in `take`, before close().
     virtual void give_back_fetched() noexcept = 0;
+    /// Bounds what still waits for Redis until the queue is closed. Any thread.
+    virtual void end_by(TimePoint deadline) noexcept = 0;
     /// Leaves the registry, with the last task that is not settled.
     virtual void close() noexcept = 0;
 
