@@ -43,10 +43,12 @@ namespace orizuru {
 
 /// Handles the jobs of one or several queues.
 ///
-/// Connections: three for each queue's consumer, two for its scheduler, one for its collector, one
-/// for its dead list, one for its failures and one for its progress, once there are any; one for
-/// the worker.
-/// Threads: `concurrency`; four for each queue, which mostly wait; four for the worker.
+/// Connections: one for the worker; for each queue one that fetches and settles, one that waits,
+/// one that beats, from the first beat on, two for its scheduler, one for its collector, one for
+/// its dead list, one for its failures and one for its progress, once there are any; two for the
+/// scheduler of a retry queue that it does not serve.
+/// Threads: `concurrency`; four for each queue, which mostly wait, and one for a retry queue that
+/// it does not serve; five for the worker.
 class Worker {
   public:
     /// Connects to nothing yet: processes that are forked then may run a copy each. Throws
@@ -65,6 +67,11 @@ class Worker {
     /// the dead list with the reason. What Redis refuses of this is tried again, by a thread beside
     /// those of the handlers, and told; nothing more is fetched from the queue until it is
     /// accepted.
+    ///
+    /// The handler must return or throw. pthread_exit in it, or a cancellation of its thread, ends
+    /// the process (SIGABRT), since C++ cannot stop the unwinding of either: the jobs that the
+    /// process held come again after the lease. A thread that may be cancelled disables that by
+    /// pthread_setcancelstate.
     ///
     /// Throws std::invalid_argument for a name that no queue can have, one that is handled already,
     /// and an option that cannot be; std::logic_error when the worker runs.

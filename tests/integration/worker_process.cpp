@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -182,6 +183,42 @@ TEST_CASE_FIXTURE(Process, "processes that were forked with a worker that none h
         child.signal(SIGUSR1);
         CHECK(child.status() == 0);
     }
+}
+
+TEST_CASE_FIXTURE(Process, "a handler whose thread is ended under it ends the process, and its job "
+                           "stays leased; a cancellation that it keeps off does nothing") {
+    push_jobs({"a"});
+    void (*end_thread)() = [] { ::pthread_exit(nullptr); };
+    int status = -1;
+    SUBCASE("by pthread_exit") {}
+    SUBCASE("by its cancellation") {
+        end_thread = [] {
+            ::pthread_cancel(::pthread_self());
+            ::pthread_testcancel();
+        };
+    }
+    SUBCASE("by a cancellation that is disabled") {
+        status = 0;
+        end_thread = [] {
+            ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+            ::pthread_cancel(::pthread_self());
+            ::pthread_testcancel();
+        };
+    }
+    Child child([&] {
+        ::signal(SIGABRT, SIG_DFL); // the test's own would report a crash
+        return serve([=](JobContext<Raw>&, RedisClient& own) {
+            own.lpush("started", "x");
+            end_thread();
+        });
+    });
+    REQUIRE(works());
+    if (status == 0) {
+        CHECK(eventually([this] { return nothing_left(); }));
+        child.signal(SIGTERM);
+    }
+    CHECK(child.status() == status);
+    CHECK(held_jobs().size() == (status == 0 ? 0 : 1));
 }
 
 } // namespace worker_process_test

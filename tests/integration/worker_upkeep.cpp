@@ -102,4 +102,39 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connectio
     CHECK(info("stats", "total_connections_received") == before);
 }
 
+TEST_CASE_FIXTURE(WorkerFixture,
+                  "a worker has a connection of its own, and for a queue six to nine: "
+                  "a seventh beats, an eighth asks about failures, a ninth tells of "
+                  "progress") {
+    WorkerOptions chosen = options();
+    chosen.scheduler.emplace();
+    chosen.collect_interval = 1h;
+    Worker worker(uri, chosen);
+    QueueOptions of_queue = much_later();
+    of_queue.lease = 4500ms;
+    worker.handle<Raw>(
+        "q",
+        [](JobContext<Raw>& job) {
+            if (job->payload.bytes == "fails") {
+                job.fail("no such user");
+            } else {
+                job.progress(0.5);
+            }
+        },
+        of_queue);
+    const auto has = [this](int connections) {
+        return eventually([=, this] { // besides the test's own
+            return info("clients", "connected_clients") == connections + 1;
+        });
+    };
+    REQUIRE(has(0));
+    const Running running(worker);
+    CHECK(has(1 + 6));
+    CHECK(has(1 + 7)); // from the first beat on
+    push_jobs({"fails"});
+    CHECK(has(1 + 8));
+    push_jobs({"tells"});
+    CHECK(has(1 + 9));
+}
+
 } // namespace worker_upkeep_test
