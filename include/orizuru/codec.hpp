@@ -3,8 +3,9 @@
 #pragma once
 
 // How a message becomes bytes and bytes a message: `Codec<T>`, a trait that users specialise, and
-// the concepts that say what it must give. msgpack.hpp specialises it for all that msgpack-c
-// adapts. `Raw` passes bytes through untouched.
+// the concepts that say what it must give. msgpack.hpp specialises it for numbers, std::string,
+// most standard containers of such and types with MSGPACK_DEFINE; other types that msgpack-c adapts
+// you enable there. `Raw` passes bytes through untouched.
 
 #include <concepts>
 #include <memory>

@@ -2,8 +2,19 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Codec by msgpack-c, for numbers, strings, the standard containers of such, and types of yours
-// with MSGPACK_DEFINE. Structs are written as arrays, as Rust's rmp_serde::to_vec does.
+// Codec by msgpack-c, for
+//   - bool, char, wchar_t, integers, float, double, std::byte, std::string;
+//   - types of yours with MSGPACK_DEFINE or MSGPACK_DEFINE_MAP;
+//   - types for which you set enable_msgpack: enums with MSGPACK_ADD_ENUM, what msgpack-c adapts
+//     besides (std::wstring, std::complex), what you adapt;
+//   - of all these, std::vector, deque, list, forward_list, array, set, map, multiset, multimap,
+//   the
+//     unordered ones, pair, tuple, optional, shared_ptr and unique_ptr.
+// To be read, each of them must be default-constructible, or made by an `as` adaptor of msgpack's
+// (not in an array or a tuple). An optional of an empty optional is read as an empty one. There is
+// nothing for std::variant, std::string_view and long double: write a Codec.
+//
+// MSGPACK_DEFINE writes a struct as an array, as Rust's rmp_serde::to_vec does.
 //
 // Reading is bounded whatever the bytes say: announced sizes by the payload's size, nesting by 64,
 // and at most 1,000,000 values altogether. Bytes behind the value are refused.
@@ -123,7 +134,7 @@ struct MsgpackAppender {
 
 } // namespace detail
 
-/// A type that msgpack-c can write and read.
+/// A type of the above list. It says nothing of whether the elements of a container can be made.
 template <class T>
 concept MsgpackAdapted = detail::MsgpackAdapted<T>::value;
 

@@ -69,9 +69,9 @@ class Worker {
     /// accepted.
     ///
     /// The handler must return or throw. pthread_exit in it, or a cancellation of its thread, ends
-    /// the process (SIGABRT), since C++ cannot stop the unwinding of either: the jobs that the
-    /// process held come again after the lease. A thread that may be cancelled disables that by
-    /// pthread_setcancelstate.
+    /// the process (SIGABRT), as the C library forbids that the unwinding of either is caught: the
+    /// jobs that the process held come again after the lease. A thread that may be cancelled
+    /// disables that by pthread_setcancelstate.
     ///
     /// Throws std::invalid_argument for a name that no queue can have, one that is handled already,
     /// and an option that cannot be; std::logic_error when the worker runs.

@@ -119,6 +119,13 @@ class PythonFixture {
 constexpr std::chrono::milliseconds at_once{0};
 constexpr std::chrono::milliseconds patience{10'000};
 
+/// That of README.md.
+struct Order {
+    std::uint64_t id = 0;
+    std::vector<std::string> items;
+    MSGPACK_DEFINE(id, items)
+};
+
 } // namespace
 
 TEST_CASE_FIXTURE(PythonFixture, "what Python pushes is what C++ consumes") {
@@ -205,4 +212,24 @@ TEST_CASE_FIXTURE(PythonFixture,
     orizuru::Producer<orizuru::Job<Everything>>(uri(), "cranes")
         .push(orizuru::make_job(messages()[0], std::chrono::hours(1)));
     CHECK(python("pop_job"));
+}
+
+TEST_CASE_FIXTURE(PythonFixture,
+                  "what README.md's Python pushes is a message for a consumer, and a "
+                  "job for a worker") {
+    REQUIRE(python("readme"));
+    orizuru::Consumer<Order> orders(uri(), "orders");
+    auto order = orders.next(patience);
+    REQUIRE(order);
+    CHECK((*order)->id == 7);
+    CHECK((*order)->items == std::vector{"tea"s});
+    CHECK(order->ack());
+    orizuru::Consumer<orizuru::Job<Order>> jobs(uri(), "jobs");
+    auto job = jobs.next(patience);
+    REQUIRE(job);
+    CHECK((*job)->id.size() == 32);
+    CHECK((*job)->attempt == 1);
+    CHECK((*job)->payload.id == 7);
+    CHECK((*job)->payload.items == std::vector{"tea"s});
+    CHECK(job->ack());
 }

@@ -5,9 +5,12 @@
 """The other half of interoperability.cpp, written as a Python program that knows nothing of this
 library would be: LPUSH and RPOP of msgpack, structs as arrays.
 
-usage: interoperability.py push|pop|dead|push_job|pop_job <socket> <queue>
+usage: interoperability.py push|pop|dead|push_job|pop_job|readme <socket> <queue>
 """
 
+import pathlib
+import re
+import secrets
 import sys
 import time
 
@@ -105,7 +108,16 @@ def pop_job(server, queue):
     assert (newer, yet) == ("newer", {"yet": 1})
 
 
+def readme(server, _queue):
+    """Does what README.md shows."""
+    text = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    names = {"msgpack": msgpack, "secrets": secrets, "server": server, "time": time}
+    exec(compile(block, "README.md", "exec"), names)
+
+
 if __name__ == "__main__":
     mode, path, name = sys.argv[1:]
-    modes = {"push": push, "pop": pop, "dead": dead, "push_job": push_job, "pop_job": pop_job}
+    modes = {"push": push, "pop": pop, "dead": dead, "push_job": push_job, "pop_job": pop_job,
+             "readme": readme}
     modes[mode](redis.Redis(unix_socket_path=path), name)
