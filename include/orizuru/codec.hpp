@@ -48,8 +48,8 @@ class Scratch {
 ///         static void encode(const Order& order, std::string& appended_to);
 ///         static Order decode(std::string_view bytes, orizuru::Scratch& scratch);
 ///
-/// What encode throws becomes EncodeError. What decode throws, std::bad_alloc too, sends the
-/// message to the dead list. The bytes given to decode live as long as the message's guard.
+/// What encode throws becomes EncodeError. What decode throws sends the message to the dead list;
+/// std::bad_alloc only when it is thrown three times in a row (Consumer::next). The bytes given to decode live as long as the message's guard.
 template <class T>
 struct Codec;
 

@@ -22,6 +22,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -30,6 +31,13 @@
 #include <utility>
 
 namespace orizuru {
+
+namespace detail {
+
+template <class T>
+class ConsumerQueue;
+
+} // namespace detail
 
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
@@ -65,7 +73,15 @@ class Consumer {
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
     ///     dead list. ReplyError when the source is no list, rights were taken away, or Redis
     ///     refuses each fetch for a reason that neither waiting nor a new connection mends.
-    ///     std::bad_alloc. Nothing is lost by any of them, and `next` can be called again.
+    ///     std::bad_alloc when memory is short. Nothing is lost by any of them, and `next` can be
+    ///     called again.
+    ///
+    /// When decoding a message throws std::bad_alloc, so does `next`, and the message stays in
+    /// hand, in its place: the following call hands it out before any other. That call waits until
+    /// 100 ms have passed since the first failure, or a second since the second one; a stop ends
+    /// the wait, and so does a timeout that is over before. The third failure in a row sends the
+    /// message to the dead list, as a DecodeError: a Codec may ask for memory that no machine has.
+    /// The count is this consumer's, and in memory.
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
         return next(std::stop_token(), detail::Timeout::never());
     }
@@ -87,8 +103,9 @@ class Consumer {
     /// std::invalid_argument.
     void limit(int most) { m_session->limit(most); }
 
-    /// How many messages `next` hands out without asking Redis: what is left of a batch; 0 with a
-    /// prefetch of 1. For the thread that calls `next`.
+    /// How many messages `next` hands out without asking Redis: what is left of a batch, and a
+    /// message that there was no memory to decode. With a prefetch of 1 there is no batch. For the
+    /// thread that calls `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_session->in_hand(); }
 
     /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was
@@ -122,15 +139,48 @@ class Consumer {
     [[nodiscard]] std::string name() const { return m_session->id(); }
 
     /// for (auto& guard : consumer): until stopped. An undecodable message is told to on_event and
-    /// passed over; the guard of the round before is rejected unless it was settled.
+    /// passed over; the guard of the round before is rejected unless it was settled. What else
+    /// `next` throws leaves the loop; begun again, it goes on.
     [[nodiscard]] Iterator begin() { return Iterator(*this); }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   private:
     using Guard = MessageGuard<T>;
 
-    std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout);
+    // For a worker: it takes some messages that there is no memory to decode as something else.
+    template <class>
+    friend class detail::ConsumerQueue;
+
+    static constexpr int most_shortages = 3;
+
+    std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout) {
+        return next(token, timeout,
+                    [](const std::bad_alloc&, detail::DeliveryPtr&) { return false; });
+    }
+    /// `take_over`, called with a delivery that there is no memory to decode, returns whether it
+    /// has moved it out; then there is no message. A delivery that it leaves, or throws from, stays
+    /// in hand.
+    template <class TakeOver>
+    std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout,
+                              TakeOver take_over);
     void decode(const std::string& payload, typename Guard::Holder& message, std::string& reason);
+    template <class U>
+    static void decode_into(std::optional<U>& message, std::string_view payload, Scratch& scratch) {
+        message.emplace(detail::decode<U>(payload, scratch));
+    }
+    template <class U>
+    static void decode_into(std::unique_ptr<U>& message, std::string_view payload,
+                            Scratch& scratch) {
+        message = std::make_unique<U>(detail::decode<U>(payload, scratch));
+    }
+    /// The delivery as another message. What its Codec throws leaves the delivery where it is.
+    template <MessageDecodable U>
+    [[nodiscard]] MessageGuard<U> guard_as(detail::DeliveryPtr& delivery) {
+        typename MessageGuard<U>::Holder message;
+        Scratch scratch;
+        decode_into(message, delivery->payload, scratch);
+        return MessageGuard<U>(*m_session, std::move(delivery), std::move(message));
+    }
 
     std::shared_ptr<detail::Session> m_session;
     Scratch m_scratch;
@@ -173,18 +223,33 @@ class Consumer<T>::Iterator {
 };
 
 template <MessageDecodable T>
+template <class TakeOver>
 std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
-                                                 detail::Timeout timeout) {
+                                                 detail::Timeout timeout, TakeOver take_over) {
     while (auto delivery = m_session->next(token, timeout)) {
         typename Guard::Holder message;
         std::string reason;
         try {
-            decode(delivery->payload, message, reason);
+            try {
+                decode(delivery->payload, message, reason);
+            } catch (const std::bad_alloc& shortage) {
+                if (take_over(shortage, delivery)) {
+                    return std::nullopt;
+                }
+                if (delivery->shortages + 1 < most_shortages) {
+                    throw;
+                }
+                reason =
+                    std::string("no memory to decode it, three times in a row: ") + shortage.what();
+            }
         } catch (...) {
-            m_session->take_back(delivery);
+            if (delivery) {
+                m_session->put_back(std::move(delivery));
+            }
             throw;
         }
         if (message) {
+            delivery->shortages = 0;
             return Guard(*m_session, std::move(delivery), std::move(message));
         }
         const auto buried = m_session->bury(delivery, reason, token, timeout.deadline());
@@ -200,7 +265,7 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
     return std::nullopt;
 }
 
-/// Without a message, `reason` says why there is none.
+/// Without a message, `reason` says why there is none. Throws std::bad_alloc.
 template <MessageDecodable T>
 void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& message,
                          std::string& reason) {
@@ -211,11 +276,9 @@ void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& mes
         return;
     }
     try {
-        if constexpr (std::is_nothrow_move_constructible_v<T>) {
-            message.emplace(detail::decode<T>(payload, m_scratch));
-        } else {
-            message = std::make_unique<T>(detail::decode<T>(payload, m_scratch));
-        }
+        decode_into(message, payload, m_scratch);
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception& error) {
         reason = error.what();
     } catch (...) {

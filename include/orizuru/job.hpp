@@ -101,6 +101,7 @@ namespace detail {
 struct JobScratch {
     msgpack::zone zone;
     Scratch payload;
+    bool in_payload = false; ///< Codec<T> has been called and has not returned
 };
 
 } // namespace detail
@@ -154,6 +155,7 @@ struct Codec<Job<T>> {
     /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
     static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
         auto& memory = scratch.as<detail::JobScratch>();
+        memory.in_payload = false;
         detail::MsgpackReader reader(bytes, memory.zone);
         detail::EnvelopeReader envelope(reader.read());
         const std::uint64_t version = envelope.unsigned_number(
@@ -181,12 +183,19 @@ struct Codec<Job<T>> {
                 .last_error = std::move(last_error),
                 .unique_id = std::move(unique_id),
                 .unique_queue = std::move(unique_queue),
-                .payload = detail::decode<T>(payload, memory.payload),
+                .payload = decode_payload(payload, memory),
                 .version = version,
                 .later = envelope.rest()};
     }
 
   private:
+    static T decode_payload(std::string_view bytes, detail::JobScratch& memory) {
+        memory.in_payload = true;
+        T payload = detail::decode<T>(bytes, memory.payload);
+        memory.in_payload = false;
+        return payload;
+    }
+
     static std::int64_t milliseconds_of(JobTime time) { return time.time_since_epoch().count(); }
 
     template <class Packer>

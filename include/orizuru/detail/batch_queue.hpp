@@ -139,6 +139,18 @@ class BatchQueue final : public ConsumerQueue<T> {
         return options;
     }
 
+    void gather(MessageGuard<Job<T>>&& guard) {
+        if (m_gathered) {
+            m_gathered->add(std::move(guard));
+            return;
+        }
+        // Without memory for the first job there is no batch.
+        auto gathered = std::make_unique<Run>(*this);
+        gathered->add(std::move(guard));
+        m_gathered = std::move(gathered);
+        m_complete = deadline_in(m_options.time);
+    }
+
     BatchOptions m_options;
     Handler m_handler;
     std::mutex m_acking_first;       ///< a flush tells how many acks were late, and not whose
@@ -154,14 +166,15 @@ std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
     while (true) {
         const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
         this->limit_fetch();
+        std::unique_ptr<Task> unread;
         auto guard = this->next(
-            token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())));
+            token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())),
+            unread);
+        if (unread) {
+            return unread; // what is gathered waits for other jobs
+        }
         if (guard) {
-            if (!m_gathered) {
-                m_gathered = std::make_unique<Run>(*this);
-                m_complete = deadline_in(m_options.time);
-            }
-            m_gathered->add(std::move(*guard));
+            gather(std::move(*guard));
         }
         if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) ||
                            (!guard && Clock::now() >= m_complete))) {
@@ -175,12 +188,12 @@ std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
 
 template <class T>
 void BatchQueue<T>::Run::handle() {
+    std::vector<JobContext<T>*> jobs;
+    jobs.reserve(m_jobs.size()); // before any of them may be acked
     const std::vector<Member*> begun = begin();
     if (begun.empty()) {
         return;
     }
-    std::vector<JobContext<T>*> jobs;
-    jobs.reserve(begun.size());
     std::ranges::transform(begun, std::back_inserter(jobs),
                            [](Member* job) { return &job->context; });
     const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),

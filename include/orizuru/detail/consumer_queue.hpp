@@ -6,6 +6,10 @@
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/delivery.hpp>
+#include <orizuru/detail/task.hpp>
+#include <orizuru/detail/timeout.hpp>
+#include <orizuru/detail/unread_job.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/detail/worker_checks.hpp>
 #include <orizuru/detail/worker_queue.hpp>
@@ -21,8 +25,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 namespace orizuru::detail {
@@ -74,10 +80,23 @@ class ConsumerQueue : public WorkerQueue {
     }
 
   protected:
+    /// The next job. A job whose payload there is no memory to decode becomes the task `unread`
+    /// instead. Throws std::bad_alloc when there is no memory for the envelope: the job stays in
+    /// hand.
     std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
-                                             std::chrono::milliseconds timeout) {
+                                             std::chrono::milliseconds timeout,
+                                             std::unique_ptr<Task>& unread) {
+        const auto take_over = [&](const std::bad_alloc& shortage, DeliveryPtr& delivery) {
+            if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {
+                return false;
+            }
+            std::string why = std::string("no memory to decode the payload: ") + shortage.what();
+            unread = std::make_unique<UnreadJob>(
+                *this, m_consumer->template guard_as<Job<Raw>>(delivery), std::move(why));
+            return true;
+        };
         try {
-            return m_consumer->next(token, timeout);
+            return m_consumer->next(token, Timeout(timeout), take_over);
         } catch (const DecodeError&) {
             return std::nullopt; // on_event has been told; the message is on the dead list
         }

@@ -6,6 +6,7 @@
 // and used again for another message when both have let go.
 
 #include <orizuru/detail/deferred_ack.hpp>
+#include <orizuru/detail/wake.hpp>
 #include <orizuru/script.hpp>
 
 #include <atomic>
@@ -48,6 +49,10 @@ struct Delivery {
     bool unattended = false;  ///< nobody awaits the outcome: it goes to on_event
     int failures = 0;         ///< how often the settlement failed for a reason of its own
 
+    // For the thread in `next` alone, without the lock.
+    int shortages = 0;     ///< how often in a row there was no memory to decode it
+    TimePoint decode_at{}; ///< before which it is not tried again, when it has any
+
     /// As new, but for the payload.
     void reset() noexcept {
         move.reset();
@@ -57,6 +62,7 @@ struct Delivery {
         deferred_ack.forget();
         handed_out = deferred = unattended = false;
         failures = 0;
+        shortages = 0;
     }
 };
 

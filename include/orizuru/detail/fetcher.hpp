@@ -38,6 +38,10 @@ class Fetcher {
 
     /// The next message, handed out; null when the time is over or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+    /// Puts back in front the message that `next` has returned last: there is no memory to decode
+    /// it. `next` returns it again, after a pause of 100 ms for the first time in a row and of 1 s
+    /// for others. For the thread in `next`.
+    void put_back(DeliveryPtr message) noexcept;
 
     void stop() noexcept {
         m_stopped.store(true, std::memory_order_relaxed);
@@ -77,6 +81,11 @@ class Fetcher {
     static constexpr std::chrono::milliseconds stop_patience{15};
     static constexpr std::chrono::milliseconds timeout_patience{100};
 
+    // Until memory may be there again.
+    static constexpr std::chrono::milliseconds first_shortage_pause{100};
+    static constexpr std::chrono::milliseconds later_shortage_pause{1000};
+
+    void pause(const std::stop_token& token, TimePoint until);
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     template <class Interrupted>
     bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
@@ -113,15 +122,42 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
     }
     m_in_next.store(true, std::memory_order_relaxed);
     const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
-    const bool interrupted = stopped() || token.stop_requested();
-    if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
-        Lock lock(m_channels);
-        drop_lost_of_run();
-        if ((m_run.empty() || interrupted) && !wait_for_message(lock, token, timeout.deadline())) {
+    while (true) {
+        const bool interrupted = stopped() || token.stop_requested();
+        if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
+            Lock lock(m_channels);
+            drop_lost_of_run();
+            if ((m_run.empty() || interrupted) &&
+                !wait_for_message(lock, token, timeout.deadline())) {
+                return nullptr;
+            }
+        }
+        const Delivery& first = *m_run.front();
+        if (first.shortages == 0 || Clock::now() >= first.decode_at) {
+            return m_run.pop_front();
+        }
+        if (Clock::now() >= timeout.deadline()) {
             return nullptr;
         }
+        // Afterwards its lease may be lost.
+        pause(token, std::min(first.decode_at, timeout.deadline()));
     }
-    return m_run.pop_front();
+}
+
+inline void Fetcher::put_back(DeliveryPtr message) noexcept {
+    ++message->shortages;
+    message->decode_at =
+        Clock::now() + (message->shortages == 1 ? first_shortage_pause : later_shortage_pause);
+    m_run.push_front(std::move(message)); // into its old place: it allocates nothing
+}
+
+/// Needs no memory; a stop ends it.
+inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
+    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    m_wake.clear();
+    if (!stopped() && !token.stop_requested()) {
+        wait_ready(-1, 0, &m_wake, until);
+    }
 }
 
 inline void Fetcher::take_run() {

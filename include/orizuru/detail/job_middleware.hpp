@@ -33,7 +33,6 @@ void run_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& 
     }
 }
 
-/// Throws std::bad_alloc when there is no room for what was thrown.
 template <class Handle>
 Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle) {
     Handling handling;
@@ -43,10 +42,10 @@ Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const H
             handle();
         });
     } catch (const DoNotRetry& error) {
-        handling.thrown = error.what();
+        handling.thrown = text_or_less(error.what());
         handling.for_good = true;
     } catch (...) {
-        tell_thrown([&](std::string_view what) { handling.thrown = what; });
+        tell_thrown([&](std::string_view what) { handling.thrown = text_or_less(what); });
     }
     return handling;
 }

@@ -40,8 +40,11 @@ class JobQueue final : public ConsumerQueue<T> {
 
     std::unique_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override {
-        auto guard = this->next(token, timeout);
-        return guard ? std::make_unique<Run>(*this, std::move(*guard)) : nullptr;
+        std::unique_ptr<Task> task;
+        if (auto guard = this->next(token, timeout, task)) {
+            task = std::make_unique<Run>(*this, std::move(*guard));
+        }
+        return task;
     }
 
   private:

@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What happens to a worker's job before and behind its handler. What Redis refuses is to be tried
-// again by whoever has the job: the message stays where it is until then.
+// What happens to a worker's job before and behind its handler. What Redis refuses, and what there
+// is no memory for, is to be tried again by whoever has the job: the message stays where it is
+// until then.
 
 #include <orizuru/detail/jittered_pauses.hpp>
 #include <orizuru/detail/job_middleware.hpp>
@@ -20,6 +21,7 @@
 #include <orizuru/worker_options.hpp>
 
 #include <chrono>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,20 +41,32 @@ class JobSettling {
 
     /// Whether the handler is to run. What is told and not settled, the guard rejects.
     bool begin() noexcept {
-        return attempt([this] { return prepare(); });
+        return attempt_to_settle([this] { return prepare(); });
     }
     /// After the handler.
     void end(const Handling& handling) noexcept {
-        attempt([&] {
+        attempt_to_settle([&] {
             conclude(handling);
             return true;
         });
     }
-    /// When to try again what Redis has refused last; none when it has not.
+    /// Instead of both, when the job cannot be handed to a handler now: its attempt has failed.
+    void fail_unread(std::string_view why) noexcept {
+        attempt_to_settle([&] {
+            if (!end_expired()) {
+                ++m_queue.shared().counts.failed;
+                m_failure = text_or_less(why);
+                perform(&JobSettling::fail);
+            }
+            return true;
+        });
+    }
+    /// When to try again the settlement that Redis has refused, or that there was no memory for;
+    /// none when there is nothing to try again.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
     void try_again() noexcept {
         m_retry_at.reset();
-        attempt([this] {
+        attempt_to_settle([this] {
             (this->*m_step)();
             return true;
         });
@@ -80,7 +94,10 @@ class JobSettling {
 
     template <class Action>
     bool attempt(Action action) noexcept;
+    template <class Action>
+    bool attempt_to_settle(Action action) noexcept;
     bool prepare();
+    bool end_expired();
     void conclude(const Handling& handling);
     void perform(void (JobSettling::*step)()) {
         m_step = step;
@@ -138,11 +155,27 @@ bool JobSettling<T>::attempt(Action action) noexcept {
     return false;
 }
 
+/// The same. A step that there is no memory for is to be tried again.
+template <class T>
+template <class Action>
+bool JobSettling<T>::attempt_to_settle(Action action) noexcept {
+    return attempt([&] {
+        try {
+            return action();
+        } catch (const std::bad_alloc& shortage) {
+            if (m_step == nullptr || m_context.guard()->settled()) {
+                throw;
+            }
+            postpone(shortage.what());
+            return false;
+        }
+    });
+}
+
 template <class T>
 bool JobSettling<T>::prepare() {
     m_context.restart_clock();
-    if (m_context->expires_at && m_context->expired(job_time())) {
-        perform(&JobSettling::expire);
+    if (end_expired()) {
         return false;
     }
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
@@ -158,14 +191,28 @@ bool JobSettling<T>::prepare() {
     return false;
 }
 
+/// Returns whether it has expired.
+template <class T>
+bool JobSettling<T>::end_expired() {
+    const bool expired = m_context->expires_at && m_context->expired(job_time());
+    if (expired) {
+        perform(&JobSettling::expire);
+    }
+    return expired;
+}
+
 template <class T>
 void JobSettling<T>::conclude(const Handling& handling) {
     const SettledBy by = m_context.settled_by();
     if (by == SettledBy::giving_back) {
         return; // another run decides
     }
-    std::optional<std::string> failure =
-        m_context.failure() ? m_context.failure() : handling.thrown;
+    std::optional<std::string_view> failure;
+    if (m_context.failure()) {
+        failure = *m_context.failure();
+    } else if (handling.thrown) {
+        failure = *handling.thrown;
+    }
     if (!failure && !handling.begun && by != SettledBy::handler) {
         failure = "a middleware has not called next";
     }
@@ -178,7 +225,7 @@ void JobSettling<T>::conclude(const Handling& handling) {
     }
     if (by == SettledBy::nobody) {
         if (failure) {
-            m_failure = std::move(*failure);
+            m_failure = text_or_less(*failure);
             m_for_good = handling.for_good;
             perform(&JobSettling::fail);
         } else {
@@ -190,123 +237,6 @@ void JobSettling<T>::conclude(const Handling& handling) {
     } else {
         ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
     }
-}
-
-/// What the handler has put on the dead list by the guard.
-template <class T>
-void JobSettling<T>::tell_buried() {
-    std::string reason;
-    std::string_view payload;
-    {
-        const auto guard = m_context.guard();
-        if (guard->buried() == nullptr) {
-            return;
-        }
-        reason = *guard->buried();
-        payload = guard->payload();
-    }
-    m_queue.tell_died(m_context.id(), reason, payload);
-}
-
-/// False when it was not acked by this, which is told.
-template <class T>
-bool JobSettling<T>::ack() {
-    return done(settle([this](Guard& guard) {
-        m_context.m_worker = SettledBy::acking;
-        return ack_unique(guard);
-    }));
-}
-
-template <class T>
-void JobSettling<T>::succeed() {
-    if (ack()) {
-        ++m_queue.shared().counts.succeeded;
-    }
-}
-
-template <class T>
-void JobSettling<T>::expire() {
-    if (ack()) {
-        ++m_queue.shared().counts.expired;
-        tell(WorkerEventKind::expired);
-    }
-}
-
-template <class T>
-void JobSettling<T>::release() {
-    static_cast<void>(done(settle([](Guard& guard) { return guard.release(); })));
-}
-
-/// Has a failed job come again, or ends it.
-template <class T>
-void JobSettling<T>::fail() {
-    std::string_view payload;
-    {
-        const auto guard = m_context.guard();
-        if (guard->settled()) {
-            return; // given back
-        }
-        payload = guard->payload();
-    }
-    // A crash counts as an attempt. Nobody has to wait for the guard until that is known.
-    int crashes = 0;
-    try {
-        crashes = m_queue.recoveries(payload);
-    } catch (const Error& error) {
-        postpone(error.what());
-        return;
-    }
-    RetryPolicy policy = m_queue.options().retry;
-    if (m_for_good) {
-        policy.max_attempts = 1; // this was the last one
-    }
-    const auto retried =
-        settle([&](Guard& guard) { return retry(guard, policy, m_failure, crashes); });
-    if (!retried) {
-        return;
-    }
-    switch (retried->outcome) {
-    case RetryOutcome::put_off:
-        tell(WorkerEventKind::failed, m_failure, retried->delay);
-        break;
-    case RetryOutcome::buried:
-        m_queue.tell_died(m_context.id(), retried->reason, payload);
-        break;
-    case RetryOutcome::discarded:
-        tell(WorkerEventKind::discarded, m_failure);
-        break;
-    case RetryOutcome::lost:
-        tell(WorkerEventKind::lost);
-        break;
-    }
-}
-
-/// What the settlement returns; nothing when the job was not settled by it: then retry_at() says
-/// whether Redis has refused it.
-template <class T>
-template <class Settlement>
-auto JobSettling<T>::settle(Settlement settlement)
-    -> std::optional<std::invoke_result_t<Settlement&, Guard&>> {
-    std::string problem;
-    bool in_doubt = false;
-    {
-        const auto guard = m_context.guard();
-        if (guard->settled()) {
-            return std::nullopt; // by the handler, or given back
-        }
-        try {
-            return settlement(*guard);
-        } catch (const Error& error) {
-            problem = error.what();
-            in_doubt = guard->settled();
-        }
-    }
-    if (in_doubt) {
-        tell(WorkerEventKind::unsettled, problem); // it goes on in the background
-    } else {
-        postpone(problem);
-    }
-    return std::nullopt;
 }
 
 template <class T>
@@ -327,3 +257,5 @@ void JobSettling<T>::give_back() noexcept {
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/job_settling_steps.hpp>

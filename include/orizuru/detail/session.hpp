@@ -68,12 +68,16 @@ class Session {
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
     /// Rejects what its guard left unsettled; waits at most command_timeout.
     void abandon(const DeliveryPtr& message) noexcept;
-    /// `next` has the message again, behind those that it has taken over already.
+    /// `next` returns the message again, behind those that it has taken over already.
     void take_back(const DeliveryPtr& message) noexcept;
+    /// The same at once, for the message that `next` has returned last and that there is no memory
+    /// to decode: in front, after a pause (fetcher.hpp). For the thread in `next`.
+    void put_back(DeliveryPtr message) noexcept { m_fetcher.put_back(std::move(message)); }
     /// Sends an undecodable message to the dead list; for the thread in `next`. True: it is there.
     /// False: the lease was lost. Nothing: the deadline or a stop came first, it goes there in the
-    /// background. When Redis refuses, `next` has the message again, behind those that it has taken
-    /// over already.
+    /// background. When Redis refuses, `next` returns the message again, behind those that it has
+    /// taken over already. Throws std::bad_alloc before anything has happened; the message is put
+    /// back then.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                              const std::stop_token& token, TimePoint deadline);
 

@@ -120,7 +120,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
         bury = std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
                                       std::vector{"undecodable: " + reason});
     } catch (...) {
-        take_back(message);
+        put_back(message);
         throw;
     }
     Lock lock(m_channels);

@@ -5,6 +5,8 @@
 // What was thrown, in words.
 
 #include <exception>
+#include <new>
+#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -20,6 +22,15 @@ decltype(auto) tell_thrown(Tell tell) {
         return tell(what == nullptr ? std::string_view() : std::string_view(what));
     } catch (...) {
         return tell(std::string_view("an exception that is no std::exception"));
+    }
+}
+
+/// `text`; without memory for it, words so short that they need none.
+[[nodiscard]] inline std::string text_or_less(std::string_view text) {
+    try {
+        return std::string(text);
+    } catch (const std::bad_alloc&) {
+        return "no memory";
     }
 }
 
