@@ -106,7 +106,6 @@ class Loop {
         try {
             CommandUsers users(m_server.uri(), m_server.socket_path());
             users.expect_repeats();
-            users.expect_burials();
             if (operation.warm) {
                 (users.*operation.act)();
             }

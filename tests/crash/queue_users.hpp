@@ -38,8 +38,6 @@ class QueueUsers {
     }
     /// What breaks in the middle leaves open whether a buffered LPUSH has run: it comes again.
     void expect_repeats() { m_repeats = true; }
-    /// A Codec that fails for want of memory has its message buried.
-    void expect_burials() { m_burials = true; }
 
     bool registered() { return m_real.exists("orizuru:{q}:consumers"); }
 
@@ -69,12 +67,8 @@ class QueueUsers {
         m_ledger.pushing(message);
         m_real.lpush(list, {message});
         m_ledger.pushed(message);
-        may_be_buried(message);
     }
-    void handed_out(const std::string& message) {
-        m_ledger.handed_out(message);
-        may_be_buried(message); // when it comes again
-    }
+    void handed_out(const std::string& message) { m_ledger.handed_out(message); }
 
     /// Buffered messages are pushed when they are accepted.
     template <class Action>
@@ -121,11 +115,6 @@ class QueueUsers {
     }
 
   private:
-    void may_be_buried(const std::string& message) {
-        if (m_burials) {
-            m_ledger.settling(message, Place::dead);
-        }
-    }
     void write_down(const std::vector<Raw>& messages, std::size_t certain, bool in_doubt) {
         for (std::size_t i = 0; i < messages.size(); ++i) {
             if (i < certain) {
@@ -140,7 +129,6 @@ class QueueUsers {
     std::string m_socket;
     bool m_logs_in = false;
     bool m_repeats = false;
-    bool m_burials = false;
     Ledger m_ledger{"q"};
     int m_messages = 0;
 };
