@@ -55,7 +55,7 @@ class BatchQueue final : public ConsumerQueue<T> {
           m_options(batch),
           m_handler(std::move(handler)) {}
 
-    std::unique_ptr<Task> take(const std::stop_token& token,
+    std::shared_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override;
     [[nodiscard]] std::int64_t most_at_once() const noexcept override {
         return ConsumerQueue<T>::most_at_once() * m_options.size;
@@ -145,7 +145,7 @@ class BatchQueue final : public ConsumerQueue<T> {
             return;
         }
         // Without memory for the first job there is no batch.
-        auto gathered = std::make_unique<Run>(*this);
+        auto gathered = std::make_shared<Run>(*this);
         gathered->add(std::move(guard));
         m_gathered = std::move(gathered);
         m_complete = deadline_in(m_options.time);
@@ -154,19 +154,19 @@ class BatchQueue final : public ConsumerQueue<T> {
     BatchOptions m_options;
     Handler m_handler;
     std::mutex m_acking_first;       ///< a flush tells how many acks were late, and not whose
-    std::unique_ptr<Run> m_gathered; ///< for the thread in `take`
+    std::shared_ptr<Run> m_gathered; ///< for the thread in `take`
     TimePoint m_complete{};          ///< when its time is over
 };
 
 template <class T>
-std::unique_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
+std::shared_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
                                           std::chrono::milliseconds timeout) {
     using std::chrono::milliseconds;
     const TimePoint until = deadline_in(timeout);
     while (true) {
         const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
         this->limit_fetch();
-        std::unique_ptr<Task> unread;
+        std::shared_ptr<Task> unread;
         auto guard = this->next(
             token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())),
             unread);

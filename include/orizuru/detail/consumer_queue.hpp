@@ -85,13 +85,13 @@ class ConsumerQueue : public WorkerQueue {
     /// hand.
     std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
                                              std::chrono::milliseconds timeout,
-                                             std::unique_ptr<Task>& unread) {
+                                             std::shared_ptr<Task>& unread) {
         const auto take_over = [&](const std::bad_alloc& shortage, DeliveryPtr& delivery) {
             if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {
                 return false;
             }
             std::string why = std::string("no memory to decode the payload: ") + shortage.what();
-            unread = std::make_unique<UnreadJob>(
+            unread = std::make_shared<UnreadJob>(
                 *this, m_consumer->template guard_as<Job<Raw>>(delivery), std::move(why));
             return true;
         };

@@ -44,7 +44,7 @@ class Dispatcher {
 
     /// The next task of the calling thread, which is free; waits until there is one. None =
     /// stopped. The thread has a batch of its own to pass in, null at first.
-    std::unique_ptr<Task> next(std::shared_ptr<TaskBatch>& batch);
+    std::shared_ptr<Task> next(std::shared_ptr<TaskBatch>& batch);
 
     /// Nothing is taken from a queue until it is resumed.
     void pause(const std::string& queue);
@@ -76,10 +76,10 @@ class Dispatcher {
         QueueWaiter waiter;
     };
 
-    std::unique_ptr<Task> await_task(Lock& lock);
-    std::unique_ptr<Task> lead(Lock& lock);
-    std::unique_ptr<Task> look(Lock& lock);
-    std::unique_ptr<Task> take(Lock& lock, Place& place);
+    std::shared_ptr<Task> await_task(Lock& lock);
+    std::shared_ptr<Task> lead(Lock& lock);
+    std::shared_ptr<Task> look(Lock& lock);
+    std::shared_ptr<Task> take(Lock& lock, Place& place);
     void await_news(Lock& lock);
     void start_waiting(Place& place) {
         if (!m_quiet && !m_stopped) {
@@ -140,16 +140,16 @@ inline Dispatcher::Dispatcher(const WorkerQueues& queues,
     }
 }
 
-inline std::unique_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch) {
+inline std::shared_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch) {
     while (true) {
         if (batch && !m_stopped) {
-            if (std::unique_ptr<Task> task = batch->take()) {
+            if (std::shared_ptr<Task> task = batch->take()) {
                 return task;
             }
         }
         Lock lock(m_mutex);
         ++m_free;
-        std::unique_ptr<Task> task = await_task(lock);
+        std::shared_ptr<Task> task = await_task(lock);
         batch = m_batch;
         --m_free;
         if (m_free == 0 && some_wait()) {
@@ -167,7 +167,7 @@ inline std::unique_ptr<Task> Dispatcher::next(std::shared_ptr<TaskBatch>& batch)
 }
 
 /// None when the thread has to look into the batch, or to end.
-inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
+inline std::shared_ptr<Task> Dispatcher::await_task(Lock& lock) {
     if (m_led) {
         ++m_followers;
         m_turn.wait(lock, [this] {
@@ -180,16 +180,16 @@ inline std::unique_ptr<Task> Dispatcher::await_task(Lock& lock) {
         return nullptr;
     }
     m_led = true;
-    std::unique_ptr<Task> task = lead(lock);
+    std::shared_ptr<Task> task = lead(lock);
     m_led = false;
     m_at_rest.notify_all();
     return task;
 }
 
-inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
+inline std::shared_ptr<Task> Dispatcher::lead(Lock& lock) {
     while (!m_stopped) {
         m_news = false;
-        std::unique_ptr<Task> task = look(lock);
+        std::shared_ptr<Task> task = look(lock);
         if (task || has_batch()) {
             return task;
         }
@@ -199,7 +199,7 @@ inline std::unique_ptr<Task> Dispatcher::lead(Lock& lock) {
 }
 
 /// What the first queue has that has something; none when that is a batch.
-inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
+inline std::shared_ptr<Task> Dispatcher::look(Lock& lock) {
     // One that is about to leave may bring something more urgent than what can be fetched.
     m_news_told.wait(lock, [this] {
         return m_stopped || std::ranges::none_of(m_places, [](const Place& place) {
@@ -220,14 +220,14 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
             }
             continue;
         }
-        if (std::unique_ptr<Task> task = place.waiter.take()) {
+        if (std::shared_ptr<Task> task = place.waiter.take()) {
             return task;
         }
         // Where somebody waits there is nothing.
         if (!place.waiter.idle() || !place.source.open()) {
             continue;
         }
-        std::unique_ptr<Task> task = take(lock, place);
+        std::shared_ptr<Task> task = take(lock, place);
         if (task || has_batch()) {
             return task;
         }
@@ -240,10 +240,10 @@ inline std::unique_ptr<Task> Dispatcher::look(Lock& lock) {
 
 /// The leader takes no task of a batch yet: it may be put to sleep when it calls another thread,
 /// and acks cost the least when the oldest message is acked first.
-inline std::unique_ptr<Task> Dispatcher::take(Lock& lock, Place& place) {
+inline std::shared_ptr<Task> Dispatcher::take(Lock& lock, Place& place) {
     const int free = m_free;
     lock.unlock();
-    std::unique_ptr<Task> task = place.source.take({}, std::chrono::milliseconds(0), free);
+    std::shared_ptr<Task> task = place.source.take({}, std::chrono::milliseconds(0), free);
     std::shared_ptr<TaskBatch> batch = task ? place.source.take_in_hand(task) : nullptr;
     lock.lock();
     m_batch = std::move(batch);

@@ -38,11 +38,11 @@ class JobQueue final : public ConsumerQueue<T> {
         : ConsumerQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
           m_handler(std::move(handler)) {}
 
-    std::unique_ptr<Task> take(const std::stop_token& token,
+    std::shared_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override {
-        std::unique_ptr<Task> task;
+        std::shared_ptr<Task> task;
         if (auto guard = this->next(token, timeout, task)) {
-            task = std::make_unique<Run>(*this, std::move(*guard));
+            task = std::make_shared<Run>(*this, std::move(*guard));
         }
         return task;
     }

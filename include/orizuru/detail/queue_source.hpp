@@ -35,10 +35,10 @@ class QueueSource {
 
     /// The next task; none when there was none in time, or `token` said stop.
     /// `free` threads are there for what is fetched.
-    std::unique_ptr<Task> take(const std::stop_token& token, std::chrono::milliseconds timeout,
+    std::shared_ptr<Task> take(const std::stop_token& token, std::chrono::milliseconds timeout,
                                int free) noexcept;
     /// A task that was taken and what came with it; none when it came alone.
-    std::shared_ptr<TaskBatch> take_in_hand(std::unique_ptr<Task>& first) noexcept;
+    std::shared_ptr<TaskBatch> take_in_hand(std::shared_ptr<Task>& first) noexcept;
     /// Gives back what was fetched and not taken, when nobody takes any more.
     void give_back() noexcept { m_queue.give_back_fetched(); }
     /// The same for a while, for the thread in `take`: what was fetched ahead is for others then.
@@ -86,10 +86,10 @@ class QueueSource {
     std::atomic<TimePoint> m_opens_at{TimePoint()};
 };
 
-inline std::unique_ptr<Task> QueueSource::take(const std::stop_token& token,
+inline std::shared_ptr<Task> QueueSource::take(const std::stop_token& token,
                                                std::chrono::milliseconds timeout,
                                                int free) noexcept {
-    std::unique_ptr<Task> task;
+    std::shared_ptr<Task> task;
     bool asked = false;
     const auto fetch = [&] {
         asked = true;
@@ -116,15 +116,15 @@ inline bool QueueSource::fetch_inside(std::size_t middleware, const std::functio
     });
 }
 
-inline std::shared_ptr<TaskBatch> QueueSource::take_in_hand(std::unique_ptr<Task>& first) noexcept {
+inline std::shared_ptr<TaskBatch> QueueSource::take_in_hand(std::shared_ptr<Task>& first) noexcept {
     if (m_queue.in_hand() == 0) {
         return nullptr;
     }
     try {
-        std::vector<std::unique_ptr<Task>> tasks;
+        std::vector<std::shared_ptr<Task>> tasks;
         tasks.push_back(std::move(first));
         while (const std::size_t in_hand = m_queue.in_hand()) {
-            if (std::unique_ptr<Task> task = take({}, std::chrono::milliseconds(0), 1)) {
+            if (std::shared_ptr<Task> task = take({}, std::chrono::milliseconds(0), 1)) {
                 tasks.push_back(std::move(task));
             } else if (m_queue.in_hand() == in_hand) {
                 break; // passed over

@@ -47,7 +47,7 @@ class QueueWaiter {
         }
     }
     /// What it has brought, if anything.
-    std::unique_ptr<Task> take() noexcept {
+    std::shared_ptr<Task> take() noexcept {
         if (m_brought) {
             m_state = State::idle;
             m_turn.notify_one();
@@ -85,7 +85,7 @@ class QueueWaiter {
     std::function<void()> m_news;
     State m_state = State::idle;
     bool m_stopped = false;
-    std::unique_ptr<Task> m_brought;
+    std::shared_ptr<Task> m_brought;
     std::stop_source m_cancel;
     std::condition_variable m_turn;
     std::jthread m_thread; // last: it uses all of the above
@@ -115,7 +115,7 @@ inline void QueueWaiter::live() {
         }
         const std::stop_token token = m_cancel.get_token();
         lock.unlock();
-        std::unique_ptr<Task> task = m_source.take(token, longest_wait, 1);
+        std::shared_ptr<Task> task = m_source.take(token, longest_wait, 1);
         lock.lock();
         m_brought = std::move(task);
         become(m_brought ? State::brought : State::idle);

@@ -17,10 +17,10 @@ namespace orizuru::detail {
 
 class TaskBatch {
   public:
-    explicit TaskBatch(std::vector<std::unique_ptr<Task>> tasks) : m_tasks(std::move(tasks)) {}
+    explicit TaskBatch(std::vector<std::shared_ptr<Task>> tasks) : m_tasks(std::move(tasks)) {}
 
     /// The next one; null when all are taken. Any thread.
-    std::unique_ptr<Task> take() noexcept {
+    std::shared_ptr<Task> take() noexcept {
         // Not beyond the end for ever: the count could come round.
         if (empty()) {
             return nullptr;
@@ -40,7 +40,7 @@ class TaskBatch {
     }
 
   private:
-    std::vector<std::unique_ptr<Task>> m_tasks;
+    std::vector<std::shared_ptr<Task>> m_tasks;
     std::atomic<std::size_t> m_taken{0};
 };
 

@@ -41,7 +41,7 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     virtual void open(const Endpoint& endpoint) = 0;
     /// The next job; none when there was none in time or `token` says stop. For one thread at a
     /// time. Throws as Consumer::next does.
-    virtual std::unique_ptr<Task> take(const std::stop_token& token,
+    virtual std::shared_ptr<Task> take(const std::stop_token& token,
                                        std::chrono::milliseconds timeout) = 0;
     /// How many jobs can be at work at once, in all threads.
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept {

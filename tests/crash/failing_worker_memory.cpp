@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The N-th operator new of a running worker fails, for N = 1, 2, ... until there are not so many,
+// in whatever thread it is; then memory is there again. The worker must live on, and each job must
+// be where its handling says.
+
+#include "failing_memory.hpp"
+#include "integration/worker_fixture.hpp"
+#include "library_call.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace std::chrono_literals;
+using orizuru::Guarantee;
+using orizuru::Job;
+using orizuru::JobBatch;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEvent;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::eventually;
+using orizuru::test::FailingMemory;
+using orizuru::test::LibraryCall;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+/// Its thread is out of the library for as long as it lives.
+class UserCode {
+  public:
+    UserCode() : m_before(std::exchange(LibraryCall::outside, true)) {}
+    UserCode(const UserCode&) = delete;
+    UserCode& operator=(const UserCode&) = delete;
+    ~UserCode() { LibraryCall::outside = m_before; }
+
+  private:
+    bool m_before;
+};
+
+struct FailingWorkerMemory : WorkerFixture {
+    static constexpr int count = 6;
+
+    FailingWorkerMemory() { LibraryCall::outside = true; }
+    ~FailingWorkerMemory() { FailingMemory::end(); }
+    FailingWorkerMemory(const FailingWorkerMemory&) = delete;
+    FailingWorkerMemory& operator=(const FailingWorkerMemory&) = delete;
+
+    static std::string payload(int i) {
+        // No small string, so that there is something to allocate.
+        return "job number " + std::to_string(i) + " of a few, one of which fails";
+    }
+    const std::string failing_payload = payload(2);
+
+    void handle(const Raw& job) {
+        const UserCode outside;
+        handled.add(job.bytes);
+        if (job.bytes == failing_payload) {
+            throw std::runtime_error("a reason that is too long for a small string");
+        }
+    }
+    [[nodiscard]] std::size_t times_handled(const std::string& job) const {
+        return static_cast<std::size_t>(std::ranges::count(handled.all(), job));
+    }
+    bool all_done() { return redis.llen("q") == 0 && held_jobs().empty(); }
+
+    void check() {
+        for (int i = 0; i < count; ++i) {
+            const std::string job = payload(i);
+            CAPTURE(job);
+            const auto places = [&](const Texts& payloads) {
+                return std::ranges::count(payloads, job);
+            };
+            std::ptrdiff_t put_off_times = 0;
+            for (const Job<Raw>& each : put_off()) {
+                put_off_times += each.payload.bytes == job ? 1 : 0;
+            }
+            const auto rejected_times = places(payloads_of(redis.lrange(unack)));
+            const auto sum = places(jobs()) + rejected_times + put_off_times;
+            if (times_handled(job) == 0) {
+                CHECK(sum == 1);
+            } else {
+                CHECK(sum == (job == failing_payload ? 1 : 0));
+                // Its attempt would count for nothing.
+                CHECK(rejected_times == 0);
+                CHECK(times_handled(job) == 1);
+            }
+        }
+        CHECK(redis.llen(dead) == 0);
+        CHECK(held_jobs().empty());
+    }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(FailingWorkerMemory,
+                  "whichever allocation of a worker fails, it lives on, and no "
+                  "job is lost or buried") {
+    QueueOptions chosen = much_later();
+    bool in_batches = false;
+    auto kind = FailingMemory::Kind::once;
+    SUBCASE("one by one") {}
+    SUBCASE("one by one, with all behind it") { kind = FailingMemory::Kind::lasting; }
+    SUBCASE("fetched ahead") { chosen.prefetch = count; }
+    SUBCASE("in batches") { in_batches = true; }
+    std::size_t fetches_failed = 0;
+    std::size_t unsettled = 0;
+    long failing = 0;
+    for (bool failed = true; failed; ++failing) {
+        CAPTURE(failing);
+        redis.flushall();
+        handled = {};
+        Texts payloads;
+        for (int i = 0; i < count; ++i) {
+            payloads.push_back(payload(i));
+        }
+        std::atomic<bool> fetch_failed{false};
+        WorkerOptions around = options(2);
+        around.on_event = [&](const WorkerEvent& event) {
+            const UserCode outside;
+            fetches_failed += event.kind == WorkerEventKind::fetch_failed ? 1U : 0U;
+            unsettled += event.kind == WorkerEventKind::unsettled ? 1U : 0U;
+            fetch_failed = fetch_failed || event.kind == WorkerEventKind::fetch_failed;
+        };
+        Worker worker(uri, around);
+        if (in_batches) {
+            worker.handle_batch<Raw>(
+                "q",
+                [this](const JobBatch<Raw>& batch) {
+                    for (const auto& job : batch) {
+                        handle(job->payload);
+                    }
+                },
+                {.size = 1, .time = 5ms}, chosen);
+        } else {
+            worker.handle<Raw>(
+                "q", [this](const Raw& job) { handle(job); }, chosen);
+        }
+        {
+            Running running(worker);
+            REQUIRE(so_many_wait(1)); // all its threads are there
+            FailingMemory::begin(failing, kind);
+            push_jobs(payloads);
+            CHECK(eventually([&] { return fetch_failed || all_done(); }));
+            failed = FailingMemory::end();
+            running.stop();
+        }
+        check();
+        REQUIRE(ids().empty());
+    }
+    std::printf("%ld allocations failed, one in each run; %zu fetches and %zu settlements told\n",
+                failing - 1, fetches_failed, unsettled);
+    CHECK(failing > 20);
+}
