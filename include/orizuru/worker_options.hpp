@@ -59,6 +59,8 @@ using FetchMiddleware =
 struct QueueOptions {
     /// With QueueOrder::weighted: 1 or more.
     int weight = 1;
+    /// A job whose payload there is no memory to decode has failed once, too; no handler has begun,
+    /// so that it is retried with either guarantee.
     RetryPolicy retry = {};
     Guarantee guarantee = Guarantee::at_least_once;
     /// How long the worker may go unheard before another one gets its jobs; 100 ms to 24 h.

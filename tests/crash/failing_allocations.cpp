@@ -17,7 +17,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -51,6 +50,26 @@ enum class Told {
     moved,       ///< to the other queue
     maybe_moved  ///< still here, or there
 };
+
+/// There is no memory to decode it so often.
+struct Flaky {
+    static inline int shortages = 0;
+};
+
+} // namespace
+
+template <>
+struct orizuru::Codec<Flaky> {
+    static Flaky decode(std::string_view /*bytes*/) {
+        if (Flaky::shortages > 0) {
+            --Flaky::shortages;
+            throw std::bad_alloc();
+        }
+        return {};
+    }
+};
+
+namespace {
 
 struct FailingAllocations : QueueFixture {
     static constexpr int messages = 8;
@@ -233,6 +252,30 @@ TEST_CASE_FIXTURE(FailingAllocations,
         CHECK(redis.llen("q") == messages);
     }
     CHECK(failing > 20);
+}
+
+TEST_CASE_FIXTURE(FailingAllocations,
+                  "a guard that cannot even reject leaves a message whose shortages count anew") {
+    redis.lpush("q", {"a message"});
+    orizuru::Consumer<Flaky> consumer(uri, "q");
+    const auto fail_once = [&] {
+        CHECK_THROWS_AS(static_cast<void>(consumer.next(5s)), std::bad_alloc);
+    };
+    Flaky::shortages = 2;
+    fail_once();
+    fail_once();
+    std::optional guard = consumer.next(5s);
+    REQUIRE(guard);
+    FailingMemory::begin(0, FailingMemory::Kind::once);
+    in_library([&] { guard.reset(); });
+    REQUIRE(FailingMemory::end());
+    Flaky::shortages = 1;
+    fail_once();
+    guard = consumer.next(5s);
+    REQUIRE(guard);
+    CHECK(guard->ack());
+    CHECK(redis.llen(dead) == 0);
+    CHECK(redis.llen(unack) == 0);
 }
 
 TEST_CASE_FIXTURE(FailingAllocations, "outcomes are told as far as there is memory for them") {

@@ -27,8 +27,28 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
+
+namespace short_of_memory_test {
+
+constexpr std::size_t unpacked_size = std::size_t{256} << 20;
+
+/// Takes more memory than its payload.
+struct Unpacked {
+    std::vector<char> content;
+};
+
+} // namespace short_of_memory_test
+
+template <>
+struct orizuru::Codec<short_of_memory_test::Unpacked> {
+    static short_of_memory_test::Unpacked decode(std::string_view /*bytes*/) {
+        return {std::vector<char>(short_of_memory_test::unpacked_size)};
+    }
+};
 
 namespace short_of_memory_test {
 
@@ -107,6 +127,33 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
           }) == as_expected);
     CHECK(redis.llen(dead) == 1);
     CHECK(redis.llen("q") == 0);
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(OwnServer,
+                  "a message that there is no memory to decode is delivered when there is "
+                  "enough again") {
+    push({"first", "second"});
+    CHECK(status_of_child([&] {
+              orizuru::Consumer<Unpacked> consumer{uri(20s), "q", {.lease = 5s, .prefetch = 2}};
+              leave_memory(unpacked_size / 2);
+              try {
+                  static_cast<void>(consumer.next(20s));
+                  return taken_too_early;
+              } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+                  // The message is in hand.
+              }
+              limit_memory(RLIM_INFINITY);
+              for (const char* payload : {"first", "second"}) {
+                  auto guard = consumer.next(20s);
+                  if (!guard || guard->payload() != payload || !guard->ack()) {
+                      return not_as_expected;
+                  }
+              }
+              return as_expected;
+          }) == as_expected);
+    CHECK(redis.llen(dead) == 0);
+    CHECK(is_empty());
     CHECK(nobody_left());
 }
 

@@ -68,6 +68,7 @@ PROGRAMS = {
     "extension_scripts": integration("extension_scripts"),
     "garbage_collector": integration("garbage_collector"),
     "blame": integration("blame"),
+    "memory_for_decoding": integration("memory_for_decoding"),
     "message_guard": integration("message_guard"),
     "prefetch_and_deferred": integration("prefetch_and_deferred"),
     "refusals": integration("refusals"),
@@ -558,8 +559,28 @@ MUTANTS = [
          "            {\n                deadline",
          "batch --test-case='*prolong*'"),
 
+    # A moment without memory.
+    code("one failed allocation buries a message", "consumer.hpp",
+         "delivery->shortages + 1 < most_shortages", "delivery->shortages + 1 < 1",
+         "memory_for_decoding --test-case='*for once*'"),
+    code("a hostile payload comes for ever", "consumer.hpp",
+         "delivery->shortages + 1 < most_shortages", "delivery->shortages < 1'000",
+         "memory_for_decoding --test-case='the third failure*'"),
+    code("a message inherits the shortages of one before", "detail/delivery.hpp",
+         "        failures = 0;\n        shortages = 0;\n", "        failures = 0;\n",
+         "memory_for_decoding --test-case='the third failure*'"),
+    code("what there was no memory for comes again behind the others", "detail/fetcher.hpp",
+         "m_run.push_front(std::move(message));", "m_run.push_back(std::move(message));",
+         "memory_for_decoding --test-case='messages keep their order*'"),
+    code("a payload without memory is no attempt", "detail/consumer_queue.hpp",
+         "if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {", "if (true) {",
+         "memory_for_decoding --test-case='a payload that there is no memory for is*'"),
+    code("a retry without memory is left to the guard", "detail/job_settling.hpp",
+         "m_step == nullptr || m_context.guard()->settled()", "true",
+         "memory_for_decoding --test-case='a retry*'"),
+
     # Workers.
-    code("a failed job is acked, put off or not", "detail/job_settling.hpp",
+    code("a failed job is acked, put off or not", "detail/job_settling_steps.hpp",
          "settle([&](Guard& guard) { return retry(guard, policy, m_failure, crashes); });",
          "settle([&](Guard& guard) {\n"
          "        try {\n"
@@ -570,11 +591,11 @@ MUTANTS = [
          "        }\n"
          "    });",
          "jiggler_defects --test-case=4:*"),
-    code("a crash is no attempt", "detail/job_settling.hpp",
+    code("a crash is no attempt", "detail/job_settling_steps.hpp",
          "crashes = m_queue.recoveries(payload);", "",
          "worker_faults --test-case='the crash*'"),
     code("what expired is handled", "detail/job_settling.hpp",
-         "if (m_context->expires_at && m_context->expired(job_time())) {", "if (false) {",
+         "m_context->expires_at && m_context->expired(job_time());", "false;",
          "worker --test-case=*nobody*needs*"),
     code("what is delivered at most once is acked behind its handler", "detail/job_settling.hpp",
          "        return ack();\n    }\n    if (m_context.lease_valid())",
