@@ -163,6 +163,9 @@ class Consumer {
     template <class TakeOver>
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout,
                               TakeOver take_over);
+    template <class TakeOver>
+    void decode(detail::DeliveryPtr& delivery, typename Guard::Holder& message, std::string& reason,
+                TakeOver take_over);
     void decode(const std::string& payload, typename Guard::Holder& message, std::string& reason);
     template <class U>
     static void decode_into(std::optional<U>& message, std::string_view payload, Scratch& scratch) {
@@ -230,23 +233,15 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
         typename Guard::Holder message;
         std::string reason;
         try {
-            try {
-                decode(delivery->payload, message, reason);
-            } catch (const std::bad_alloc& shortage) {
-                if (take_over(shortage, delivery)) {
-                    return std::nullopt;
-                }
-                if (delivery->shortages + 1 < most_shortages) {
-                    throw;
-                }
-                reason =
-                    std::string("no memory to decode it, three times in a row: ") + shortage.what();
-            }
+            decode(delivery, message, reason, take_over);
         } catch (...) {
             if (delivery) {
                 m_session->put_back(std::move(delivery));
             }
             throw;
+        }
+        if (!delivery) {
+            return std::nullopt;
         }
         if (message) {
             delivery->shortages = 0;
@@ -263,6 +258,25 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
         }
     }
     return std::nullopt;
+}
+
+/// Without a message, `reason` says why there is none, unless `take_over` has the delivery. Throws
+/// std::bad_alloc, as long as it does not bury the message for that.
+template <MessageDecodable T>
+template <class TakeOver>
+void Consumer<T>::decode(detail::DeliveryPtr& delivery, typename Guard::Holder& message,
+                         std::string& reason, TakeOver take_over) {
+    try {
+        decode(delivery->payload, message, reason);
+    } catch (const std::bad_alloc& shortage) {
+        if (take_over(shortage, delivery)) {
+            return;
+        }
+        if (delivery->shortages + 1 < most_shortages) {
+            throw;
+        }
+        reason = std::string("no memory to decode it, three times in a row: ") + shortage.what();
+    }
 }
 
 /// Without a message, `reason` says why there is none. Throws std::bad_alloc.

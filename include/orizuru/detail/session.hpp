@@ -54,8 +54,8 @@ class Session {
     static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
                                          ConsumerOptions options);
 
-    /// The next message, handed out; null when the time is over or when stopped. Whoever has it
-    /// keeps the session alive, until one of the three below has ended that.
+    /// The next message, handed out; null when the time is over or when stopped. It keeps the
+    /// session alive until settle(), abandon(), take_back() or bury() has ended that.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
         return m_fetcher.next(token, timeout);
     }
