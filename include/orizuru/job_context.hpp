@@ -5,6 +5,7 @@
 // What a handler is given besides the job: whether it should end, whether the job is still its own,
 // and the message's guard, for a decision of its own.
 
+#include <orizuru/do_not_retry.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/message_guard.hpp>
 
@@ -13,7 +14,6 @@
 #include <concepts>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -42,13 +42,6 @@ template <class T>
 class JobSettling;
 
 } // namespace detail
-
-/// Thrown by a handler: the job, or each of its batch that is not settled, is not tried again. What
-/// becomes of it RetryPolicy::exhausted says; what() is the reason.
-class DoNotRetry : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
 
 /// One run of a job by a worker, whatever its type: what middleware sees, and a handler.
 class JobRun {

@@ -7,6 +7,7 @@
 #include "support/child.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/job_context.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/producer.hpp>
@@ -199,6 +200,26 @@ TEST_CASE_FIXTURE(OneJob, "a job is dead when its last try fails, and its histor
     CHECK(history[7].attempt == 3);
     CHECK(history[7].who != history[1].who);
     CHECK(std::ranges::is_sorted(history, {}, &LedgerChange::at));
+}
+
+TEST_CASE_FIXTURE(OneJob, "a job whose function throws DoNotRetry is dead at once, and not tried "
+                          "again") {
+    int calls = 0;
+    const auto refuse = [&](pqxx::work& tx) {
+        ++calls;
+        effect(id)(tx);
+        throw DoNotRetry("no such account");
+    };
+    CHECK(ledger.run(id, refuse) == LedgerOutcome::dead);
+    CHECK(ledger.run(id, refuse) == LedgerOutcome::repeated);
+    LedgerReconciler reconciler(database, uri, reconciling());
+    CHECK(reconciler.reconcile().sent == 0);
+    CHECK(calls == 1);
+    CHECK(effects(id) == 0);
+    CHECK(entry().error == "no such account");
+    CHECK(entry().attempt == 1);
+    CHECK(changes(id) == ">pending pending>running running>dead");
+    CHECK(ledger.history(id).back().note == "no such account");
 }
 
 TEST_CASE_FIXTURE(OneJob, "a job that has failed for longer than it may is dead") {

@@ -30,6 +30,7 @@
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/detail/thrown.hpp>
+#include <orizuru/do_not_retry.hpp>
 #include <orizuru/job.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
@@ -112,8 +113,9 @@ class Ledger {
     ///     the tables are found, not at all.
     /// What `f` throws does not pass through, nor what PostgreSQL refuses at its COMMIT: the
     ///     transaction is rolled back, and the job has failed, with what the exception says as its
-    ///     error; but a DatabaseError does, of an operation of this library in `f`, too, and the
-    ///     job comes again when its lease has ended. So it does when the process dies.
+    ///     error; after a DoNotRetry it is dead. But a DatabaseError does pass through, of an
+    ///     operation of this library in `f`, too, and the job comes again when its lease has ended.
+    ///     So it does when the process dies.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
     template <std::invocable<pqxx::work&> F>
@@ -228,6 +230,8 @@ LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
         return m_book.complete(claim, f);
     } catch (const DatabaseError&) {
         throw;
+    } catch (const DoNotRetry& error) {
+        return m_book.fail_for_good(claim, error.what());
     } catch (...) {
         return detail::tell_thrown(
             [&](std::string_view what) { return m_book.fail(claim, m_options.retry, what); });

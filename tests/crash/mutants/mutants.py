@@ -744,6 +744,10 @@ MUTANTS = [
             ("postgres/ledger.hpp", "    outcome == LedgerOutcome::unknown ? "
              "guard.bury(\"the ledger has no such job\") : guard.ack();\n", "")),
            ("postgres_ledger --test-case='*cannot be asked*'",)),
+    code("a job that must not be tried again is", "postgres/ledger.hpp",
+         "    } catch (const DoNotRetry& error) {\n"
+         "        return m_book.fail_for_good(claim, error.what());\n", "",
+         "postgres_ledger --test-case='*DoNotRetry*'"),
     code("a claim does not mind the lease", "detail/postgres/ledger_tables.hpp",
          "was.state = 'running' AND (was.due > at OR was.attempt = was.max_attempts)",
          "was.state = 'running' AND was.attempt = was.max_attempts",

@@ -8,9 +8,9 @@
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger_leases.hpp>
 #include <orizuru/detail/postgres/ledger_renewal.hpp>
+#include <orizuru/detail/postgres/ledger_tries.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/utf8.hpp>
 #include <orizuru/job_time.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
@@ -22,8 +22,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,20 +58,20 @@ class LedgerBook {
     /// Has `f(transaction)` and the completion committed together.
     template <class F>
     [[nodiscard]] LedgerOutcome complete(const LedgerClaim& claim, F& f);
+    /// The try has failed: the job is tried again, or dead.
     [[nodiscard]] LedgerOutcome fail(const LedgerClaim& claim, const RetryPolicy& policy,
                                      std::string_view reason);
+    /// The try has failed, and the job is dead.
+    [[nodiscard]] LedgerOutcome fail_for_good(const LedgerClaim& claim, std::string_view reason);
     [[nodiscard]] bool give_up(std::string_view job, std::string_view reason);
 
     [[nodiscard]] LedgerLeases& leases() noexcept { return m_leases; }
 
   private:
-    struct NextTry {
-        std::optional<std::chrono::milliseconds> delay; ///< none: it is dead
-        std::string reason;
-    };
-
-    [[nodiscard]] NextTry next(pqxx::work& transaction, const LedgerClaim& claim,
-                               RetryPolicy policy, std::string_view reason) const;
+    /// `next(transaction)` says what follows.
+    template <class Next>
+    [[nodiscard]] LedgerOutcome fail_with(const LedgerClaim& claim, Next next);
+    [[nodiscard]] LedgerTries tries(pqxx::work& transaction, const LedgerClaim& claim) const;
     /// Of a claim that holds no more: what became of it before, when it was this run that wrote it.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
@@ -165,40 +163,40 @@ inline LedgerOutcome LedgerBook::before(pqxx::work& transaction, const LedgerCla
 
 inline LedgerOutcome LedgerBook::fail(const LedgerClaim& claim, const RetryPolicy& policy,
                                       std::string_view reason) {
+    return fail_with(claim, [&](pqxx::work& transaction) {
+        return next_ledger_try(policy, tries(transaction, claim), claim.job, reason);
+    });
+}
+
+inline LedgerOutcome LedgerBook::fail_for_good(const LedgerClaim& claim, std::string_view reason) {
+    return fail_with(claim, [&](pqxx::work& /*transaction*/) {
+        return LedgerNextTry{std::nullopt, storable_reason(reason)};
+    });
+}
+
+template <class Next>
+LedgerOutcome LedgerBook::fail_with(const LedgerClaim& claim, Next next) {
     return attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
-        const NextTry next = this->next(transaction, claim, policy, reason);
-        const std::int64_t delay = next.delay ? next.delay->count() : -1;
+        const LedgerNextTry follows = next(transaction);
         transaction.exec(m_idle_limit);
-        if (execute(transaction, m_fail, claim.job, claim.token, claim.worker, delay, next.reason)
+        if (execute(transaction, m_fail, claim.job, claim.token, claim.worker, follows.delay_ms(),
+                    follows.reason)
                 .affected_rows() == 0) {
             return before(transaction, claim);
         }
         transaction.commit();
-        return next.delay ? LedgerOutcome::failed : LedgerOutcome::dead;
+        return follows.delay ? LedgerOutcome::failed : LedgerOutcome::dead;
     });
 }
 
-inline LedgerBook::NextTry LedgerBook::next(pqxx::work& transaction, const LedgerClaim& claim,
-                                            RetryPolicy policy, std::string_view reason) const {
-    std::string text = to_utf8(cut_text(reason, longest_last_error));
-    const pqxx::result tries = execute(transaction, m_tries, claim.job);
-    if (tries.empty()) {
-        return {std::nullopt, std::move(text)};
+inline LedgerTries LedgerBook::tries(pqxx::work& transaction, const LedgerClaim& claim) const {
+    const pqxx::result found = execute(transaction, m_tries, claim.job);
+    if (found.empty()) {
+        return {}; // then there is nothing to be written, either
     }
-    policy.max_attempts = tries[0][1].as<int>();
-    const JobTime first_failed_at{};
-    const JobTime now = first_failed_at + std::chrono::milliseconds(tries[0][2].as<std::int64_t>());
-    try {
-        return {next_try(policy, tries[0][0].as<int>(), first_failed_at, now,
-                         std::hash<std::string>()(claim.job)),
-                std::move(text)};
-    } catch (...) {
-        // Nothing says when to try again, and it must not be tried for ever.
-        return tell_thrown([&](std::string_view what) {
-            return NextTry{std::nullopt, text + "; its backoff: " + to_utf8(what)};
-        });
-    }
+    return {found[0][0].as<int>(), found[0][1].as<int>(),
+            std::chrono::milliseconds(found[0][2].as<std::int64_t>())};
 }
 
 inline bool LedgerBook::give_up(std::string_view job, std::string_view reason) {
@@ -207,8 +205,7 @@ inline bool LedgerBook::give_up(std::string_view job, std::string_view reason) {
     }
     return attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        return execute(transaction, m_give_up, std::string(job),
-                       to_utf8(cut_text(reason, longest_last_error)), m_worker)
+        return execute(transaction, m_give_up, std::string(job), storable_reason(reason), m_worker)
                    .affected_rows() == 1;
     });
 }
