@@ -298,6 +298,7 @@ TEST_CASE_FIXTURE(Reconciling, "a Redis that drops the mark after each write doe
     auto pass = std::async(std::launch::async, [&] { return reconciler.reconcile(); });
     CHECK(pass.wait_for(10s) == std::future_status::ready);
     dropping = false;
+    thread.join();
     pass.wait();
     redis.flushall();
     CHECK(reconciler.reconcile().sent == 2500);

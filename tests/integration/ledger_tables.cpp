@@ -6,6 +6,7 @@
 
 #include "integration/ledger_fixture.hpp"
 
+#include <orizuru/consumer.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/postgres/schema.hpp>
@@ -114,16 +115,18 @@ TEST_CASE_FIXTURE(Tables, "the rights of a ledger are enough, and none can be le
 TEST_CASE_FIXTURE(Tables, "the rights of a reconciler are enough, and none can be left out") {
     Ledger<std::string> ledger(database, "q", options());
     using Made = std::unique_ptr<LedgerReconciler>;
+    LedgerReconcilerOptions often = reconciling();
+    often.sweep = 100ms;
     check_rights<Made>(
         TableUse::reconcile,
-        [&](const Database& own) {
-            return std::make_unique<LedgerReconciler>(own, uri, reconciling());
-        },
+        [&](const Database& own) { return std::make_unique<LedgerReconciler>(own, uri, often); },
         [&](Made& reconciler) {
             const std::string id = ledger.submit("x");
             sql("SELECT orizuru_ledger_claim('" + id + "', 'w', 0)");
             redis.flushall();
-            return reconciler->reconcile().lease_ended > 0;
+            const bool ended = reconciler->reconcile().lease_ended > 0;
+            CHECK_THROWS_AS(static_cast<void>(Consumer<Job<int>>(uri, "q").next(0ms)), DecodeError);
+            return ended && eventually([&] { return reconciler->reconcile().buried > 0; });
         });
 }
 

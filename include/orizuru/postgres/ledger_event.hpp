@@ -9,10 +9,12 @@
 namespace orizuru {
 
 enum class LedgerEventKind {
-    lease_ended, ///< a job's worker went unheard: it is pending again; detail: whose lease ended
-    died,        ///< the same in its last try: it is dead
-    redis_lost,  ///< Redis is empty, or went back in time: all that is pending is sent again;
-                 ///< detail: what it has, and what it should have
+    lease_ended,  ///< a job's worker went unheard: it is pending again; detail: whose lease ended
+    died,         ///< the same, or a burial, in its last try: it is dead; detail: why
+    buried,       ///< a job's message is on the dead list: it has failed; detail: why
+    message_lost, ///< a job's message was gone from Redis: it is sent again
+    redis_lost,   ///< Redis is empty, or went back in time: all that is pending is sent again;
+                  ///< detail: what it has, and what it should have
     postgres_replaced, ///< by a standby or from a backup: all that is pending is sent again
     failed ///< a queue, or all of them, could not be looked after; detail: why; tried again
 };
@@ -35,6 +37,10 @@ struct LedgerEvent {
         return "lease_ended";
     case LedgerEventKind::died:
         return "died";
+    case LedgerEventKind::buried:
+        return "buried";
+    case LedgerEventKind::message_lost:
+        return "message_lost";
     case LedgerEventKind::redis_lost:
         return "redis_lost";
     case LedgerEventKind::postgres_replaced:

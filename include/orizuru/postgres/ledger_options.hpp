@@ -45,19 +45,23 @@ enum class LedgerOutcome {
 
 namespace detail {
 
+inline void check_ledger_retry(const RetryPolicy& retry) {
+    if (retry.max_attempts < 1) {
+        throw std::invalid_argument("max_attempts of a ledger must be 1 or more");
+    }
+    if (!retry.retry_queue.empty() || retry.exhausted != Exhausted::bury) {
+        throw std::invalid_argument("a ledger keeps a job in its queue, and the dead ones itself: "
+                                    "retry_queue and exhausted cannot be chosen");
+    }
+}
+
 inline void check(const LedgerOptions& options) {
     check_label(options.name);
     check_stored_payload(options.max_payload);
     if (options.lease < std::chrono::milliseconds(100) || options.lease > std::chrono::hours(24)) {
         throw std::invalid_argument("lease must be 100 ms to 24 h");
     }
-    if (options.retry.max_attempts < 1) {
-        throw std::invalid_argument("max_attempts of a ledger must be 1 or more");
-    }
-    if (!options.retry.retry_queue.empty() || options.retry.exhausted != Exhausted::bury) {
-        throw std::invalid_argument("a ledger keeps a job in its queue, and the dead ones itself: "
-                                    "retry_queue and exhausted cannot be chosen");
-    }
+    check_ledger_retry(options.retry);
 }
 
 } // namespace detail

@@ -9,22 +9,23 @@
 // it. A crash between the sending and the COMMIT has messages sent again; the ledger runs a job
 // once all the same.
 //
-// What lies in Redis is not looked at: who removes messages there by other means than a consumer's
-// (DEL of the list, say) has to remove the queue's key `ledger`, too (keys.hpp); so has who puts
-// PostgreSQL's files back from a copy without a recovery. A message that was buried, because
-// PostgreSQL was away in all tries of a Worker, or its processes died before they had claimed the
-// job, was sent: the job stays pending while it is on the dead list. Bring it back by
-// DeadList::redrive (dead_list.hpp), or give the job up.
+// In each sweep it looks for messages that were lost alone. A pending job is sent again when its
+// message was sent longer ago than a sweep takes and the source list is empty, or serves next a job
+// that was submitted after that sending: a message that was removed by DEL, say, but also one that
+// a consumer holds for so long without a claim, or has put off. A pending job whose message was
+// buried since (it could not be decoded, PostgreSQL was away in all tries of a Worker, its
+// processes died before they had claimed the job) has failed with the entry's reason, in a try of
+// its own: it is tried again later, or dead. The entry stays on the dead list.
+//
+// When you put PostgreSQL's files back from a copy without a recovery, remove the queue's key
+// `ledger` in Redis, too (keys.hpp).
 
-#include <orizuru/connection.hpp>
 #include <orizuru/detail/at_exit.hpp>
-#include <orizuru/detail/identity.hpp>
 #include <orizuru/detail/jittered_pauses.hpp>
-#include <orizuru/detail/postgres/ledger_mark.hpp>
-#include <orizuru/detail/postgres/ledger_pauses.hpp>
+#include <orizuru/detail/postgres/ledger_agenda.hpp>
 #include <orizuru/detail/postgres/ledger_queues.hpp>
-#include <orizuru/detail/postgres/ledger_session.hpp>
 #include <orizuru/detail/postgres/ledger_step.hpp>
+#include <orizuru/detail/postgres/ledger_work.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
 #include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
@@ -41,7 +42,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -61,8 +61,12 @@ class LedgerReconciler {
     /// One pass: does all that is to be done now, queue by queue, but for queues that another
     /// reconciler has in hand.
     /// PostgreSQL: for each queue a transaction for up to a thousand jobs or 1 MiB, at least one,
-    ///     in which the queue's row is locked, which waits for nobody. Redis: for each a GET, and a
-    ///     script of an LPUSH when something is to be sent.
+    ///     in which the queue's row is locked, which waits for nobody. Redis: for each a GET, and
+    ///     TIME and a script of an LPUSH when something is to be sent.
+    /// The first pass, and then one in each sweep, looks for lost messages: for each queue one more
+    ///     transaction and a script that only reads: an LINDEX of the source list, LLEN of the dead
+    ///     list and LINDEX of its new entries, a thousand or 8 MiB of them; again when there are
+    ///     more.
     /// Blocks: for the statements and command_timeout for Redis. A queue that fails does not hold
     ///     up the others; one of which Redis loses something twice meanwhile is left for the next
     ///     pass. Then throws what failed first, DatabaseError, ConnectionError, ReplyError or
@@ -84,68 +88,86 @@ class LedgerReconciler {
     void run(const std::stop_token& token);
 
   private:
-    // How long a step may leave PostgreSQL without a word, at least; else for two commands' time.
-    static constexpr std::chrono::milliseconds least_idle{30'000};
     // How soon it looks again when others held the lock: nobody tells it what it has missed then.
     static constexpr std::chrono::milliseconds next_look{500};
 
-    detail::LedgerStep step(const std::string& queue);
+    static LedgerReconcilerOptions checked(LedgerReconcilerOptions options) {
+        detail::check(options);
+        return options;
+    }
+    detail::LedgerStep search(const std::string& queue);
     void pass(const std::string& queue, Reconciled& all);
-    void check_servers(const std::string& queue);
+    void search_all(const std::string& queue, Reconciled& all);
+    void begin_sweep();
     void turn(const std::stop_token& token);
     void attend(const std::string& queue);
     void wait(detail::TimePoint until, const std::stop_token& token);
     void check_redis();
-    void tell(const LedgerEvent& event) const noexcept;
 
-    detail::LedgerSession m_session;
     LedgerReconcilerOptions m_options;
-    detail::LedgerStepper m_stepper;
-    Connection m_redis;
+    detail::LedgerWork m_work;
     std::unique_ptr<detail::Notifications> m_notifications;
     std::vector<detail::LedgerQueue> m_queues; ///< as they were at the last look
-    std::set<std::string> m_suspects; ///< queues of which Redis seems to have lost something
-    detail::LedgerPauses m_pauses;
+    detail::LedgerAgenda m_agenda;
     detail::TimePoint m_next_sweep{};
     detail::TimePoint m_next_check{};
 };
 
 inline LedgerReconciler::LedgerReconciler(Database database, Endpoint redis,
                                           LedgerReconcilerOptions options)
-    : m_session(std::move(database)),
-      m_options(std::move(options)),
-      m_stepper(m_session.database().prefix(), detail::make_identity("reconciler").id,
-                std::max(least_idle, 2 * redis.command_timeout())),
-      m_redis(std::move(redis)) {
-    detail::check(m_options);
-}
+    : m_options(checked(std::move(options))),
+      m_work(std::move(database), std::move(redis), m_options) {}
 
-inline detail::LedgerStep LedgerReconciler::step(const std::string& queue) {
-    detail::LedgerStep step = m_session.in(
-        [&](pqxx::connection& connection) { return m_stepper.step(connection, m_redis, queue); });
-    for (const auto& told : step.told) {
-        tell({told.kind, queue, told.job, told.detail});
+/// A search that fails is for the next sweep: it must not hold up what is to be sent.
+inline detail::LedgerStep LedgerReconciler::search(const std::string& queue) {
+    m_agenda.searched(queue);
+    detail::LedgerStep found = m_work.search(queue);
+    if (found.next != detail::LedgerStep::Next::done) {
+        m_agenda.search(queue);
     }
-    return step;
+    return found;
 }
 
 inline Reconciled LedgerReconciler::reconcile() {
     Reconciled all;
     std::exception_ptr first;
-    for (const detail::LedgerQueue& queue : m_session.look().queues) {
-        try {
-            pass(queue.name, all);
-        } catch (const Error&) {
-            first = first ? first : std::current_exception();
-            check_servers(queue.name);
-        } catch (const std::invalid_argument&) { // a name that Redis cannot have, by SQL
-            first = first ? first : std::current_exception();
-        }
+    m_queues = m_work.session().look().queues;
+    begin_sweep();
+    for (const detail::LedgerQueue& queue : m_queues) {
+        const auto attempt = [&](void (LedgerReconciler::*act)(const std::string&, Reconciled&)) {
+            try {
+                (this->*act)(queue.name, all);
+            } catch (const Error&) {
+                first = first ? first : std::current_exception();
+                m_work.check_servers(queue.name);
+            } catch (const std::invalid_argument&) { // a name that Redis cannot have, by SQL
+                first = first ? first : std::current_exception();
+            }
+        };
+        attempt(&LedgerReconciler::search_all);
+        attempt(&LedgerReconciler::pass);
     }
     if (first) {
         std::rethrow_exception(first);
     }
     return all;
+}
+
+/// When it is time to.
+inline void LedgerReconciler::begin_sweep() {
+    m_agenda.keep(m_queues);
+    if (detail::Clock::now() >= m_next_sweep) {
+        m_next_sweep = detail::deadline_in(m_options.sweep);
+        m_agenda.sweep(m_queues);
+    }
+}
+
+inline void LedgerReconciler::search_all(const std::string& queue, Reconciled& all) {
+    detail::LedgerStep found{.next = detail::LedgerStep::Next::more};
+    while (found.next == detail::LedgerStep::Next::more && m_agenda.is_unsearched(queue)) {
+        found = search(queue);
+        detail::add(all, found);
+    }
 }
 
 inline void LedgerReconciler::pass(const std::string& queue, Reconciled& all) {
@@ -154,27 +176,10 @@ inline void LedgerReconciler::pass(const std::string& queue, Reconciled& all) {
     Next next = Next::more;
     // A Redis that evicts the mark loses it again and again.
     while (next == Next::more || (next == Next::lost && losses < 2)) {
-        const detail::LedgerStep step = this->step(queue);
-        all.sent += step.sent;
-        all.retried += step.retried;
-        for (const auto& told : step.told) {
-            all.lease_ended += told.kind == LedgerEventKind::lease_ended ? 1 : 0;
-            all.died += told.kind == LedgerEventKind::died ? 1 : 0;
-        }
+        const detail::LedgerStep step = m_work.step(queue);
+        detail::add(all, step);
         next = step.next;
         losses += next == Next::lost ? 1 : 0;
-    }
-}
-
-/// After a queue has failed: throws when it is not the queue's fault, but the servers are away.
-inline void LedgerReconciler::check_servers(const std::string& queue) {
-    m_session.in([](pqxx::connection& connection) {
-        return pqxx::nontransaction(connection).exec("SELECT");
-    });
-    try {
-        const std::string key = Keys(queue).ledger();
-        m_redis.command(key, "GET", key);
-    } catch (const ReplyError&) { // NOLINT(bugprone-empty-catch)
     }
 }
 
@@ -188,7 +193,7 @@ inline void LedgerReconciler::run(const std::stop_token& token) {
             pauses.reset();
             continue;
         } catch (const Error& error) {
-            tell({.kind = LedgerEventKind::failed, .detail = error.what()});
+            m_work.tell({.kind = LedgerEventKind::failed, .detail = error.what()});
         }
         m_notifications.reset();
         detail::sleep_until(detail::deadline_in(pauses.next()), token);
@@ -198,38 +203,30 @@ inline void LedgerReconciler::run(const std::stop_token& token) {
 /// One look, and what is to be done by it; else a sleep.
 inline void LedgerReconciler::turn(const std::stop_token& token) {
     if (!m_notifications) {
-        m_session.in([this](pqxx::connection&) {
+        m_work.session().in([this](pqxx::connection&) {
             m_notifications =
-                std::make_unique<detail::Notifications>(m_session.database(), "ledger");
+                std::make_unique<detail::Notifications>(m_work.session().database(), "ledger");
             return true;
         });
     }
     // Also when there is no time to sleep.
-    m_session.in([&](pqxx::connection&) {
+    m_work.session().in([&](pqxx::connection&) {
         m_notifications->drain(detail::TimePoint::min(), token);
         return true;
     });
-    detail::LedgerLook look = m_session.look();
+    detail::LedgerLook look = m_work.session().look();
     m_queues = std::move(look.queues);
-    std::erase_if(m_suspects, [this](const std::string& name) {
-        return std::ranges::none_of(m_queues,
-                                    [&](const auto& queue) { return queue.name == name; });
-    });
+    begin_sweep();
     check_redis();
     const detail::TimePoint now = detail::Clock::now();
-    const bool sweep = now >= m_next_sweep;
-    if (sweep) {
-        m_next_sweep = now + m_options.sweep;
-    }
     bool idle = true;
     detail::TimePoint until =
         look.alone ? m_next_sweep : std::min(m_next_sweep, detail::deadline_in(next_look));
     for (const detail::LedgerQueue& queue : m_queues) {
-        const bool now_due = sweep || m_suspects.contains(queue.name);
-        const auto at = std::max(now_due ? now : queue.due, m_pauses.end(queue.name));
         if (queue.due > now) {
-            m_pauses.nothing_due(queue.name);
+            m_agenda.nothing_due(queue.name);
         }
+        const auto at = m_agenda.due(queue);
         if (at > now) {
             until = std::min(until, at);
         } else if (!token.stop_requested()) {
@@ -243,22 +240,33 @@ inline void LedgerReconciler::turn(const std::stop_token& token) {
 }
 
 inline void LedgerReconciler::attend(const std::string& queue) {
-    m_suspects.erase(queue);
+    m_agenda.begin(queue);
+    const auto failed = [&](const std::exception& error) {
+        m_work.tell({.kind = LedgerEventKind::failed, .queue = queue, .detail = error.what()});
+    };
     try {
-        m_pauses.stepped(queue, step(queue));
+        if (m_agenda.is_unsearched(queue)) {
+            search(queue);
+        }
     } catch (const Error& error) {
-        tell({.kind = LedgerEventKind::failed, .queue = queue, .detail = error.what()});
-        m_pauses.failed(queue);
-        check_servers(queue);
+        failed(error);
+    } catch (const std::invalid_argument&) { // NOLINT(bugprone-empty-catch)
+    }
+    try {
+        m_agenda.stepped(queue, m_work.step(queue));
+    } catch (const Error& error) {
+        failed(error);
+        m_agenda.failed(queue);
+        m_work.check_servers(queue);
     } catch (const std::invalid_argument& error) { // a name that Redis cannot have, by SQL
-        tell({.kind = LedgerEventKind::failed, .queue = queue, .detail = error.what()});
-        m_pauses.leave(queue, m_options.sweep);
+        failed(error);
+        m_agenda.leave(queue, m_options.sweep);
     }
 }
 
 inline void LedgerReconciler::wait(detail::TimePoint until, const std::stop_token& token) {
-    while (m_suspects.empty() && !token.stop_requested() && detail::Clock::now() < until) {
-        const bool notified = m_session.in([&](pqxx::connection&) {
+    while (!m_agenda.any_urgent() && !token.stop_requested() && detail::Clock::now() < until) {
+        const bool notified = m_work.session().in([&](pqxx::connection&) {
             return m_notifications->wait(std::min(until, m_next_check), token);
         });
         if (notified) {
@@ -275,27 +283,16 @@ inline void LedgerReconciler::check_redis() {
     }
     m_next_check = detail::deadline_in(m_options.redis_check);
     for (const detail::LedgerQueue& queue : m_queues) {
-        if (m_pauses.end(queue.name) > detail::Clock::now()) {
+        if (m_agenda.pause_end(queue.name) > detail::Clock::now()) {
             continue; // the step behind the pause looks
         }
         try {
-            const std::string key = Keys(queue.name).ledger();
-            if (!queue.mark.included_in(
-                    detail::parse_mark(m_redis.command(key, "GET", key).text))) {
-                m_suspects.insert(queue.name);
+            if (!m_work.has_mark(queue)) {
+                m_agenda.urge(queue.name);
             }
         } catch (const ReplyError&) {
-            m_suspects.insert(queue.name);
+            m_agenda.urge(queue.name);
         } catch (const std::invalid_argument&) { // NOLINT(bugprone-empty-catch)
-        }
-    }
-}
-
-inline void LedgerReconciler::tell(const LedgerEvent& event) const noexcept {
-    if (m_options.on_event) {
-        try {
-            m_options.on_event(event);
-        } catch (...) { // NOLINT(bugprone-empty-catch)
         }
     }
 }

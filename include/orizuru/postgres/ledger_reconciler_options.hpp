@@ -5,6 +5,8 @@
 // What can be chosen for a LedgerReconciler, and what comes of a pass.
 
 #include <orizuru/postgres/ledger_event.hpp>
+#include <orizuru/postgres/ledger_options.hpp>
+#include <orizuru/retry.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -14,11 +16,15 @@
 namespace orizuru {
 
 struct LedgerReconcilerOptions {
-    /// How often all queues are looked after, whatever is due; 100 ms to 24 h.
+    /// How often all queues are looked after, whatever is due, and searched for lost messages; how
+    /// old a message is before it can be found to be gone; 100 ms to 24 h.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
     /// How often it is looked whether Redis was lost: a GET for each queue; 10 ms to 24 h.
     std::chrono::milliseconds redis_check = std::chrono::seconds(1);
     std::function<void(const LedgerEvent&)> on_event = {};
+    /// When a job whose message was buried is tried again: `backoff` and `retry_for`, as in
+    /// LedgerOptions; choose them as there. The rest must be as it is there, too.
+    RetryPolicy retry = {};
 };
 
 namespace detail {
@@ -32,6 +38,7 @@ inline void check(const LedgerReconcilerOptions& options) {
     if (options.redis_check < milliseconds(10) || options.redis_check > day) {
         throw std::invalid_argument("redis_check must be 10 ms to 24 h");
     }
+    check_ledger_retry(options.retry);
 }
 
 } // namespace detail
@@ -41,7 +48,9 @@ struct Reconciled {
     std::uint64_t sent = 0;        ///< messages
     std::uint64_t lease_ended = 0; ///< from running to pending
     std::uint64_t retried = 0;     ///< from failed to pending
-    std::uint64_t died = 0;        ///< from running to dead
+    std::uint64_t died = 0;        ///< to dead, from running or from a message that was buried
+    std::uint64_t buried = 0;      ///< to failed, as the message was buried
+    std::uint64_t lost = 0;        ///< of `sent`: messages that were gone
 };
 
 } // namespace orizuru

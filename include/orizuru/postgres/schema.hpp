@@ -9,6 +9,7 @@
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/inbox_tables.hpp>
+#include <orizuru/detail/postgres/ledger_loss_tables.hpp>
 #include <orizuru/detail/postgres/ledger_tables.hpp>
 #include <orizuru/detail/postgres/outbox_tables.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
@@ -54,7 +55,8 @@ class Schema {
 
   private:
     static constexpr std::array<std::string_view, version> migrations{
-        detail::inbox_tables, detail::outbox_tables, detail::ledger_tables};
+        detail::inbox_tables, detail::outbox_tables, detail::ledger_tables,
+        detail::ledger_loss_tables};
 
     [[nodiscard]] std::string migration(int to) const {
         return detail::with_prefix(std::string(migrations.at(static_cast<std::size_t>(to - 1))) +

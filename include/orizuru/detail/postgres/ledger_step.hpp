@@ -10,19 +10,23 @@
 #include <orizuru/detail/postgres/ledger_mark.hpp>
 #include <orizuru/detail/postgres/ledger_reading.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/wire.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
+#include <orizuru/reply.hpp>
 
 #include <pqxx/pqxx>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -42,7 +46,7 @@ struct LedgerStep {
     };
     Next next = Next::busy;
     std::uint64_t sent = 0;
-    /// Of recovered jobs, and of a lost Redis.
+    /// Of recovered jobs, of lost messages, and of a lost Redis.
     struct Told {
         LedgerEventKind kind;
         std::string job;
@@ -65,10 +69,22 @@ class LedgerStepper {
                                   const std::string& queue) const;
 
   private:
+    struct Unsent {
+        std::string job;
+        std::string message;
+        bool gone; ///< it was sent before, and is gone
+    };
     struct Batch {
-        std::vector<std::string> jobs;
-        std::vector<std::string> messages;
+        std::vector<Unsent> jobs;
         std::size_t bytes = 0;
+
+        [[nodiscard]] std::string ids() const {
+            std::vector<std::string> all;
+            for (const Unsent& unsent : jobs) {
+                all.push_back(unsent.job);
+            }
+            return to_array(all);
+        }
     };
 
     [[nodiscard]] LedgerStep begin_epoch(pqxx::work& transaction, Connection& redis,
@@ -78,9 +94,9 @@ class LedgerStepper {
     [[nodiscard]] Batch unsent(pqxx::work& transaction, const std::string& queue,
                                std::int64_t epoch) const;
     [[nodiscard]] Batch lock(pqxx::work& transaction, Batch batch) const;
+    [[nodiscard]] static std::int64_t redis_time(Connection& redis);
     [[nodiscard]] static bool send(Connection& redis, const Keys& keys, const std::string& expected,
-                                   const std::string& next,
-                                   const std::vector<std::string>& messages);
+                                   const std::string& next, const Batch& batch);
 
     std::string m_worker;
     std::string m_lock;
@@ -105,15 +121,21 @@ inline LedgerStepper::LedgerStepper(const std::string& prefix, std::string worke
                                 "WHERE name = $1 RETURNING epoch",
                                 prefix)),
       m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", prefix)),
-      // What was lost with Redis before what is new; one range of the index each.
+      // What was lost with Redis before what was lost alone (ledger_losses.hpp), and that before
+      // what is new; one range of an index each.
       m_unsent(with_prefix(R"sql(
-SELECT id, encode(payload, 'hex') FROM (
-    SELECT id, payload, sum(octet_length(payload)) OVER (
+SELECT id, encode(payload, 'hex'), sent_epoch = $2 FROM (
+    SELECT id, payload, sent_epoch, sum(octet_length(payload)) OVER (
         ORDER BY sent_epoch = 0, sent_epoch, created_at
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - octet_length(payload) AS before
     FROM ((SELECT id, payload, sent_epoch, created_at FROM $p$ledger
            WHERE queue = $1 AND state = 'pending' AND sent_epoch >= 1 AND sent_epoch < $2
            ORDER BY sent_epoch, created_at LIMIT 1000)
+          UNION ALL
+          (SELECT id, payload, sent_epoch, created_at FROM $p$ledger
+           WHERE queue = $1 AND state = 'pending' AND sent_epoch > 0 AND sent_epoch = $2
+           AND sent_at < (SELECT gone_before FROM $p$ledger_queue WHERE name = $1)
+           ORDER BY sent_at LIMIT 1000)
           UNION ALL
           (SELECT id, payload, sent_epoch, created_at FROM $p$ledger
            WHERE queue = $1 AND state = 'pending' AND sent_epoch = 0
@@ -127,9 +149,14 @@ WHERE before < $3
                               "AND due IS NULL AND finished_at IS NULL "
                               "FOR NO KEY UPDATE SKIP LOCKED",
                               prefix)),
-      m_sent(
-          with_prefix("UPDATE $p$ledger SET sent_epoch = $2 WHERE id = ANY ($1::text[])", prefix)),
-      m_sequence(with_prefix("UPDATE $p$ledger_queue SET sequence = $2 WHERE name = $1", prefix)) {}
+      // Never before gone_before, or it would be sent again and again after the clock was set back.
+      m_sent(with_prefix("UPDATE $p$ledger SET sent_epoch = $2, sent_redis = $3, "
+                         "sent_at = greatest(clock_timestamp(), (SELECT gone_before "
+                         "FROM $p$ledger_queue WHERE name = $4)) WHERE id = ANY ($1::text[])",
+                         prefix)),
+      m_sequence(with_prefix("UPDATE $p$ledger_queue SET sequence = $2, gone_before = "
+                             "CASE WHEN $3::boolean THEN gone_before END WHERE name = $1",
+                             prefix)) {}
 
 inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& redis,
                                       const std::string& queue) const {
@@ -167,12 +194,18 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
     if (!batch.jobs.empty()) {
         // Never one that a step before has sent and not committed.
         mark.sequence = std::max(mark.sequence + 1, locked[0][2].as<std::int64_t>());
-        if (!send(redis, keys, found, mark.text(), batch.messages)) {
+        const std::int64_t begun = redis_time(redis);
+        if (!send(redis, keys, found, mark.text(), batch)) {
             return {.next = LedgerStep::Next::more}; // lost meanwhile: all over again
         }
-        execute(transaction, m_sent, to_array(batch.jobs), known.epoch);
-        execute(transaction, m_sequence, queue, mark.sequence);
+        execute(transaction, m_sent, batch.ids(), known.epoch, begun, queue);
+        execute(transaction, m_sequence, queue, mark.sequence, full ? "true" : "false");
         step.sent = batch.jobs.size();
+        for (const Unsent& unsent : batch.jobs) {
+            if (unsent.gone) {
+                step.told.push_back({LedgerEventKind::message_lost, unsent.job, {}});
+            }
+        }
     }
     transaction.commit();
     return step;
@@ -207,9 +240,8 @@ inline LedgerStepper::Batch LedgerStepper::unsent(pqxx::work& transaction, const
                                                   std::int64_t epoch) const {
     Batch batch;
     for (const auto& row : execute(transaction, m_unsent, queue, epoch, most_bytes_sent)) {
-        batch.jobs.push_back(text_of(row[0]));
-        batch.messages.push_back(from_hex(text_of(row[1])));
-        batch.bytes += batch.messages.back().size();
+        batch.jobs.push_back({text_of(row[0]), from_hex(text_of(row[1])), row[2].as<bool>()});
+        batch.bytes += batch.jobs.back().message.size();
     }
     return batch;
 }
@@ -220,29 +252,42 @@ inline LedgerStepper::Batch LedgerStepper::lock(pqxx::work& transaction, Batch b
         return batch;
     }
     std::set<std::string> free;
-    for (const auto& row : execute(transaction, m_lock_jobs, to_array(batch.jobs))) {
+    for (const auto& row : execute(transaction, m_lock_jobs, batch.ids())) {
         free.insert(text_of(row[0]));
     }
-    Batch kept;
-    for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
-        if (free.contains(batch.jobs[i])) {
-            kept.jobs.push_back(std::move(batch.jobs[i]));
-            kept.messages.push_back(std::move(batch.messages[i]));
+    std::erase_if(batch.jobs, [&](const Unsent& unsent) { return !free.contains(unsent.job); });
+    return batch;
+}
+
+/// In milliseconds.
+inline std::int64_t LedgerStepper::redis_time(Connection& redis) {
+    const Reply reply = redis.command({}, "TIME");
+    const auto number = [&](std::size_t part) {
+        const std::string& text = reply.elements[part].text;
+        std::int64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, value);
+        if (read.ec != std::errc() || read.ptr != end) {
+            redis.refuse("TIME");
         }
+        return value;
+    };
+    if (!is_strings(reply) || reply.elements.size() != 2) {
+        redis.refuse("TIME");
     }
-    return kept;
+    return number(0) * 1000 + number(1) / 1000;
 }
 
 inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::string& expected,
-                                const std::string& next, const std::vector<std::string>& messages) {
+                                const std::string& next, const Batch& batch) {
     const Reply reply = redis.roundtrip(keys.source(), "EVAL", [&](std::string& out) {
-        begin_command(out, 7 + messages.size());
+        begin_command(out, 7 + batch.jobs.size());
         for (const std::string& argument : {std::string("EVAL"), send_script(), std::string("2"),
                                             keys.ledger(), keys.source(), expected, next}) {
             append_argument(out, argument);
         }
-        for (const std::string& message : messages) {
-            append_argument(out, message);
+        for (const Unsent& unsent : batch.jobs) {
+            append_argument(out, unsent.message);
         }
     });
     redis.require(reply, Reply::Type::integer, "EVAL");

@@ -23,7 +23,7 @@
 namespace orizuru::detail {
 
 /// The version of the tables.
-inline constexpr int schema_needed = 3;
+inline constexpr int schema_needed = 4;
 
 struct Right {
     TableUse use;
@@ -56,6 +56,7 @@ inline constexpr std::array table_rights{
     Right{TableUse::reconcile, "SELECT", "schema"},
     Right{TableUse::reconcile, "SELECT", "ledger"},
     Right{TableUse::reconcile, "UPDATE", "ledger"},
+    Right{TableUse::reconcile, "SELECT", "ledger_history"},
     Right{TableUse::reconcile, "INSERT", "ledger_history"},
     Right{TableUse::reconcile, "SELECT", "ledger_queue"},
     Right{TableUse::reconcile, "UPDATE", "ledger_queue"},

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the ledger's tables have besides (ledger_tables.hpp), by which messages are found that are
+// gone or buried (ledger_losses.hpp).
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+// ledger.sent_at            when the message of this pending job was sent last, by the database's
+//                           clock
+// ledger.sent_redis         when it began to be, in milliseconds by Redis' clock
+// ledger_queue.gone_before  messages that were sent before are gone: they are sent again; NULL when
+//                           all of them were
+// ledger_queue.dead_seen    the entries of the dead list up to this time have been looked at, in
+//                           milliseconds by Redis' clock
+inline constexpr std::string_view ledger_loss_tables =
+    R"sql(
+ALTER TABLE $p$ledger ADD sent_at timestamptz, ADD sent_redis bigint;
+ALTER TABLE $p$ledger_queue ADD gone_before timestamptz, ADD dead_seen bigint NOT NULL DEFAULT 0;
+CREATE INDEX $p$ledger_sent ON $p$ledger (queue, sent_epoch, sent_at)
+    WHERE state = 'pending' AND sent_epoch > 0;
+UPDATE $p$ledger SET sent_at = clock_timestamp() WHERE state = 'pending' AND sent_epoch > 0;
+)sql";
+
+} // namespace orizuru::detail
