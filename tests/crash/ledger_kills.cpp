@@ -3,8 +3,9 @@
 
 // A job's way through the ledger, with a process that is killed before and after each of its sends:
 // of who submits it, of the reconciler, of the worker whose function succeeds and of the one whose
-// function fails, and of those two in a Redis that was emptied. After each death others go on; then
-// every job that was committed has its one effect and is completed, and no other has any.
+// function fails, of those two in a Redis that was emptied, and of a reconciler that finds one
+// message buried and the others gone. After each death others go on; then every job that was
+// committed has its one effect and is completed, and no other has any.
 //
 // usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
 
@@ -72,7 +73,20 @@ class World {
             tx.commit();
         }
     }
-    void reconcile() { LedgerReconciler(m_database, m_redis.uri()).reconcile(); }
+    void reconcile() {
+        LedgerReconciler(m_database, m_redis.uri(),
+                         {.sweep = 100ms, .retry = {.backoff = backoff::fixed(1ms)}})
+            .reconcile();
+    }
+    /// A program that cannot read them buries the first message, and the others are removed.
+    void lose_messages() {
+        try {
+            static_cast<void>(Consumer<Job<std::string>>(m_redis.uri(), queue).next(0ms));
+        } catch (const DecodeError&) { // NOLINT(bugprone-empty-catch)
+        }
+        RedisClient(m_redis.uri()).del(queue);
+        run("UPDATE orizuru_ledger SET sent_at = sent_at - interval '1 h'");
+    }
     /// All messages that there are; the first `failures` runs fail behind their effects.
     void work(int failures = 0) {
         auto ledger = open();
@@ -118,6 +132,9 @@ class World {
         expect_none("a job that was completed twice",
                     "SELECT FROM orizuru_ledger_history WHERE to_state = 'completed' GROUP BY job "
                     "HAVING count(*) > 1");
+        expect_none("a burial that was counted twice",
+                    "SELECT FROM orizuru_ledger_history WHERE to_state = 'failed' AND note LIKE "
+                    "'undecodable%' GROUP BY job HAVING count(*) > 1");
         if (!m_finished) {
             words.emplace_back("not everything was finished");
         }
@@ -148,6 +165,10 @@ void lose(World& world) {
     send(world);
     world.lose_redis();
 }
+void lose_messages(World& world) {
+    send(world);
+    world.lose_messages();
+}
 
 const std::array flows{
     Flow<World>{"submitter", [](World&) {}, [](World& world) { world.submit(); }},
@@ -160,6 +181,7 @@ const std::array flows{
                     world.reconcile();
                     world.work();
                 }},
+    Flow<World>{"searching", lose_messages, [](World& world) { world.reconcile(); }},
 };
 
 } // namespace

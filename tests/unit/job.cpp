@@ -2,12 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/envelope_id.hpp>
 #include <orizuru/job.hpp>
 
 #include <doctest/doctest.h>
 #include <msgpack.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -19,6 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
+using namespace std::string_view_literals;
 using orizuru::Codec;
 using orizuru::Job;
 using orizuru::JobTime;
@@ -85,6 +89,32 @@ std::string why_refused(std::string_view bytes) {
         return error.what();
     }
     return "not refused";
+}
+
+TEST_CASE("a job's id is read from the beginning of its envelope, whatever follows") {
+    using orizuru::detail::envelope_id;
+    using orizuru::detail::longest_envelope_start;
+    for (const std::size_t size : {1U, 31U, 32U, 255U, 256U, 512U}) {
+        Job<std::string> job = make_job("x"s);
+        job.id = std::string(size, 'i');
+        for (const std::uint64_t version : {1ULL, 200ULL, 70'000ULL, ~0ULL}) {
+            job.version = version;
+            const std::string bytes = encoded(job);
+            CHECK(envelope_id(bytes) == job.id);
+            CHECK(envelope_id(bytes.substr(0, longest_envelope_start)) == job.id);
+            for (std::size_t cut = 0; cut < bytes.find(job.id) + size; ++cut) {
+                CHECK_FALSE(envelope_id(std::string_view(bytes).substr(0, cut)));
+            }
+        }
+    }
+    CHECK(envelope_id("\xdd\0\0\0\x02\x01\xa1x"sv) == "x");
+    CHECK(envelope_id("\xdc\0\x02\x01\xa1x"sv) == "x");
+    for (const std::string_view no :
+         {""sv, "\x9b"sv, "\x9b\x01"sv, "\x9b\x01\xa0"sv, "\x9b\xc0\xa1x"sv, "\x9b\x01\xc4\x01x"sv,
+          "\x81\x01\xa1x"sv, "\xdd\0\0"sv, "\x9b\xcf\0\0"sv, "\x9b\x01\xdb\xff\xff\xff\xffx"sv}) {
+        CHECK_FALSE(envelope_id(no));
+    }
+    CHECK_FALSE(envelope_id("\x9b\x01\xda\x02\x01" + std::string(513, 'i')));
 }
 
 } // namespace

@@ -101,9 +101,10 @@ class Inbox {
 
     /// Forgets what was processed longer ago than `age`, a thousand ids at a time; returns how
     /// many. A message that comes again after that is processed again: keep ids for longer than a
-    /// message can be in Redis. Needs the rights of TableUse::purge. Throws DatabaseError when
-    /// patience is over, or PostgreSQL refuses, and what was forgotten stays so;
-    /// std::invalid_argument for an age that is not 0 to 100 years.
+    /// message can be in Redis. Needs the rights of TableUse::purge besides those of
+    /// TableUse::inbox, which the constructor takes. Throws DatabaseError when patience is over, or
+    /// PostgreSQL refuses, and what was forgotten stays so; std::invalid_argument for an age that
+    /// is not 0 to 100 years.
     std::uint64_t purge(std::chrono::seconds age);
 
   private:

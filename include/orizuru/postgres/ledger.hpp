@@ -116,6 +116,8 @@ class Ledger {
     ///     error; after a DoNotRetry it is dead. But a DatabaseError does pass through, of an
     ///     operation of this library in `f`, too, and the job comes again when its lease has ended.
     ///     So it does when the process dies.
+    /// Call it soon after the message has come, and do not put the message off: what nobody has
+    ///     claimed for a sweep of the LedgerReconciler may be sent again.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
     template <std::invocable<pqxx::work&> F>
@@ -141,8 +143,9 @@ class Ledger {
 
     /// Forgets the queue's jobs, and their history, that are completed or dead for longer than
     /// `age`, a thousand at a time, each a transaction; returns how many. A message that comes
-    /// again after that is `unknown`. Needs the rights of TableUse::purge. Throws besides
-    /// std::invalid_argument for an age that is not 0 to 100 years.
+    /// again after that is `unknown`. Needs the rights of TableUse::purge besides those of
+    /// TableUse::ledger, which the constructor takes. Throws besides std::invalid_argument for an
+    /// age that is not 0 to 100 years.
     std::uint64_t purge(std::chrono::seconds age);
 
   private:

@@ -13,7 +13,7 @@ enum class TableUse {
     relay,     ///< OutboxRelay
     ledger,    ///< Ledger
     reconcile, ///< LedgerReconciler
-    purge      ///< the purge() of Inbox and Ledger
+    purge      ///< the purge() of Inbox and Ledger, besides inbox or ledger for the object itself
 };
 
 } // namespace orizuru
