@@ -45,6 +45,32 @@ class Connection {
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
 
+    /// When the present connection was made, or the last one if there is none.
+    [[nodiscard]] std::chrono::steady_clock::time_point connected_at() const noexcept {
+        return m_connected_at;
+    }
+    /// Whether it replaces an earlier one: Redis was out of reach in between, or is another server.
+    [[nodiscard]] bool replaced() const noexcept { return m_replaced; }
+
+    /// Keeps all commands on one connection: while it lives, a lost one is not replaced, and a
+    /// command then throws a ConnectionError that is not in doubt. Lives no longer than the
+    /// connection, and on its thread.
+    class Pin {
+      public:
+        /// Replaces a lost connection first, as commands do; not under another pin.
+        explicit Pin(Connection& connection) : m_connection(connection) {
+            m_connection.ensure_connected();
+            m_before = std::exchange(m_connection.m_pinned, true);
+        }
+        Pin(const Pin&) = delete;
+        Pin& operator=(const Pin&) = delete;
+        ~Pin() { m_connection.m_pinned = m_before; }
+
+      private:
+        Connection& m_connection;
+        bool m_before = false;
+    };
+
     /// Sends one command and waits for its reply, at most command_timeout.
     ///
     /// Throws: ReplyError for an error reply (nothing was run); ConnectionError, whose in_doubt()
@@ -111,8 +137,13 @@ class Connection {
                 m_stream.reset();
             }
         }
+        if (!m_stream && m_pinned) {
+            throw ConnectionError(m_endpoint.address() + ": the connection was lost",
+                                  ConnectionError::Outcome::not_run);
+        }
         if (!m_stream) {
             connect(limit);
+            m_replaced = true;
         }
     }
 
@@ -130,6 +161,7 @@ class Connection {
         m_stream = std::make_unique<detail::Stream>(
             m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
             detail::Cutoff::of(m_endpoint));
+        m_connected_at = detail::Clock::now();
     }
 
     [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const {
@@ -165,6 +197,9 @@ class Connection {
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
     std::string m_begun; ///< the command that owes a reply, on this stream
+    detail::TimePoint m_connected_at;
+    bool m_replaced = false;
+    bool m_pinned = false;
 };
 
 inline std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,

@@ -17,7 +17,10 @@ enum class EventKind {
     late_settlement,    ///< a settlement nobody waits for any more ended; detail: how
     settlement_refused, ///< Redis refused a settlement nobody waits for; it is tried again
     not_noeviction,     ///< Redis may evict the queue's keys; detail: its maxmemory_policy
-    buried              ///< a collector gave up on a message that keeps killing consumers
+    buried,             ///< a collector gave up on a message that keeps killing consumers
+    sweep_refused       ///< a collector may not run SCAN: it brings back what registered consumers
+                        ///< held, and cannot find lists whose registration Redis has lost;
+                        ///< detail: Redis' words
 };
 
 /// One thing that happened. The views are valid during the call of `on_event` only.
@@ -50,6 +53,8 @@ struct Event {
         return "not_noeviction";
     case EventKind::buried:
         return "buried";
+    case EventKind::sweep_refused:
+        return "sweep_refused";
     }
     return "unknown";
 }

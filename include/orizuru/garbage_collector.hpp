@@ -10,30 +10,34 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector_scripts.hpp>
+#include <orizuru/detail/entropy.hpp>
 #include <orizuru/detail/event_queue.hpp>
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/fleet_turn.hpp>
+#include <orizuru/detail/grace.hpp>
 #include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/orphans.hpp>
+#include <orizuru/detail/registry.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
+#include <orizuru/detail/run_script.hpp>
 #include <orizuru/detail/scripts.hpp>
-#include <orizuru/detail/server_info.hpp>
 #include <orizuru/detail/sleep.hpp>
 #include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <iterator>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,12 +49,15 @@ struct GarbageCollectorOptions {
     int max_recoveries = 3;
     /// The most rejected messages that one step returns, 1 to 1000.
     int batch = 1000;
-    /// No consumer is taken for dead while Redis itself is up for less, so that a restart does not
-    /// look like everyone's death.
+    /// No consumer is taken for dead before consumers have had this long to be heard, so that
+    /// neither a restart nor a failover looks like everyone's death: Redis itself must be up for so
+    /// long, and so must the collector's connection if that is not its first, if Redis has been a
+    /// replica (it forgets that in an hour without replicas of its own), or if INFO is refused.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries of the dead list when this collector buries; 0 = unbounded.
     std::int64_t dead_limit = 0;
-    /// Told of buried messages and of an eviction policy that may lose messages.
+    /// Told of buried messages, of an eviction policy that may lose messages, and of a SCAN that is
+    /// refused.
     std::function<void(const Event&)> on_event = {};
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
     /// or more. One that handles n at once needs n, for any of them may have been the killer. One
@@ -76,36 +83,47 @@ class GarbageCollector {
     GarbageCollector(Endpoint endpoint, std::string queue, GarbageCollectorOptions options = {});
 
     /// One pass. First the consumers, then the unack list as long as it was at the start.
-    /// Redis: INFO, SMEMBERS, a script per registered consumer (O(messages it held), and the
-    ///     bytes of those that are blamed), a script per `batch` rejected messages; in the first
-    ///     pass and every 10 minutes a SCAN.
+    /// Redis: INFO, SMEMBERS, an MGET for 1000 registered consumers, a script per dead one
+    ///     (O(messages it held), and the bytes of those that are blamed), LLEN, a script per
+    ///     `batch` rejected messages; in the first pass and every 10 minutes a SCAN. A user without
+    ///     the right to INFO, MGET or SCAN collects all the same: without a word on evictions, with
+    ///     a script per consumer, without the search for lists that nobody is registered for.
     /// Atomic: each consumer's whole list is moved and fenced in one step; so is each batch.
     /// Blocks: at most command_timeout per command.
     /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError; what was
     ///     moved stays moved, the next pass goes on.
     Collected collect();
 
-    /// Passes, `interval` apart, until a stop is requested. Waits out outages of Redis. Throws
-    /// ReplyError for what only a person can mend, std::invalid_argument for an interval that is
-    /// not positive, std::system_error when the process can have no more descriptors.
+    /// Makes passes until a stop is requested, together with all collectors of the queue that run:
+    /// every `interval` (1 minute if that is less) one of them makes a pass for all, every 10
+    /// minutes with a SCAN; the others ask Redis with a script, O(1). One that may not ask makes
+    /// its own passes. Waits out outages of Redis. Throws ReplyError for what only a person can
+    /// mend, std::invalid_argument for an interval that is not positive, std::system_error when the
+    /// process can have no more descriptors.
     void run(std::stop_token token, std::chrono::milliseconds interval);
 
   private:
-    static constexpr std::chrono::minutes sweep_interval{10};
+    /// For whom the search for orphans is made.
+    enum class Sweeps { own, shared };
 
+    Collected pass(Sweeps sweeps);
+    void take_part(std::chrono::milliseconds interval);
+    std::chrono::milliseconds until_next_turn(std::chrono::milliseconds interval);
     bool may_reap();
     void reap(const std::string& id, Collected& collected);
-    void sweep(const std::set<std::string>& registered, Collected& collected);
-    std::set<std::string> unregistered_lists();
+    bool search_due(Sweeps sweeps);
+    std::set<std::string> search();
     void refill(Collected& collected);
 
     Keys m_keys;
     GarbageCollectorOptions m_options;
     Connection m_connection;
     detail::EventQueue m_events;
-    std::set<std::string> m_suspects; ///< ids of lists without a registered owner at the last look
-    detail::TimePoint m_next_sweep{};
+    detail::Grace m_grace{m_options.grace};
+    detail::Orphans m_orphans;
     bool m_warned = false;
+    bool m_search_refused = false;
+    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(detail::entropy())};
 };
 
 inline GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
@@ -125,38 +143,40 @@ inline GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
     }
 }
 
-inline Collected GarbageCollector::collect() {
+inline Collected GarbageCollector::collect() { return pass(Sweeps::own); }
+
+inline Collected GarbageCollector::pass(Sweeps sweeps) {
+    // On another connection the grace begins anew.
+    const Connection::Pin pin(m_connection);
     Collected collected;
     if (may_reap()) {
-        const std::string consumers = m_keys.consumers();
-        const Reply members = m_connection.command(consumers, "SMEMBERS", consumers);
-        if (!detail::is_strings(members)) {
-            m_connection.refuse("SMEMBERS");
+        const std::vector<std::string> registered =
+            detail::registered_consumers(m_connection, m_keys);
+        for (const std::string& id : detail::unheard_consumers(m_connection, m_keys, registered)) {
+            reap(id, collected);
         }
-        std::set<std::string> registered;
-        for (const Reply& member : members.elements) {
-            registered.insert(member.text);
-            reap(member.text, collected);
+        const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
+        for (const std::string& id : m_orphans.seen_again(lists, registered)) {
+            reap(id, collected);
+            m_orphans.forget(id);
         }
-        sweep(registered, collected);
     }
     refill(collected);
     return collected;
 }
 
 inline bool GarbageCollector::may_reap() {
-    const Reply info = m_connection.command("", "INFO", "server", "memory");
-    m_connection.require(info, Reply::Type::string, "INFO");
-    const std::string_view policy = detail::evicting_policy(info.text);
+    const bool over = m_grace.over(m_connection);
+    const std::string& policy = m_grace.evicting_policy();
     if (!policy.empty() && !std::exchange(m_warned, true)) {
         m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
     }
-    return detail::uptime(info.text) >= m_options.grace;
+    return over;
 }
 
 inline void GarbageCollector::reap(const std::string& id, Collected& collected) {
-    const Reply reply = m_connection.command(
-        m_keys.source(), "EVAL", detail::reap_script(), 6, m_keys.heartbeat(id),
+    const Reply reply = detail::run_script(
+        m_connection, m_keys.source(), detail::cached_reap(), 6, m_keys.heartbeat(id),
         m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
         m_keys.dead(), id, detail::fence_time.count(), m_options.max_recoveries,
         detail::recovery_memory.count(), m_options.dead_limit, m_options.blamed);
@@ -168,7 +188,7 @@ inline void GarbageCollector::reap(const std::string& id, Collected& collected) 
         std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
         !std::all_of(parts.begin() + 2, parts.end(),
                      [](const Reply& part) { return part.is(Reply::Type::string); })) {
-        m_connection.refuse("EVAL");
+        m_connection.refuse("EVALSHA");
     }
     collected.consumers += 1;
     collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
@@ -179,54 +199,27 @@ inline void GarbageCollector::reap(const std::string& id, Collected& collected) 
     }
 }
 
-// A list whose owner is neither registered nor alive can only come from a Redis that forgot the
-// registration: rare, but nobody else would ever find it. Seen at two passes, it is an orphan.
-inline void GarbageCollector::sweep(const std::set<std::string>& registered, Collected& collected) {
-    std::set<std::string> found;
-    if (detail::Clock::now() >= m_next_sweep) {
-        found = unregistered_lists();
-        m_next_sweep = detail::Clock::now() + sweep_interval;
-    } else {
-        found = m_suspects;
-    }
-    std::erase_if(found, [&](const std::string& id) { return registered.contains(id); });
-    std::set<std::string> again;
-    std::ranges::set_intersection(found, m_suspects, std::inserter(again, again.end()));
-    m_suspects = std::move(found);
-    for (const std::string& id : again) {
-        reap(id, collected);
-        m_suspects.erase(id);
-    }
+inline bool GarbageCollector::search_due(Sweeps sweeps) {
+    constexpr auto interval = detail::Orphans::interval;
+    return m_orphans.search_due() &&
+           (sweeps == Sweeps::own ||
+            detail::FleetTurn{m_keys.swept(), interval, "SCAN"}.take(m_connection, interval));
 }
 
-inline std::set<std::string> GarbageCollector::unregistered_lists() {
-    const std::string prefix = m_keys.processing("");
-    std::string pattern;
-    for (const char c : prefix) {
-        pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
-        pattern += c;
+/// Of all lists, or of none when SCAN is refused.
+inline std::set<std::string> GarbageCollector::search() {
+    try {
+        return m_orphans.search(m_connection, m_keys);
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+        m_orphans.postpone_search();
+        if (!std::exchange(m_search_refused, true)) {
+            m_events.tell({EventKind::sweep_refused, m_keys.source(), "", error.what(), ""});
+        }
+        return {};
     }
-    pattern += '*';
-    std::set<std::string> ids;
-    std::string cursor = "0";
-    do {
-        const Reply page = m_connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT",
-                                                1000, "TYPE", "list");
-        if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
-            !detail::is_strings(page.elements[1])) {
-            m_connection.refuse("SCAN");
-        }
-        cursor = page.elements[0].text;
-        // A page may be empty and the scan not at its end.
-        for (const Reply& key : page.elements[1].elements) {
-            // A queue named "processing:{Q}" has lists of other kinds under the same prefix, and so
-            // has "{t}Q:processing" beside "{t}Q": their ends do not look like ids.
-            if (key.text.starts_with(prefix) && detail::is_id(key.text.substr(prefix.size()))) {
-                ids.insert(key.text.substr(prefix.size()));
-            }
-        }
-    } while (cursor != "0");
-    return ids;
 }
 
 inline void GarbageCollector::refill(Collected& collected) {
@@ -239,10 +232,10 @@ inline void GarbageCollector::refill(Collected& collected) {
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
-        const Reply moved = m_connection.command(unack, "EVAL", detail::refill_script(), 2, unack,
-                                                 m_keys.source(), step);
+        const Reply moved = detail::run_script(m_connection, unack, detail::cached_refill(), 2, unack,
+                                               m_keys.source(), step);
         if (!detail::is_count(moved) || moved.integer > step) {
-            m_connection.refuse("EVAL");
+            m_connection.refuse("EVALSHA");
         }
         if (moved.integer == 0) {
             return;
@@ -252,15 +245,39 @@ inline void GarbageCollector::refill(Collected& collected) {
     }
 }
 
+inline void GarbageCollector::take_part(std::chrono::milliseconds interval) {
+    const Connection::Pin pin(m_connection);
+    if (!m_grace.was_over(m_connection) && !may_reap()) {
+        // The turn is for those who may reap.
+        Collected collected;
+        refill(collected);
+        return;
+    }
+    // Nobody else knows of the suspects.
+    const detail::FleetTurn turn{m_keys.collected(), std::chrono::minutes(1)};
+    if (turn.take(m_connection, interval - interval / 10) || !m_orphans.suspects().empty()) {
+        pass(Sweeps::shared);
+    }
+}
+
+/// A little earlier than the interval, so that processes that Redis has held up together do not ask
+/// together for ever; later than the turn, which one that is alone has each time.
+inline std::chrono::milliseconds
+GarbageCollector::until_next_turn(std::chrono::milliseconds interval) {
+    using Count = std::chrono::milliseconds::rep;
+    return interval - std::chrono::milliseconds(
+                          std::uniform_int_distribution<Count>(0, interval.count() / 20)(m_random));
+}
+
 inline void GarbageCollector::run(std::stop_token token, std::chrono::milliseconds interval) {
     if (interval <= std::chrono::milliseconds(0)) {
         throw std::invalid_argument("the collector's interval must be positive");
     }
     detail::JitteredPauses backoff;
     while (!token.stop_requested()) {
-        std::chrono::milliseconds pause = interval;
+        std::chrono::milliseconds pause = until_next_turn(interval);
         try {
-            collect();
+            take_part(interval);
             backoff.reset();
         } catch (const ConnectionError&) {
             pause = backoff.next();

@@ -11,6 +11,8 @@
 //   orizuru:{Q}:unack               list    rejected; the collector returns them to the source
 //   orizuru:{Q}:dead                list    undecodable, buried, poison
 //   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
+//   orizuru:{Q}:collected           string  expires: a collector has begun a pass of late, for all
+//   orizuru:{Q}:swept               string  the same of the search for lists without an owner
 //   orizuru:{Q}:scheduled           zset    not yet due: 8 bytes of a number, then the message
 //   orizuru:{Q}:scheduled:sequence  string  the last such number
 //   orizuru:{Q}:scheduled:wake      list    an element: something is due before all else was
@@ -73,6 +75,8 @@ class Keys {
     [[nodiscard]] std::string unack() const { return m_prefix + "unack"; }
     [[nodiscard]] std::string dead() const { return m_prefix + "dead"; }
     [[nodiscard]] std::string recoveries() const { return m_prefix + "recoveries"; }
+    [[nodiscard]] std::string collected() const { return m_prefix + "collected"; }
+    [[nodiscard]] std::string swept() const { return m_prefix + "swept"; }
     [[nodiscard]] std::string scheduled() const { return m_prefix + "scheduled"; }
     [[nodiscard]] std::string scheduled_sequence() const { return m_prefix + "scheduled:sequence"; }
     [[nodiscard]] std::string scheduled_wake() const { return m_prefix + "scheduled:wake"; }

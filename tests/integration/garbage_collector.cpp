@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Collecting, "a pass returns no more than was rejected before i
     int rejected_meanwhile = 0;
     const FakeServer fake(
         [&](const Texts& words) {
-            const bool refill = words.at(0) == "EVAL" && words.size() > 3 && words[3] == unack;
+            const bool refill = words.at(0) == "EVALSHA" && words.size() > 3 && words[3] == unack;
             if (refill && rejected_meanwhile < 50) {
                 other.lpush(unack, "late " + std::to_string(++rejected_meanwhile));
             }

@@ -4,6 +4,7 @@
 
 // The collector's Lua scripts. They only move or free, so they run when memory is full (allow-oom).
 
+#include <orizuru/detail/cached_script.hpp>
 #include <orizuru/detail/refusal.hpp>
 
 #include <chrono>
@@ -110,6 +111,15 @@ redis.call('LPUSH', to, unpack(oldest_first))
 redis.call('LTRIM', from, 0, -1 - #taken)
 return #taken
 )lua");
+    return script;
+}
+
+inline const CachedScript& cached_reap() {
+    static const CachedScript script{reap_script()};
+    return script;
+}
+inline const CachedScript& cached_refill() {
+    static const CachedScript script{refill_script()};
     return script;
 }
 

@@ -10,8 +10,8 @@
 // All check before their first write. They only move or free, so they run when memory is full
 // (allow-oom).
 
+#include <orizuru/detail/cached_script.hpp>
 #include <orizuru/detail/refusal.hpp>
-#include <orizuru/detail/sha1.hpp>
 #include <orizuru/script.hpp>
 
 #include <chrono>
@@ -226,16 +226,6 @@ redis.call('LPUSH', KEYS[1], cmsgpack.pack({1, payload, ARGV[1],
 )lua");
     return script;
 }
-
-/// A script of ours with its name in Redis' cache.
-struct CachedScript {
-    std::string_view source;
-    Sha1Hex sha1_text = sha1_hex(source);
-
-    [[nodiscard]] constexpr std::string_view sha1() const noexcept {
-        return {sha1_text.data(), sha1_text.size()};
-    }
-};
 
 inline constexpr CachedScript cached_settle{settle_script};
 inline const CachedScript& cached_release() {

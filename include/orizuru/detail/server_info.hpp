@@ -29,6 +29,13 @@ namespace orizuru::detail {
     return std::chrono::seconds(seconds);
 }
 
+/// Whether the server was a replica since it started: then its uptime does not say since when
+/// consumers have been able to reach it. Redis forgets that after an hour without replicas.
+[[nodiscard]] inline bool was_replica(std::string_view info) {
+    const std::string_view offset = info_field(info, "second_repl_offset");
+    return !offset.empty() && offset != "-1";
+}
+
 /// The policy by which Redis may evict the keys of a queue; empty when it will not, or does not
 /// say.
 [[nodiscard]] inline std::string_view evicting_policy(std::string_view info) {
