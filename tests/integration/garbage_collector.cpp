@@ -43,11 +43,32 @@ using orizuru::test::Texts;
 using orizuru::test::time_of;
 using std::chrono::milliseconds;
 
+/// Collectors that run, each in a thread.
+class Fleet {
+  public:
+    Fleet(const QueueFixture& queue, int size, milliseconds interval) {
+        for (int i = 0; i < size; ++i) {
+            m_threads.emplace_back([uri = queue.uri, interval](const std::stop_token& token) {
+                GarbageCollector(uri, "q", {.grace = milliseconds(0)}).run(token, interval);
+            });
+        }
+    }
+
+  private:
+    std::vector<std::jthread> m_threads;
+};
+
 const std::string sha1_of_a = "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8";
 
 struct Collecting : QueueFixture {
     static constexpr milliseconds none{0};
     GarbageCollector collector{uri, "q", {.grace = none}};
+    std::string collected = "orizuru:{q}:collected";
+
+    /// How often Redis has run a command.
+    std::int64_t calls(const std::string& command) {
+        return info("commandstats", "cmdstat_" + command + ":calls");
+    }
 
     static Texts numbered(int first, int last) {
         Texts texts;
@@ -342,6 +363,105 @@ TEST_CASE_FIXTURE(Collecting, "several collectors at once move every message onc
     CHECK(nobody_left());
 }
 
+TEST_CASE_FIXTURE(Collecting, "a pass looks at a thousand consumers at once, and at none of the "
+                              "living by a script") {
+    for (int i = 0; i < 2500; ++i) {
+        add_dead_consumer("id " + std::to_string(i), {});
+        redis.set(heartbeat("id " + std::to_string(i)), "1");
+    }
+    for (const int dead_one : {0, 999, 1000, 2000, 2499}) {
+        redis.lpush(processing("id " + std::to_string(dead_one)), std::to_string(dead_one));
+        forget_heartbeat("id " + std::to_string(dead_one));
+    }
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(collector.collect() == Collected{.reclaimed = 5, .consumers = 5});
+    CHECK(calls("mget") == 3);
+    CHECK(calls("exists") == 5); // which REAP asks for
+    Texts returned = waiting();
+    std::ranges::sort(returned);
+    CHECK(returned == Texts{"0", "1000", "2000", "2499", "999"});
+    CHECK(ids().size() == 2495);
+}
+
+TEST_CASE_FIXTURE(Collecting, "a heartbeat is one whatever it is") {
+    add_dead_consumer("id", {"a"});
+    redis.lpush(heartbeat("id"), "no string");
+    CHECK(collector.collect() == Collected{});
+    CHECK(held("id") == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Collecting,
+                  "the text of a script is sent when Redis does not have it, only then") {
+    redis.command({"SCRIPT", "FLUSH"});
+    redis.command({"CONFIG", "RESETSTAT"});
+    for (int i = 0; i < 3; ++i) {
+        add_dead_consumer(std::to_string(i), {"a"});
+        redis.lpush(unack, "b");
+        CHECK(collector.collect() == Collected{.unacked = 1, .reclaimed = 1, .consumers = 1});
+    }
+    CHECK(calls("eval") == 2);
+}
+
+TEST_CASE_FIXTURE(Collecting, "collectors that run share their passes") {
+    const Fleet fleet(*this, 8, milliseconds(100));
+    redis.command({"CONFIG", "RESETSTAT"});
+    for (int i = 0; i < 10; ++i) {
+        redis.lpush(processing(std::to_string(i)), "a"); // first, as START does all in one step
+        redis.command({"SADD", consumers, std::to_string(i)});
+        CHECK(eventually([&] { return redis.llen("q") == i + 1; }));
+    }
+    CHECK(calls("smembers") <= 30);
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Collecting, "collectors that run share the search for orphans, and return them") {
+    const std::string orphan = "worker:host:1:0123456789abcdef";
+    add_dead_consumer(orphan, {"a"});
+    redis.del(consumers);
+    redis.command({"CONFIG", "RESETSTAT"});
+    const Fleet fleet(*this, 8, milliseconds(20));
+    CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
+    CHECK(calls("scan") == 1);
+    CHECK(eventually([this] { return calls("smembers") >= 20; }));
+    CHECK(calls("scan") == 1);
+}
+
+TEST_CASE_FIXTURE(Collecting, "one that dies in its pass holds up the others for an interval") {
+    redis.command({"SET", collected, "", "PX", "60000"}); // it has begun this moment
+    add_dead_consumer("id", {"a"});
+    const auto took = time_of([this] {
+        const Fleet fleet(*this, 2, milliseconds(300));
+        CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
+    });
+    CHECK(took >= milliseconds(200));
+    CHECK(took < milliseconds(3000));
+}
+
+TEST_CASE_FIXTURE(Collecting, "one that makes few passes does not keep others from more") {
+    const Fleet slow(*this, 1, std::chrono::hours(1));
+    CHECK(eventually([this] { return redis.exists(collected); }));
+    const Fleet quick(*this, 1, milliseconds(10));
+    for (int i = 0; i < 5; ++i) {
+        redis.lpush(unack, "a");
+        CHECK(eventually([&] { return redis.llen("q") == i + 1; }));
+    }
+}
+
+TEST_CASE_FIXTURE(Collecting, "nothing that lies at the key of the shared passes stops them") {
+    for (const Texts& words :
+         {Texts{"SET", collected, "for ever"}, Texts{"LPUSH", collected, "a list"},
+          Texts{"SET", collected, "", "EX", "1000000"}}) {
+        redis.flushall();
+        redis.command(words);
+        redis.lpush(unack, "a");
+        const Fleet fleet(*this, 1, std::chrono::hours(1));
+        CHECK(eventually([this] { return redis.exists("q"); }));
+        const auto left = redis.command({"PTTL", collected}).integer;
+        CHECK(left > 0);
+        CHECK(left <= 60'000);
+    }
+}
+
 TEST_CASE_FIXTURE(Collecting, "run makes passes until it is told to stop") {
     std::stop_source source;
     std::jthread thread([&] { collector.run(source.get_token(), milliseconds(5)); });
@@ -367,7 +487,7 @@ TEST_CASE_FIXTURE(Collecting, "run stops at once, however long its interval is")
         });
         CHECK(waited < milliseconds(2500));
         CHECK(redis.llen("q") == 1);
-        redis.del("q");
+        redis.flushall();
     }
 }
 

@@ -9,6 +9,7 @@
 #include "support/fake_server.hpp"
 #include "support/proxy.hpp"
 
+#include <orizuru/detail/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -316,12 +317,20 @@ TEST_CASE_FIXTURE(OwnServer,
     };
     lie([](const Texts& argv) { return argv.at(0) == "SMEMBERS"; },
         {"+FINE\r\n", "*1\r\n:1\r\n", "*1\r\n$-1\r\n"});
-    lie([](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "HINCRBY"); },
+    lie([](const Texts& argv) { return argv.at(0) == "MGET"; },
+        {"+FINE\r\n", "*0\r\n", "*2\r\n$-1\r\n$-1\r\n", "*1\r\n:1\r\n"});
+    lie(
+        [](const Texts& argv) {
+            return argv.at(0) == "EVALSHA" && argv.at(1) == orizuru::detail::cached_reap.sha1();
+        },
         {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n",
          "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
          "*3\r\n:1\r\n:2\r\n$1\r\na\r\n", "*4\r\n:1\r\n:2\r\n$1\r\na\r\n:1\r\n"});
     lie([](const Texts& argv) { return argv.at(0) == "LLEN"; }, {"+FINE\r\n", ":-1\r\n"});
-    lie([](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "taken"); },
+    lie(
+        [](const Texts& argv) {
+            return argv.at(0) == "EVALSHA" && argv.at(1) == orizuru::detail::cached_refill.sha1();
+        },
         {"+FINE\r\n", ":-1\r\n", ":3\r\n"});
     CHECK(collector.collect() == orizuru::Collected{.unacked = 2});
 }
