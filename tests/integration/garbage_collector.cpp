@@ -406,7 +406,8 @@ TEST_CASE_FIXTURE(Collecting, "collectors that run share their passes") {
     const Fleet fleet(*this, 8, milliseconds(100));
     redis.command({"CONFIG", "RESETSTAT"});
     for (int i = 0; i < 10; ++i) {
-        redis.lpush(processing(std::to_string(i)), "a"); // first, as START does all in one step
+        redis.lpush(processing(std::to_string(i)),
+                    std::to_string(i)); // first, as START does all in one step
         redis.command({"SADD", consumers, std::to_string(i)});
         CHECK(eventually([&] { return redis.llen("q") == i + 1; }));
     }
