@@ -9,12 +9,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace collector_rights_test {
@@ -22,9 +24,13 @@ namespace collector_rights_test {
 using namespace std::chrono_literals;
 using orizuru::Collected;
 using orizuru::Consumer;
+using orizuru::EventKind;
 using orizuru::GarbageCollector;
 using orizuru::Raw;
 using orizuru::ReplyError;
+using orizuru::test::contains;
+using orizuru::test::Diary;
+using orizuru::test::eventually;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -48,6 +54,10 @@ struct Clerk : QueueFixture {
         } catch (const ReplyError& error) {
             CHECK_MESSAGE(error.code() == "NOPERM", error.what());
         }
+    }
+    static Texts sorted(Texts list) {
+        std::ranges::sort(list);
+        return list;
     }
     /// Every list there is.
     std::map<std::string, Texts> lists() {
@@ -90,6 +100,91 @@ TEST_CASE_FIXTURE(Clerk, "a collector that may not fence a dead consumer doubles
     CHECK(collector.collect() == Collected{.reclaimed = 2, .consumers = 1});
     CHECK(waiting() == Texts{"a", "b"});
     CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector goes on without what it can do without") {
+    for (const Texts& rules :
+         {Texts{"-info"}, Texts{"-role"}, Texts{"-scan"}, Texts{"-mget"}, Texts{"-client|unblock"},
+          Texts{"-@dangerous"}, Texts{"-@dangerous", "-scan", "-mget"},
+          Texts{"-@dangerous", "resetkeys", "~q", "~orizuru:{q}:*"}}) {
+        CAPTURE(rules);
+        redis.flushall();
+        change({"+@all", "~*"});
+        change(rules);
+        GarbageCollector collector(clerk, "q", {.grace = 0ms});
+        for (const std::string id : {"1", "2"}) {
+            add_dead_consumer(id, {id});
+            add_dead_consumer("alive " + id, {"c"});
+            redis.set(heartbeat("alive " + id), "1");
+            redis.lpush(unack, "b");
+            CHECK(collector.collect() == Collected{.unacked = 1, .reclaimed = 1, .consumers = 1});
+        }
+        CHECK(waiting() == Texts{"2", "1", "b", "b"});
+        CHECK(ids() == Texts{"alive 1", "alive 2"});
+    }
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector without the right to SCAN says so once, and leaves the lists "
+                         "that nobody is registered for") {
+    const std::string orphan = "worker:host:1:0123456789abcdef";
+    add_dead_consumer(orphan, {"a"});
+    redis.del(consumers);
+    change({"-scan"});
+    const Diary diary;
+    {
+        std::stop_source source;
+        GarbageCollector collector(clerk, "q", {.grace = 0ms, .on_event = diary.pen()});
+        for (int i = 0; i < 3; ++i) {
+            CHECK(collector.collect() == Collected{});
+        }
+        std::jthread running([&] { collector.run(source.get_token(), 5ms); });
+        redis.lpush(unack, "b");
+        CHECK(eventually([this] { return redis.exists("q"); }));
+        source.request_stop();
+    }
+    REQUIRE(diary.count(EventKind::sweep_refused) == 1);
+    CHECK(diary.of(EventKind::sweep_refused).front().queue == "q");
+    CHECK(contains(diary.of(EventKind::sweep_refused).front().detail, "NOPERM"));
+    CHECK(held(orphan) == Texts{"a"});
+    // Nor does it keep those from it who may.
+    std::stop_source source;
+    GarbageCollector other(uri, "q", {.grace = 0ms});
+    std::jthread running([&] { other.run(source.get_token(), 5ms); });
+    CHECK(eventually([this] { return sorted(waiting()) == Texts{"a", "b"}; }));
+    source.request_stop();
+}
+
+TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their own") {
+    for (const Texts& rules :
+         {Texts{"-pttl"}, Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers"},
+          Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers",
+                "%R~orizuru:{q}:collected"}}) {
+        CAPTURE(rules);
+        redis.flushall();
+        change({"+@all", "~*"});
+        change(rules);
+        redis.command({"SET", "orizuru:{q}:collected", "", "PX", "60000"});
+        std::stop_source source;
+        GarbageCollector collector(clerk, "q", {.grace = 0ms});
+        std::jthread running([&] { collector.run(source.get_token(), 50ms); });
+        add_dead_consumer("id", {"a"});
+        CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
+        source.request_stop();
+    }
+}
+
+TEST_CASE_FIXTURE(Clerk, "without the right to INFO the grace is the age of the collector's own "
+                         "connection") {
+    change({"-@dangerous"});
+    add_dead_consumer("id", {"a"});
+    GarbageCollector patient(clerk, "q", {.grace = 1h});
+    GarbageCollector collector(clerk, "q", {.grace = 2s});
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK(eventually([&] { return collector.collect().consumers == 1; }));
+    CHECK(std::chrono::steady_clock::now() - begun > 1500ms);
+    add_dead_consumer("other", {"b"});
+    CHECK(patient.collect() == Collected{});
+    CHECK(collector.collect() == Collected{.reclaimed = 1, .consumers = 1});
 }
 
 TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose name begins as its "

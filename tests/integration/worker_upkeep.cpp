@@ -13,10 +13,12 @@
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <string>
 
 namespace worker_upkeep_test {
 
@@ -32,6 +34,7 @@ using orizuru::test::Child;
 using orizuru::test::eventually;
 using orizuru::test::RedisClient;
 using orizuru::test::Running;
+using orizuru::test::server;
 using orizuru::test::WorkerFixture;
 
 TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors goes on, and ends as "
@@ -82,6 +85,31 @@ TEST_CASE_FIXTURE(WorkerFixture, "a dead list that cannot be trimmed keeps neith
     redis.command({"DEL", "orizuru:{q}:dead"});
     redis.lpush("orizuru:{q}:dead", {"a", "b", "c"});
     CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == 1; }, 20s));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "the jobs of a worker that died come back though neither user has "
+                                 "a dangerous right") {
+    redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">sesame", "~q", "~orizuru:{q}:*",
+                   "&*", "+@all", "-@dangerous"});
+    const std::string clerk = "unix://clerk:sesame@" + server().socket_path();
+    const QueueOptions brief{.lease = 300ms};
+    Child child([&] {
+        Worker worker(clerk, options());
+        worker.handle<Raw>(
+            "q", [](const Raw&) { ::kill(::getpid(), SIGKILL); }, brief);
+        return worker.run();
+    });
+    push_jobs({"a"});
+    CHECK(child.status() == -1);
+    WorkerOptions chosen = options();
+    chosen.scheduler.emplace();
+    chosen.collect_interval = 50ms;
+    Worker worker(clerk, chosen);
+    worker.handle<Raw>("q", write_down(), brief);
+    const Running running(worker);
+    // Without INFO nobody is taken for dead before the collector has been connected for 10 s.
+    CHECK(eventually([this] { return handled.size() == 1; }, 30s));
+    CHECK(diary.count(WorkerEventKind::upkeep_failed) == 0);
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connection each") {

@@ -27,8 +27,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -161,13 +163,19 @@ inline void Upkeep::schedule(const std::string& queue) {
 
 inline void Upkeep::collect(WorkerQueue& queue) {
     if (m_shared.options.collect_interval) {
-        start("collecting", queue.queue(), [this, &queue](const std::stop_token& token) {
-            GarbageCollector(m_endpoint, queue.queue(),
-                             {.max_recoveries = queue.options().max_recoveries,
-                              .dead_limit = queue.options().dead.most,
-                              .on_event = [&queue](const Event& event) { queue.tell(event); },
-                              .blamed = queue.most_at_once()})
-                .run(token, *m_shared.options.collect_interval);
+        // Kept after a failure: a new one would not know that its connection replaces another.
+        const auto collector = std::make_shared<std::optional<GarbageCollector>>();
+        start("collecting", queue.queue(), [this, &queue, collector](const std::stop_token& token) {
+            if (!*collector) {
+                collector->emplace(
+                    m_endpoint, queue.queue(),
+                    GarbageCollectorOptions{
+                        .max_recoveries = queue.options().max_recoveries,
+                        .dead_limit = queue.options().dead.most,
+                        .on_event = [&queue](const Event& event) { queue.tell(event); },
+                        .blamed = queue.most_at_once()});
+            }
+            (*collector)->run(token, *m_shared.options.collect_interval);
         });
     }
 }
