@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(Clerk, "a collector goes on without what it can do without") {
          {Texts{"-info"}, Texts{"-role"}, Texts{"-scan"}, Texts{"-mget"}, Texts{"-client|unblock"},
           Texts{"-@dangerous"}, Texts{"-@dangerous", "-scan", "-mget"},
           Texts{"-@dangerous", "resetkeys", "~q", "~orizuru:{q}:*"}}) {
-        CAPTURE(rules);
+        CAPTURE(rules.back());
         redis.flushall();
         change({"+@all", "~*"});
         change(rules);
@@ -132,26 +132,24 @@ TEST_CASE_FIXTURE(Clerk, "a collector without the right to SCAN says so once, an
     change({"-scan"});
     const Diary diary;
     {
-        std::stop_source source;
         GarbageCollector collector(clerk, "q", {.grace = 0ms, .on_event = diary.pen()});
         for (int i = 0; i < 3; ++i) {
             CHECK(collector.collect() == Collected{});
         }
-        std::jthread running([&] { collector.run(source.get_token(), 5ms); });
+        CHECK(diary.count(EventKind::sweep_refused) == 1);
+        GarbageCollector fresh(clerk, "q", {.grace = 0ms, .on_event = diary.pen()});
+        const std::jthread running([&](const std::stop_token& token) { fresh.run(token, 5ms); });
         redis.lpush(unack, "b");
         CHECK(eventually([this] { return redis.exists("q"); }));
-        source.request_stop();
     }
-    REQUIRE(diary.count(EventKind::sweep_refused) == 1);
+    REQUIRE(diary.count(EventKind::sweep_refused) == 2);
     CHECK(diary.of(EventKind::sweep_refused).front().queue == "q");
     CHECK(contains(diary.of(EventKind::sweep_refused).front().detail, "NOPERM"));
     CHECK(held(orphan) == Texts{"a"});
     // Nor does it keep those from it who may.
-    std::stop_source source;
     GarbageCollector other(uri, "q", {.grace = 0ms});
-    std::jthread running([&] { other.run(source.get_token(), 5ms); });
+    const std::jthread running([&](const std::stop_token& token) { other.run(token, 5ms); });
     CHECK(eventually([this] { return sorted(waiting()) == Texts{"a", "b"}; }));
-    source.request_stop();
 }
 
 TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their own") {
@@ -159,17 +157,16 @@ TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their 
          {Texts{"-pttl"}, Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers"},
           Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers",
                 "%R~orizuru:{q}:collected"}}) {
-        CAPTURE(rules);
+        CAPTURE(rules.back());
         redis.flushall();
         change({"+@all", "~*"});
         change(rules);
         redis.command({"SET", "orizuru:{q}:collected", "", "PX", "60000"});
-        std::stop_source source;
-        GarbageCollector collector(clerk, "q", {.grace = 0ms});
-        std::jthread running([&] { collector.run(source.get_token(), 50ms); });
         add_dead_consumer("id", {"a"});
+        GarbageCollector collector(clerk, "q", {.grace = 0ms});
+        const std::jthread running(
+            [&](const std::stop_token& token) { collector.run(token, 50ms); });
         CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
-        source.request_stop();
     }
 }
 
