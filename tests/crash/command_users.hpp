@@ -219,6 +219,8 @@ class CommandUsers : public ConsumerUser {
     }
     /// A dead consumer that held a message, and a rejected one.
     void leave_work() {
+        // Nobody has had a turn of late.
+        redis().command({"DEL", "orizuru:{q}:collected", "orizuru:{q}:swept"});
         const std::string id = new_message().bytes;
         const std::string list = "orizuru:{q}:processing:" + id;
         redis().command({"SADD", "orizuru:{q}:consumers", id});

@@ -8,6 +8,7 @@
 #include "command_users.hpp"
 #include "refusing_server.hpp"
 
+#include <orizuru/detail/fleet_turn.hpp>
 #include <orizuru/detail/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
@@ -15,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace orizuru::test {
@@ -35,7 +35,8 @@ enum class Column {
     size,       ///< of a consumer
     command,    ///< of a producer or a collector: one command, one answer
     buffer,     ///< what a buffer sends by itself
-    run         ///< a collector's that runs by itself
+    run,        ///< a collector's that runs by itself
+    turn        ///< with which such collectors share their work
 };
 
 using Texts = std::vector<std::string>;
@@ -53,6 +54,8 @@ struct Command {
     void (CommandUsers::*act)();
     std::optional<Lead> lead = {};
     bool logs_in = false;
+    /// A user who may not run it does without.
+    bool dispensable = false;
 };
 
 namespace command {
@@ -78,13 +81,23 @@ inline bool type(const Texts& argv) { return argv[0] == "TYPE"; }
 inline bool lpush(const Texts& argv) { return argv[0] == "LPUSH"; }
 inline bool llen(const Texts& argv) { return argv[0] == "LLEN"; }
 inline bool smembers(const Texts& argv) { return argv[0] == "SMEMBERS"; }
+inline bool mget(const Texts& argv) { return argv[0] == "MGET"; }
 inline bool scan(const Texts& argv) { return argv[0] == "SCAN"; }
 inline bool blmove(const Texts& argv) { return argv[0] == "BLMOVE"; }
 inline bool start(const Texts& argv) { return is_script(argv, detail::start_script(), ""); }
 inline bool beat(const Texts& argv) { return is_script(argv, detail::beat_script(), ""); }
 inline bool adopt(const Texts& argv) { return is_script(argv, detail::adopt_script(), ""); }
-inline bool reap(const Texts& argv) { return is_script(argv, detail::reap_script(), ""); }
-inline bool refill(const Texts& argv) { return is_script(argv, detail::refill_script(), ""); }
+inline bool reap(const Texts& argv) {
+    return is_script(argv, detail::cached_reap().source, detail::cached_reap().sha1());
+}
+inline bool refill(const Texts& argv) {
+    return is_script(argv, detail::cached_refill().source, detail::cached_refill().sha1());
+}
+inline bool is_turn(const Texts& argv) {
+    return is_script(argv, detail::cached_fleet_turn().source, detail::cached_fleet_turn().sha1());
+}
+inline bool pass_turn(const Texts& argv) { return is_turn(argv) && argv.at(6).empty(); }
+inline bool sweep_turn(const Texts& argv) { return is_turn(argv) && argv.at(6) == "SCAN"; }
 // SETTLE's argument 9 is how many messages it fetches.
 inline bool settle(const Texts& argv) { return is_settle(argv) && argv.at(9) == "0"; }
 inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(9) != "0"; }
@@ -149,16 +162,26 @@ inline std::vector<Command> library_commands() {
         add("a producer again", greeting, &U::push_anew, lost_length);
         add("a consumer again", again, &U::take_one, lost_wait);
     }
-    for (const auto& [name, matches] :
-         std::vector<std::pair<std::string, Matches>>{{"INFO", command::info},
-                                                      {"SMEMBERS", command::smembers},
-                                                      {"REAP", command::reap},
-                                                      {"SCAN", command::scan},
-                                                      {"LLEN", command::llen},
-                                                      {"REFILL", command::refill}}) {
-        all.push_back({name + " of a pass", Column::command, matches, &U::collect_once});
-        all.push_back({name + " of run", run, matches, &U::collect_until_done});
+    for (const auto& [name, matches, dispensable] :
+         std::vector<std::tuple<std::string, Matches, bool>>{{"INFO", command::info, true},
+                                                             {"SMEMBERS", command::smembers, false},
+                                                             {"MGET", command::mget, true},
+                                                             {"REAP", command::reap, false},
+                                                             {"SCAN", command::scan, true},
+                                                             {"LLEN", command::llen, false},
+                                                             {"REFILL", command::refill, false}}) {
+        all.push_back({name + " of a pass",
+                       Column::command,
+                       matches,
+                       &U::collect_once,
+                       {},
+                       false,
+                       dispensable});
+        all.push_back(
+            {name + " of run", run, matches, &U::collect_until_done, {}, false, dispensable});
     }
+    all.push_back({"TURN to pass", turn, command::pass_turn, &U::collect_until_done});
+    all.push_back({"TURN to sweep", turn, command::sweep_turn, &U::collect_until_done});
     return all;
 }
 

@@ -8,10 +8,11 @@
 // that.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/cached_script.hpp>
+#include <orizuru/detail/refusal.hpp>
 #include <orizuru/detail/reply_class.hpp>
 #include <orizuru/detail/reply_shape.hpp>
 #include <orizuru/detail/run_script.hpp>
-#include <orizuru/detail/scripts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
@@ -28,17 +29,21 @@ namespace orizuru::detail {
 /// KEYS turn; ARGV how long ago the last turn must be (ms), for how long a turn is remembered (ms),
 ///   a command that the turn is for, or ''
 /// Returns 1 it is the caller's turn | 0 | NOPERM the user may not run that command
-inline constexpr std::string_view fleet_turn_script = R"lua(#!lua flags=allow-oom
-local command = ARGV[3]
-if command ~= '' and redis.acl_check_cmd and not redis.acl_check_cmd(command, '0') then
-    return redis.error_reply('NOPERM this user may not run ' .. command)
-end
-local left, memory = redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])
+inline const CachedScript& cached_fleet_turn() {
+    static const std::string script = moving_script(R"lua(
+local turn = KEYS[1]
+local commands = {{'PTTL', turn}, {'SET', turn, 'x', 'PX', '1'}}
+if ARGV[3] ~= '' then commands[3] = {ARGV[3], '0'} end
+local refused = refusal({{turn, 'string'}}, commands)
+if refused then return refused end
+local left, memory = redis.call('PTTL', turn), tonumber(ARGV[2])
 if left > memory - ARGV[1] and left <= memory then return 0 end
-redis.call('SET', KEYS[1], '', 'PX', ARGV[2])
+redis.call('SET', turn, '', 'PX', ARGV[2])
 return 1
-)lua";
-inline constexpr CachedScript cached_fleet_turn{fleet_turn_script};
+)lua");
+    static const CachedScript cached{script};
+    return cached;
+}
 
 struct FleetTurn {
     std::string key;
@@ -53,7 +58,7 @@ struct FleetTurn {
 
 inline bool FleetTurn::take(Connection& connection, std::chrono::milliseconds apart) const {
     try {
-        const Reply reply = run_script(connection, key, cached_fleet_turn, 1, key,
+        const Reply reply = run_script(connection, key, cached_fleet_turn(), 1, key,
                                        std::min(apart, memory).count(), memory.count(), command);
         if (!is_count(reply) || reply.integer > 1) {
             connection.refuse("EVALSHA");
