@@ -207,7 +207,7 @@ void check_pass(const Collected& collected, const std::vector<Exchange>& said) {
         }
         if (is_script(argv, orizuru::detail::cached_refill())) {
             sum.unacked += static_cast<std::uint64_t>(reply.integer);
-        } else if (is_script(argv, orizuru::detail::cached_reap) && reply.elements.size() > 1) {
+        } else if (is_script(argv, orizuru::detail::cached_reap()) && reply.elements.size() > 1) {
             sum.consumers += 1;
             sum.reclaimed += static_cast<std::uint64_t>(reply.elements[0].integer);
             sum.buried += reply.elements.size() - 2;
