@@ -49,7 +49,8 @@ class Scratch {
 ///         static Order decode(std::string_view bytes, orizuru::Scratch& scratch);
 ///
 /// What encode throws becomes EncodeError. What decode throws sends the message to the dead list;
-/// std::bad_alloc only when it is thrown three times in a row (Consumer::next). The bytes given to decode live as long as the message's guard.
+/// std::bad_alloc only when it is thrown three times in a row (Consumer::next). The bytes given to
+/// decode live as long as the message's guard.
 template <class T>
 struct Codec;
 
