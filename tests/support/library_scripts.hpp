@@ -8,7 +8,9 @@
 #include <orizuru/bounded_push.hpp>
 #include <orizuru/detail/collector_scripts.hpp>
 #include <orizuru/detail/dead_letters.hpp>
+#include <orizuru/detail/fleet_turn.hpp>
 #include <orizuru/detail/once_scripts.hpp>
+#include <orizuru/detail/postgres/ledger_losses_script.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
 #include <orizuru/detail/recurrence.hpp>
 #include <orizuru/detail/schedule.hpp>
@@ -35,6 +37,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"bury by a guard", bury_body().source()},
         {"reap", reap_script()},
         {"refill", refill_script()},
+        {"take a turn of the fleet", std::string(cached_fleet_turn().source)},
         {"schedule", schedule_script()},
         {"schedule by a guard", schedule_body().source()},
         {"move what is due", move_due_script()},
@@ -58,6 +61,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"release a claim", release_claim_script()},
         {"renew claims", renew_claims_script()},
         {"send by a ledger", send_script()},
+        {"find what a ledger has lost", find_losses_script()},
     };
     return scripts;
 }

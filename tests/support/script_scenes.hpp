@@ -44,6 +44,9 @@ class Scenes {
         once();
         add("send by a ledger", "", {{"SET", m_keys.ledger(), "1:1"}},
             {{m_keys.ledger(), "string"}, m_source}, {"1:1", "1:2", "a", "b"});
+        add("find what a ledger has lost", "",
+            {{"SET", m_keys.ledger(), "1:1"}, {"LPUSH", "q", "a"}, {"LPUSH", m_dead.name, m_entry}},
+            {{m_keys.ledger(), "string"}, m_source, m_dead}, {"0", "100", "100", "10", "1000"});
     }
     [[nodiscard]] const std::vector<Scene>& all() const noexcept { return m_all; }
 
@@ -75,6 +78,9 @@ class Scenes {
         all.insert(all.end(), args.begin(), args.end());
         add(script, way, std::move(before), std::move(keys), std::move(all));
     }
+
+    /// Of the dead list.
+    const std::string m_entry = std::string("\x94\x01\xa1p\xa1r\xcf", 7) + std::string(8, '\x00');
 
     Keys m_keys{"q"};
     SceneKey m_source{"q", "list"};
@@ -150,6 +156,10 @@ inline void Scenes::collector() {
          {recoveries.name, ""},
          {m_dead.name, ""}},
         {"id", "60000", "3", "1000", "0", "1"});
+    for (const std::string command : {"", "SCAN"}) {
+        add("take a turn of the fleet", command, {}, {{m_keys.heartbeat("turn"), "string"}},
+            {"1000", "60000", command});
+    }
     add("refill", "", {{"LPUSH", m_keys.unack(), "a", "b"}}, {{m_keys.unack(), "list"}, m_source},
         {"10"});
 }
@@ -188,10 +198,9 @@ inline void Scenes::recurring() {
 }
 
 inline void Scenes::dead() {
-    const std::string entry = std::string("\x94\x01\xa1p\xa1r\xcf", 7) + std::string(8, '\0');
-    const Commands before{{"LPUSH", m_dead.name, entry, "no entry", entry, entry}};
+    const Commands before{{"LPUSH", m_dead.name, m_entry, "no entry", m_entry, m_entry}};
     add("list the dead", "", before, {m_dead}, {"0", "9"});
-    add("redrive one", "", before, {m_dead, m_source}, {entry});
+    add("redrive one", "", before, {m_dead, m_source}, {m_entry});
     add("redrive or purge", "to the source", before, {m_dead, m_source}, {"4", "0"});
     add("redrive or purge", "away", before, {m_dead}, {"4", "0", "1000"});
     add("cut the dead", "", before, {m_dead}, {"1", "1000"});

@@ -5,6 +5,7 @@
 // What Redis has of a queue's messages, as far as LedgerLosses has to know.
 
 #include <orizuru/detail/dead_letters.hpp>
+#include <orizuru/detail/refusal.hpp>
 
 #include <string>
 #include <string_view>
@@ -25,9 +26,12 @@ namespace orizuru::detail {
 // come is from before the clock was set back, and not new. Of what is no entry the next older one's
 // time counts.
 inline const std::string& find_losses_script() {
-    static const std::string script =
-        "#!lua flags=no-writes" + std::string(read_entry_function) + R"lua(
+    static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
+                                      std::string(read_entry_function) + R"lua(
 local mark, source, dead = unpack(KEYS)
+local refused = refusal({{mark, 'string'}, {source, 'list'}, {dead, 'list'}}, {{'TIME'},
+    {'GET', mark}, {'LINDEX', source, '0'}, {'LINDEX', dead, '0'}, {'LLEN', dead}})
+if refused then return refused end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local seen = math.min(tonumber(ARGV[1]), now)
