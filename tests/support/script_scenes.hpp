@@ -157,7 +157,7 @@ inline void Scenes::collector() {
          {m_dead.name, ""}},
         {"id", "60000", "3", "1000", "0", "1"});
     for (const std::string command : {"", "SCAN"}) {
-        add("take a turn of the fleet", command, {}, {{m_keys.heartbeat("turn"), "string"}},
+        add("take a turn of the fleet", command, {}, {{m_keys.heartbeat("turn"), ""}},
             {"1000", "60000", command});
     }
     add("refill", "", {{"LPUSH", m_keys.unack(), "a", "b"}}, {{m_keys.unack(), "list"}, m_source},

@@ -34,7 +34,7 @@ inline const CachedScript& cached_fleet_turn() {
 local turn = KEYS[1]
 local commands = {{'PTTL', turn}, {'SET', turn, 'x', 'PX', '1'}}
 if ARGV[3] ~= '' then commands[3] = {ARGV[3], '0'} end
-local refused = refusal({{turn, 'string'}}, commands)
+local refused = refusal({}, commands)
 if refused then return refused end
 local left, memory = redis.call('PTTL', turn), tonumber(ARGV[2])
 if left > memory - ARGV[1] and left <= memory then return 0 end
