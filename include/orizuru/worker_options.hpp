@@ -101,8 +101,9 @@ struct WorkerOptions {
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
     /// Moves what is due to the queues, and to those that retries go to. None: done elsewhere.
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
-    /// How often jobs of dead workers are looked for, once Redis is up for 10 s. None: a collector
-    /// runs elsewhere, where `blamed` should be the concurrency.
+    /// How often jobs of dead workers are looked for, by one of all the workers of a queue, once
+    /// Redis is up for 10 s (GarbageCollectorOptions::grace). None: a collector runs elsewhere,
+    /// where `blamed` should be the concurrency.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(5);
     std::vector<HandleMiddleware> handle_middleware = {};
     std::vector<FetchMiddleware> fetch_middleware = {};
