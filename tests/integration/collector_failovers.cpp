@@ -87,6 +87,14 @@ TEST_CASE_FIXTURE(Failover, "after a failover the living have the grace to be he
     check_grace(second_redis, collector);
 }
 
+TEST_CASE_FIXTURE(Failover, "who was out of reach of a Redis that went on has the grace, too") {
+    GarbageCollector collector(way.uri(), "q", {.grace = grace});
+    CHECK(collector.collect() == Collected{});
+    way.break_all();
+    add_unheard(first_redis);
+    check_grace(first_redis, collector);
+}
+
 TEST_CASE_FIXTURE(Failover, "collectors that run spare the living after a failover, and find the "
                             "dead once the grace is over") {
     GarbageCollector collector(way.uri(), "q", {.grace = grace});

@@ -60,6 +60,7 @@ PROGRAMS = {
     "reply_reader": corpus("reply_reader"),
     "decode": corpus("decode"),
     "schedules": Program(("fuzz/schedules.cpp",), ("fuzz/schedules",)),
+    "collector_failovers": integration("collector_failovers"),
     "collector_rights": integration("collector_rights"),
     "bad_input": integration("bad_input"),
     "blocking_fetch": integration("blocking_fetch"),
@@ -147,13 +148,13 @@ MUTANTS = [
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
             ("garbage_collector.hpp",
-             "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+             "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),",
              "    std::string header;\n"
              "    try {\n"
              '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
              "    } catch (const ReplyError&) {\n"
              "    }\n"
-             "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\""),
+             "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),"),
             ("garbage_collector.hpp",
              "    collected.consumers += 1;\n",
              "    collected.consumers += 1;\n"
@@ -191,9 +192,9 @@ MUTANTS = [
            "if kind == 'none'",
            "prefetch_and_deferred", "leases"),
     code("deregistered before the fence", "garbage_collector.hpp",
-         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),",
          "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
-         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),",
          "garbage_collector"),
     code("a beat takes the fence of its own leaving for a collector's",
          "detail/heartbeat.hpp", "} else if (!window.leaving()) {", "} else {",
@@ -411,22 +412,43 @@ MUTANTS = [
 
     # The collector.
     code("a lease runs by the collector's clock", "garbage_collector.hpp",
-         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
-         "    static std::map<std::string, detail::TimePoint> ends; // as they were first seen\n"
-         "    using ms = std::chrono::milliseconds;\n"
-         "    const std::string beat = m_keys.heartbeat(id);\n"
-         "    const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
-         "    const detail::TimePoint now = detail::Clock::now();\n"
-         "    if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
-         "        m_connection.command(beat, \"DEL\", beat);\n"
-         "    }\n"
-         "    const Reply reply = m_connection.command(\n        m_keys.source(), \"EVAL\"",
+         "        for (const std::string& id : "
+         "detail::unheard_consumers(m_connection, m_keys, registered)) {\n",
+         "        static std::map<std::string, detail::TimePoint> ends; // as first seen\n"
+         "        for (const std::string& id : registered) {\n"
+         "            using ms = std::chrono::milliseconds;\n"
+         "            const std::string beat = m_keys.heartbeat(id);\n"
+         "            const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
+         "            const detail::TimePoint now = detail::Clock::now();\n"
+         "            if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
+         "                m_connection.command(beat, \"DEL\", beat);\n"
+         "            }\n",
          "leases"),
-    code("the grace runs by the collector's clock", "garbage_collector.hpp",
-         "return detail::uptime(info.text) >= m_options.grace;",
-         "static const detail::TimePoint begun = detail::Clock::now();\n"
-         "    return detail::Clock::now() - begun >= m_options.grace;",
+    code("the grace runs by the collector's clock", "detail/grace.hpp",
+         "const bool by_uptime = info &&", "const bool by_uptime = false && info &&",
          "garbage_collector"),
+    code("a restart of Redis is everyone's death", "detail/grace.hpp",
+         "if (info && uptime(*info) < m_time) {", "if (false) {",
+         "garbage_collector"),
+    code("an outage of the way to Redis is everyone's death", "detail/grace.hpp",
+         "!connection.replaced() && ", "",
+         "collector_failovers"),
+    code("a replica just promoted counts by its uptime", "detail/grace.hpp",
+         " && !was_replica(*info)", "",
+         "collector_failovers"),
+    code("a pass goes on on another connection", "garbage_collector.hpp",
+         "    // On another connection the grace begins anew.\n"
+         "    const Connection::Pin pin(m_connection);\n", "",
+         "collector_failovers"),
+    code("a pass looks at the living by a script each", "detail/registry.hpp",
+         "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",
+         "garbage_collector"),
+    code("each collector of a fleet makes its own passes", "garbage_collector.hpp",
+         "if (turn.take(m_connection, interval - interval / 10) ||", "if (true ||",
+         "garbage_collector"),
+    code("one who may not SCAN keeps those from it who may", "garbage_collector.hpp",
+         'interval, "SCAN"}', "interval}",
+         "collector_rights"),
     code("a collector that meets a replica ends", "garbage_collector.hpp",
          "meaning != detail::ReplyClass::elsewhere", "true",
          "garbage_collector"),
@@ -452,12 +474,12 @@ MUTANTS = [
     collecting("each of equal messages is counted",
                "deaths[field] = before + 1", "deaths[field] = (deaths[field] or before) + 1",
                "blame"),
-    code("a list is taken for an orphan at first sight", "garbage_collector.hpp",
-         "std::ranges::set_intersection(found, m_suspects,",
-         "std::ranges::set_intersection(found, found,",
+    code("a list is taken for an orphan at first sight", "detail/orphans.hpp",
+         "std::ranges::set_intersection(lists, m_suspects,",
+         "std::ranges::set_intersection(lists, lists,",
          "garbage_collector"),
-    code("another queue's list is taken for a consumer's", "garbage_collector.hpp",
-         "key.text.starts_with(prefix) && detail::is_id(key.text.substr(prefix.size()))",
+    code("another queue's list is taken for a consumer's", "detail/orphans.hpp",
+         "key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))",
          "key.text.starts_with(prefix)",
          "collector_rights"),
 
