@@ -74,8 +74,8 @@ class LedgerLosses {
     struct Found {
         LedgerMark mark;
         /// The job whose message is served next; empty: there is no message; none: it is unknown.
-        std::optional<std::string> served;
-        std::map<std::string, Burial> buried; ///< of each job the last one
+        std::optional<std::string> served = {};
+        std::map<std::string, Burial> buried = {}; ///< of each job the last one
         std::int64_t dead_seen = 0;
         bool more = false;
     };
