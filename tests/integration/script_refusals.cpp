@@ -36,6 +36,12 @@ using orizuru::test::scenes;
 using orizuru::test::server;
 using orizuru::test::Texts;
 
+#ifdef SOURCE_ROOT
+const std::filesystem::path source_root = SOURCE_ROOT;
+#else
+const std::filesystem::path source_root = ".";
+#endif
+
 /// The names of the Redis commands in a script.
 std::set<std::string> commands_in(const std::string& script) {
     static const std::regex call(R"(redis\.p?call\('([A-Z]+)')");
@@ -300,7 +306,8 @@ TEST_CASE("a script on a server without one of its commands has changed nothing"
 
 TEST_CASE("there is no Lua in the headers but that of the scripts that are listed") {
     int pieces = 0;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator("include/orizuru")) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(source_root / "include/orizuru")) {
         if (entry.path().extension() != ".hpp") {
             continue;
         }
