@@ -176,6 +176,19 @@ TEST_CASE_FIXTURE(Losing, "a job whose message an older consumer has buried fail
     CHECK(count(LedgerEventKind::died) == 1);
 }
 
+TEST_CASE_FIXTURE(Losing, "a job whose message is buried for longer than it may fail is dead") {
+    const std::string id = submit_one();
+    reconcile_only();
+    LedgerReconcilerOptions chosen = searching();
+    chosen.retry.retry_for = 1ms;
+    CHECK(bury_all() == 1);
+    CHECK(LedgerReconciler(database, uri, chosen).reconcile().buried == 1);
+    CHECK(bury_all() == 1);
+    CHECK(
+        eventually([&] { return LedgerReconciler(database, uri, chosen).reconcile().died == 1; }));
+    CHECK(ledger.find(id)->attempt == 2);
+}
+
 TEST_CASE_FIXTURE(Losing, "a job whose message was buried by hand comes again, and runs once") {
     const std::string id = submit_one();
     reconcile_only();

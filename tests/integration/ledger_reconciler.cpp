@@ -308,15 +308,20 @@ TEST_CASE_FIXTURE(Reconciling, "a Redis that drops the mark after each write doe
 TEST_CASE_FIXTURE(Reconciling, "a reconciler that is frozen in its step loses the queue") {
     RedisServer own;
     submit(1);
-    auto frozen = std::async(std::launch::async, [&, stopped = Connection(own.uri())]() mutable {
+    Connection stopped(own.uri());
+    own.pause();
+    auto frozen = std::async(std::launch::async, [&] {
         pqxx::connection connection(database.conninfo());
-        const detail::LedgerStepper stepper("orizuru_", "frozen", 300ms);
+        const detail::LedgerStepper stepper("orizuru_", "frozen", 1s);
         return message_of<pqxx::broken_connection>(
             [&] { static_cast<void>(stepper.step(connection, stopped, "q")); });
     });
-    own.pause();
+    CHECK(eventually([&] {
+        return number("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' "
+                      "AND query LIKE '%ledger_queue%' AND datname = current_database()") == 1;
+    }));
     LedgerReconciler reconciler(database, uri, reconciling());
-    CHECK(eventually([&] { return reconciler.reconcile().sent == 1; }, 3s));
+    CHECK(eventually([&] { return reconciler.reconcile().sent == 1; }, 5s));
     own.resume();
     frozen.wait();
 }
@@ -346,6 +351,10 @@ TEST_CASE_FIXTURE(Reconciling, "options that cannot be are refused") {
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.sweep = 99ms}), std::invalid_argument);
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.redis_check = 9ms}), std::invalid_argument);
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.redis_check = 25h}), std::invalid_argument);
+    CHECK_THROWS_AS(LedgerReconciler(database, uri, {.retry = {.max_attempts = 0}}),
+                    std::invalid_argument);
+    CHECK_THROWS_AS(LedgerReconciler(database, uri, {.retry = {.retry_queue = "r"}}),
+                    std::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(Reconciling,
