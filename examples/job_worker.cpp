@@ -11,7 +11,7 @@
 // kill -9 it: nothing is lost. Ctrl-Z has it take no more jobs; SIGTTIN tells what each thread
 // does.
 
-#include <orizuru/job_producer.hpp>
+#include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/worker.hpp>
 
 #include <array>

@@ -11,8 +11,8 @@
 //
 // where the numbers of the second line are drawn. Exits with 1 when it is otherwise.
 
-#include <orizuru/job_producer.hpp>
-#include <orizuru/pause.hpp>
+#include <orizuru/jobs/job_producer.hpp>
+#include <orizuru/jobs/pause.hpp>
 #include <orizuru/worker.hpp>
 
 #include <algorithm>

@@ -16,8 +16,8 @@
 // is UTC, an offset such as +02:00 or, where there are named ones, a name such as Europe/Berlin.
 
 #include <orizuru/orizuru.hpp>
-#include <orizuru/recurring.hpp>
-#include <orizuru/scheduler.hpp>
+#include <orizuru/jobs/recurring.hpp>
+#include <orizuru/jobs/scheduler.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -5,10 +5,10 @@
 // A connection to Redis that sends a command and waits for its reply. Producer and
 // GarbageCollector talk through it; it is there for code of your own as well.
 
-#include <orizuru/detail/cutoff.hpp>
-#include <orizuru/detail/reply_class.hpp>
-#include <orizuru/detail/stream.hpp>
-#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>

@@ -9,9 +9,9 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/session.hpp>
-#include <orizuru/detail/timeout.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/message_guard.hpp>

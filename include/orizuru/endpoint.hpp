@@ -10,7 +10,7 @@
 // Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text.
 // User, password, host, path and client_name may be percent-encoded.
 
-#include <orizuru/detail/uri.hpp>
+#include <orizuru/detail/base/uri.hpp>
 
 #include <chrono>
 #include <memory>

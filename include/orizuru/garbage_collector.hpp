@@ -9,20 +9,20 @@
 // a consumer's death are counted, and buried when they have been blamed once too often.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/collector_scripts.hpp>
-#include <orizuru/detail/entropy.hpp>
-#include <orizuru/detail/event_queue.hpp>
-#include <orizuru/detail/fleet_turn.hpp>
-#include <orizuru/detail/grace.hpp>
-#include <orizuru/detail/jittered_pauses.hpp>
-#include <orizuru/detail/orphans.hpp>
-#include <orizuru/detail/registry.hpp>
-#include <orizuru/detail/reply_class.hpp>
-#include <orizuru/detail/reply_shape.hpp>
-#include <orizuru/detail/run_script.hpp>
-#include <orizuru/detail/scripts.hpp>
-#include <orizuru/detail/sleep.hpp>
-#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/collector/fleet_turn.hpp>
+#include <orizuru/detail/collector/grace.hpp>
+#include <orizuru/detail/collector/orphans.hpp>
+#include <orizuru/detail/collector/registry.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_script.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -232,8 +232,8 @@ inline void GarbageCollector::refill(Collected& collected) {
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
-        const Reply moved = detail::run_script(m_connection, unack, detail::cached_refill(), 2, unack,
-                                               m_keys.source(), step);
+        const Reply moved = detail::run_script(m_connection, unack, detail::cached_refill(), 2,
+                                               unack, m_keys.source(), step);
         if (!detail::is_count(moved) || moved.integer > step) {
             m_connection.refuse("EVALSHA");
         }

@@ -5,8 +5,8 @@
 // A message in the consumer's hands: what it says, and what is to become of it.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/session.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>

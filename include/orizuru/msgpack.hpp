@@ -20,7 +20,7 @@
 // and at most 1,000,000 values altogether. Bytes behind the value are refused.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/detail/codec/msgpack_reader.hpp>
 
 #include <msgpack.hpp>
 

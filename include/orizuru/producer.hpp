@@ -5,11 +5,11 @@
 // Puts messages on a queue: LPUSH on the source list, as a producer in any language may do.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/push_buffer.hpp>
-#include <orizuru/detail/push_chunk.hpp>
-#include <orizuru/detail/push_pipeline.hpp>
-#include <orizuru/detail/push_series.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/producer/push_buffer.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/producer/push_pipeline.hpp>
+#include <orizuru/detail/producer/push_series.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>

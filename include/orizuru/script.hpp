@@ -5,8 +5,8 @@
 // A Lua body that settles a message in one step with the message's removal: what
 // `MessageGuard::settle` takes.
 
-#include <orizuru/detail/refusal.hpp>
-#include <orizuru/detail/sha1.hpp>
+#include <orizuru/detail/base/sha1.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
 
 #include <memory>
 #include <string>

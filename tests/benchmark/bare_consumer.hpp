@@ -10,8 +10,8 @@
 #include "benchmark/messages.hpp"
 #include "benchmark/redis.hpp"
 
-#include <orizuru/detail/identity.hpp>
-#include <orizuru/detail/scripts.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/keys.hpp>
 
 #include <array>

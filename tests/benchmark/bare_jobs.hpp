@@ -15,7 +15,7 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
-#include <orizuru/detail/schedule.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
 
 #include <algorithm>
 #include <atomic>

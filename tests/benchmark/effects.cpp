@@ -13,7 +13,7 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/postgres.hpp>
 #include <orizuru/producer.hpp>

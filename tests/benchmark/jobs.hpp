@@ -10,7 +10,7 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
 
 #include <chrono>

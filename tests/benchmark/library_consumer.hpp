@@ -8,7 +8,7 @@
 #include "benchmark/messages.hpp"
 #include "benchmark/options.hpp"
 
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <concepts>

@@ -13,8 +13,8 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
+#include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/orizuru.hpp>
-#include <orizuru/scheduler.hpp>
 #include <orizuru/worker.hpp>
 
 #include <atomic>

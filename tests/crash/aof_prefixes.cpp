@@ -9,13 +9,13 @@
 //                     [--threads N]
 // 0 prefixes = all; the long form.
 
-#include "scenarios.hpp"
+#include "crash/support/scenarios.hpp"
+#include "crash/support/tour.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_server.hpp"
-#include "tour.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -12,13 +12,13 @@
 // bytes. With two cuts, the second hits the connection that is opened next.
 // The long form: --size 100000 --threads 64, and with --cuts 2.
 
-#include "cut_points.hpp"
-#include "scenarios.hpp"
+#include "crash/support/cut_points.hpp"
+#include "crash/support/scenarios.hpp"
+#include "crash/support/tour.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_server.hpp"
-#include "tour.hpp"
 
 #include <atomic>
 #include <cstddef>

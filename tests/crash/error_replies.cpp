@@ -8,10 +8,10 @@
 // usage: error_replies [--seed N] [--size ROUNDS] [--row CODE|end] [--command NAME]
 //   The seed decides the order, and so what runs at the same time.
 
-#include "command_users.hpp"
-#include "error_table.hpp"
-#include "library_commands.hpp"
-#include "refusing_server.hpp"
+#include "crash/support/command_users.hpp"
+#include "crash/support/error_table.hpp"
+#include "crash/support/library_commands.hpp"
+#include "crash/support/refusing_server.hpp"
 #include "support/fault_run.hpp"
 #include "support/redis_server.hpp"
 

@@ -5,14 +5,14 @@
 // whatever thread it is; then memory is there again. What the user was told is compared with where
 // Redis has each message.
 
-#include "failing_memory.hpp"
-#include "integration/queue_fixture.hpp"
-#include "library_call.hpp"
+#include "crash/support/failing_memory.hpp"
+#include "crash/support/library_call.hpp"
+#include "integration/core/queue_fixture.hpp"
 
-#include <orizuru/detail/at_exit.hpp>
-#include <orizuru/detail/delivery.hpp>
-#include <orizuru/detail/event_queue.hpp>
-#include <orizuru/detail/unattended.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/unattended.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>

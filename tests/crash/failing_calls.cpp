@@ -9,9 +9,9 @@
 //                      [--way all|unix|tcp] [--at all|N]
 // Of each fault as many as there are points, or its share of COUNT, drawn by the seed (0 = all).
 
-#include "failing_sockets.hpp"
-#include "scenarios.hpp"
-#include "stage.hpp"
+#include "crash/support/failing_sockets.hpp"
+#include "crash/support/scenarios.hpp"
+#include "crash/support/stage.hpp"
 #include "support/fault_run.hpp"
 #include "support/posix.hpp"
 #include "support/redis_server.hpp"

@@ -8,9 +8,9 @@
 // usage: failing_operations [--seed N] [--step STEP] [--operation all|NAME] [--at all|N]
 //   Every STEP-th allocation fails, from the seed on.
 
-#include "command_users.hpp"
-#include "failing_memory.hpp"
-#include "library_call.hpp"
+#include "crash/support/command_users.hpp"
+#include "crash/support/failing_memory.hpp"
+#include "crash/support/library_call.hpp"
 #include "support/fault_run.hpp"
 #include "support/redis_server.hpp"
 

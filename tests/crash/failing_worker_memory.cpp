@@ -5,9 +5,9 @@
 // in whatever thread it is; then memory is there again. The worker must live on, and each job must
 // be where its handling says.
 
-#include "failing_memory.hpp"
-#include "integration/worker_fixture.hpp"
-#include "library_call.hpp"
+#include "crash/support/failing_memory.hpp"
+#include "crash/support/library_call.hpp"
+#include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/worker.hpp>

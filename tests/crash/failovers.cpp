@@ -9,7 +9,7 @@
 //
 // usage: failovers [--seed N] [--size FAILOVERS] [--kind coordinated|abrupt]
 
-#include "fuzz/chance.hpp"
+#include "fuzz/simulation/chance.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"

@@ -8,7 +8,7 @@
 // usage: full_memory [--seed N] [--size ROUNDS]
 //   The seed decides how long the messages are.
 
-#include "full_memory_users.hpp"
+#include "crash/support/full_memory_users.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/ledger.hpp"

@@ -8,7 +8,7 @@
 //
 // usage: job_storm [--seed N] [--size KILLS] [--messages LEAST]
 
-#include "crash/job_crowd.hpp"
+#include "crash/support/job_crowd.hpp"
 
 #include <chrono>
 #include <cstdint>

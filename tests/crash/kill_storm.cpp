@@ -7,7 +7,7 @@
 //
 // usage: kill_storm [--seed N] [--size KILLS] [--messages LEAST]
 
-#include "crash/storm.hpp"
+#include "crash/support/storm.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -9,7 +9,7 @@
 //
 // usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
 
-#include "crash/send_kills.hpp"
+#include "crash/support/send_kills.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
@@ -17,9 +17,9 @@
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
-#include <orizuru/backoff.hpp>
 #include <orizuru/consumer.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/backoff.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger.hpp>

@@ -16,8 +16,8 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/once.hpp>
-#include <orizuru/scheduler.hpp>
 
 #include <dlfcn.h>
 #include <sys/mman.h>

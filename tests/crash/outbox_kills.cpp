@@ -8,7 +8,7 @@
 //
 // usage: outbox_kills [--flow all|writer|relay|consumer] [--when all|before|after] [--at all|N]
 
-#include "crash/send_kills.hpp"
+#include "crash/support/send_kills.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
@@ -17,7 +17,7 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/inbox.hpp>

@@ -8,7 +8,7 @@
 //
 // usage: payment_storm [--seed N] [--size KILLS] [--transfers LEAST]
 
-#include "crash/payment_crowd.hpp"
+#include "crash/support/payment_crowd.hpp"
 
 #include <chrono>
 #include <cstdint>

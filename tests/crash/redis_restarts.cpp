@@ -9,8 +9,8 @@
 // usage: redis_restarts [--seed N] [--size RESTARTS] [--fsync always|everysec]
 //                       [--lose MILLISECONDS]
 
-#include "crash/power_cut.hpp"
-#include "crash/storm.hpp"
+#include "crash/support/power_cut.hpp"
+#include "crash/support/storm.hpp"
 
 #include <algorithm>
 #include <chrono>

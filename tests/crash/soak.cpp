@@ -9,7 +9,7 @@
 // usage: soak [--seed N] [--minutes N, also a fraction]
 
 #include "benchmark/resident.hpp"
-#include "crash/storm.hpp"
+#include "crash/support/storm.hpp"
 
 #include <algorithm>
 #include <chrono>

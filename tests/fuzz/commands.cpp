@@ -6,10 +6,10 @@
 //
 // usage: commands [--seed FIRST] [--size COMMANDS]
 
-#include "chance.hpp"
-#include "model_server.hpp"
-#include "random_commands.hpp"
-#include "raw_redis.hpp"
+#include "fuzz/model/model_server.hpp"
+#include "fuzz/model/random_commands.hpp"
+#include "fuzz/model/raw_redis.hpp"
+#include "fuzz/simulation/chance.hpp"
 #include "support/fault_run.hpp"
 #include "support/redis_server.hpp"
 

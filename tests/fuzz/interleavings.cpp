@@ -9,7 +9,7 @@
 //
 // usage: interleavings [--messages aa] [--faults 1] [--odd 1] [--sabotage NAME]
 
-#include "search_steps.hpp"
+#include "fuzz/search/search_steps.hpp"
 #include "support/fault_run.hpp"
 
 #include <algorithm>

@@ -8,10 +8,10 @@
 // usage: schedules [--server redis|model] [--seed FIRST] [--seeds COUNT] [--steps STEPS]
 //                  [--config NAME] [--sabotage NAME] [--trace]
 
-#include "model_server.hpp"
-#include "raw_redis.hpp"
-#include "scenario.hpp"
-#include "simulation.hpp"
+#include "fuzz/model/model_server.hpp"
+#include "fuzz/model/raw_redis.hpp"
+#include "fuzz/simulation/scenario.hpp"
+#include "fuzz/simulation/simulation.hpp"
 #include "support/redis_server.hpp"
 
 #include <unistd.h>

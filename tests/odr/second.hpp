@@ -4,13 +4,13 @@
 
 // The library as the second translation unit sees it.
 
-#include <orizuru/dead_list.hpp>
-#include <orizuru/job_producer.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/job_producer.hpp>
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/jobs/progress.hpp>
+#include <orizuru/jobs/recurring.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/orizuru.hpp>
-#include <orizuru/pause.hpp>
-#include <orizuru/progress.hpp>
-#include <orizuru/recurring.hpp>
 #include <orizuru/worker.hpp>
 
 #include <string>

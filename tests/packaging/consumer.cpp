@@ -5,9 +5,9 @@
 // built with. The tests of this folder build it from outside of the source tree, in every way in
 // which the library can be had. Schedules and dead lists, too, must do without msgpack.
 
-#include <orizuru/dead_list.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/orizuru.hpp>
-#include <orizuru/scheduler.hpp>
 
 #include <hiredis/hiredis.h>
 #if __has_include(<msgpack.hpp>)

@@ -5,18 +5,18 @@
 
 #pragma once
 
-#include <orizuru/bounded_push.hpp>
-#include <orizuru/detail/collector_scripts.hpp>
-#include <orizuru/detail/dead_letters.hpp>
-#include <orizuru/detail/fleet_turn.hpp>
-#include <orizuru/detail/once_scripts.hpp>
+#include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/collector/fleet_turn.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/recurrence.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/postgres/ledger_losses_script.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
-#include <orizuru/detail/recurrence.hpp>
-#include <orizuru/detail/schedule.hpp>
-#include <orizuru/detail/scripts.hpp>
-#include <orizuru/progress.hpp>
-#include <orizuru/unique.hpp>
+#include <orizuru/jobs/bounded_push.hpp>
+#include <orizuru/jobs/progress.hpp>
+#include <orizuru/jobs/unique.hpp>
 
 #include <map>
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/adoption.hpp>
-#include <orizuru/detail/identity.hpp>
-#include <orizuru/detail/reply_reader.hpp>
-#include <orizuru/detail/scripts.hpp>
-#include <orizuru/detail/verdict.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/consumer/adoption.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/reply_reader.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

@@ -3,7 +3,7 @@
 
 // What of Redis' replies is a claim.
 
-#include <orizuru/claim.hpp>
+#include <orizuru/once/claim.hpp>
 #include <orizuru/reply.hpp>
 
 #include <doctest/doctest.h>

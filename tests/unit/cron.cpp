@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/cron.hpp>
+#include <orizuru/jobs/cron.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/delivery.hpp>
-#include <orizuru/detail/delivery_pool.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/delivery_pool.hpp>
 
 #include <doctest/doctest.h>
 

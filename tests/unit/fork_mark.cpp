@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 
 #include "support/hex.hpp"
 
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/base/identity.hpp>
 
 #include <doctest/doctest.h>
 

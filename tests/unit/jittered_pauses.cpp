@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/envelope_id.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/jobs/job.hpp>
 
 #include <doctest/doctest.h>
 #include <msgpack.hpp>

@@ -6,7 +6,7 @@
 #include "support/hex.hpp"
 #include "support/msgpack_itself.hpp"
 
-#include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/detail/codec/msgpack_reader.hpp>
 #include <orizuru/msgpack.hpp>
 
 #include <doctest/doctest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/push_chunk.hpp>
-#include <orizuru/detail/wire.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/queue_order.hpp>
+#include <orizuru/detail/worker/queue_order.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/reply_reader.hpp>
+#include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 

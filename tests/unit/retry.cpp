@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/job.hpp>
-#include <orizuru/retry.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/retry.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/time_zone.hpp>
+#include <orizuru/jobs/time_zone.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/timeout.hpp>
-#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/base/wake.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/unblocking.hpp>
+#include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/reply.hpp>
 
 #include <doctest/doctest.h>

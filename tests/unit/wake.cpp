@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/base/wake.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/wire.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,7 @@
 // Nothing is remembered in Redis: it may be lost, or go back in time. What the function does
 // outside of its transaction may be done again.
 
-#include <orizuru/detail/arguments.hpp>
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/pool.hpp>

@@ -21,17 +21,17 @@
 // for it.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/arguments.hpp>
-#include <orizuru/detail/encoding.hpp>
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger_book.hpp>
 #include <orizuru/detail/postgres/ledger_reading.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/thrown.hpp>
-#include <orizuru/do_not_retry.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/do_not_retry.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>

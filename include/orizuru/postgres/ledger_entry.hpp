@@ -4,7 +4,7 @@
 
 // What the ledger says of a job, and of what has happened to it. All times are the database's.
 
-#include <orizuru/job_time.hpp>
+#include <orizuru/jobs/job_time.hpp>
 
 #include <array>
 #include <optional>

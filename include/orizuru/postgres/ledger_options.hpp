@@ -4,9 +4,9 @@
 
 // What can be chosen for a Ledger, and what can come of a run.
 
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/retry.hpp>
+#include <orizuru/jobs/retry.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -20,15 +20,15 @@
 // When you put PostgreSQL's files back from a copy without a recovery, remove the queue's key
 // `ledger` in Redis, too (keys.hpp).
 
-#include <orizuru/detail/at_exit.hpp>
-#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/ledger_agenda.hpp>
 #include <orizuru/detail/postgres/ledger_queues.hpp>
 #include <orizuru/detail/postgres/ledger_step.hpp>
 #include <orizuru/detail/postgres/ledger_work.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
-#include <orizuru/detail/sleep.hpp>
-#include <orizuru/detail/wake.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/postgres/database.hpp>

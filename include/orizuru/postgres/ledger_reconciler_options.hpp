@@ -4,9 +4,9 @@
 
 // What can be chosen for a LedgerReconciler, and what comes of a pass.
 
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
-#include <orizuru/retry.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -22,9 +22,9 @@
 // nobody before they commit.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/encoding.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/job.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/postgres/database.hpp>
 
 #include <pqxx/pqxx>

@@ -15,12 +15,12 @@
 // while it is being sent a step's messages over a Unix socket: PostgreSQL waits there without an
 // end.)
 
-#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
 #include <orizuru/detail/postgres/outbox_stepper.hpp>
-#include <orizuru/detail/push_chunk.hpp>
-#include <orizuru/detail/sleep.hpp>
-#include <orizuru/detail/wake.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/postgres/database.hpp>

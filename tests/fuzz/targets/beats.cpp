@@ -13,13 +13,12 @@
 #include "support/fake_server.hpp"
 
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/channels.hpp>
-#include <orizuru/detail/event_queue.hpp>
-#include <orizuru/detail/heartbeat.hpp>
-#include <orizuru/detail/identity.hpp>
-#include <orizuru/detail/scripts.hpp>
-#include <orizuru/detail/wake.hpp>
-#include <orizuru/detail/window.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/heartbeat.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

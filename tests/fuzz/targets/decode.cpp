@@ -10,7 +10,7 @@
 #include "messages.hpp"
 #include "support/msgpack_itself.hpp"
 
-#include <orizuru/detail/msgpack_reader.hpp>
+#include <orizuru/detail/codec/msgpack_reader.hpp>
 
 #include <msgpack.hpp>
 

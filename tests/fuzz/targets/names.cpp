@@ -9,7 +9,7 @@
 
 #include "input.hpp"
 
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/base/identity.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 

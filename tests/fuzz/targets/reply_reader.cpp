@@ -9,7 +9,7 @@
 #include "input.hpp"
 #include "replies.hpp"
 
-#include <orizuru/detail/reply_reader.hpp>
+#include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 

@@ -9,8 +9,8 @@
 #include "messages.hpp"
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/push_chunk.hpp>
-#include <orizuru/detail/reply_reader.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

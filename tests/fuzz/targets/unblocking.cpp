@@ -9,7 +9,7 @@
 
 #include "input.hpp"
 
-#include <orizuru/detail/unblocking.hpp>
+#include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cstddef>

@@ -11,12 +11,12 @@
 #include "replies.hpp"
 #include "window_model.hpp"
 
-#include <orizuru/detail/delivery.hpp>
-#include <orizuru/detail/identity.hpp>
-#include <orizuru/detail/reply_class.hpp>
-#include <orizuru/detail/scripts.hpp>
-#include <orizuru/detail/verdict.hpp>
-#include <orizuru/detail/window.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

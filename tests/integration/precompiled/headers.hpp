@@ -4,8 +4,8 @@
 // Precompiled for the program of the integration tests. Each source includes what it uses all the
 // same, and compiles without this.
 
-#include "integration/fault_fixture.hpp"
-#include "integration/worker_fixture.hpp"
+#include "integration/core/fault_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
 #include "support/fake_server.hpp"
 #include "support/proxy.hpp"
 

@@ -3,7 +3,7 @@
 
 // Precompiled for the program of the tests with PostgreSQL, as headers.hpp for the other one.
 
-#include "integration/postgres_fixture.hpp"
+#include "integration/postgres/postgres_fixture.hpp"
 
 #include <orizuru/orizuru.hpp>
 #include <orizuru/postgres.hpp>

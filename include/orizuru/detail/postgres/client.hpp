@@ -5,7 +5,7 @@
 // A connection that writes nothing to the user's stderr, and leaves that of the parent alone in a
 // forked child.
 
-#include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/postgres/database.hpp>
 
 #include <pqxx/pqxx>

@@ -4,10 +4,10 @@
 
 // When a reconciler attends to each queue, and what it has to do there besides a step.
 
-#include <orizuru/detail/jittered_pauses.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/ledger_queues.hpp>
 #include <orizuru/detail/postgres/ledger_step.hpp>
-#include <orizuru/detail/wake.hpp>
 
 #include <algorithm>
 #include <chrono>

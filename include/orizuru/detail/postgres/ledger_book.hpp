@@ -4,17 +4,17 @@
 
 // What a Ledger writes, whatever the type of its jobs.
 
-#include <orizuru/detail/entropy.hpp>
+#include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger_leases.hpp>
 #include <orizuru/detail/postgres/ledger_renewal.hpp>
 #include <orizuru/detail/postgres/ledger_tries.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/job_time.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
-#include <orizuru/retry.hpp>
 
 #include <pqxx/pqxx>
 

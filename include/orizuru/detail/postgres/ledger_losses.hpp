@@ -17,7 +17,7 @@
 // has not claimed, or has put off, is taken for gone, too; the claims admit one run.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/envelope_id.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/ledger_losses_script.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
@@ -25,11 +25,11 @@
 #include <orizuru/detail/postgres/ledger_step.hpp>
 #include <orizuru/detail/postgres/ledger_tries.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/reply_shape.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/reply.hpp>
-#include <orizuru/retry.hpp>
 
 #include <pqxx/pqxx>
 

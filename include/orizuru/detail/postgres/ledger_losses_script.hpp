@@ -4,8 +4,8 @@
 
 // What Redis has of a queue's messages, as far as LedgerLosses has to know.
 
-#include <orizuru/detail/dead_letters.hpp>
-#include <orizuru/detail/refusal.hpp>
+#include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
 
 #include <string>
 #include <string_view>

@@ -20,7 +20,7 @@
 // backup: then it may not know of what it had, and Redis has no message of. Its timeline tells, and
 // a new epoch begins too. A copy of its files, put back without a recovery, does not tell.
 
-#include <orizuru/detail/refusal.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
 
 #include <algorithm>
 #include <charconv>

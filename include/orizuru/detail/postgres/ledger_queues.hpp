@@ -4,8 +4,8 @@
 
 // What a reconciler's look at the ledger has seen.
 
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
-#include <orizuru/detail/wake.hpp>
 
 #include <pqxx/pqxx>
 

@@ -8,7 +8,7 @@
 #include <orizuru/detail/postgres/ledger_book.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/job_time.hpp>
+#include <orizuru/jobs/job_time.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 
 #include <pqxx/pqxx>

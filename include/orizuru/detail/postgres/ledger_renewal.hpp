@@ -5,12 +5,12 @@
 // Keeps the leases of a Ledger's runs: a statement three times in a lease, on a thread and a
 // connection of its own, which neither a run nor Redis can hold up.
 
-#include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/ledger_leases.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/wake.hpp>
 #include <orizuru/postgres/database.hpp>
 
 #include <pqxx/pqxx>

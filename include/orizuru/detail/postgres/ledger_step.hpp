@@ -10,8 +10,8 @@
 #include <orizuru/detail/postgres/ledger_mark.hpp>
 #include <orizuru/detail/postgres/ledger_reading.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/reply_shape.hpp>
-#include <orizuru/detail/wire.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/reply.hpp>

@@ -4,11 +4,11 @@
 
 // What follows a try of a ledger's job that has failed.
 
-#include <orizuru/detail/job_envelope.hpp>
-#include <orizuru/detail/thrown.hpp>
-#include <orizuru/detail/utf8.hpp>
-#include <orizuru/job_time.hpp>
-#include <orizuru/retry.hpp>
+#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/retry.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -5,7 +5,7 @@
 // What a reconciler does for one queue, by its connections to both servers.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/identity.hpp>
+#include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/postgres/ledger_losses.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
 #include <orizuru/detail/postgres/ledger_queues.hpp>

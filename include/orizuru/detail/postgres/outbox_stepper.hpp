@@ -12,7 +12,7 @@
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/push_chunk.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/postgres/database.hpp>

@@ -5,7 +5,7 @@
 // As many connections as threads are at work at once, each used by one of them at a time. None in a
 // forked child: it has its parent's names, and not its threads.
 
-#include <orizuru/detail/fork_mark.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>

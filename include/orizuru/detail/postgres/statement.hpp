@@ -4,8 +4,8 @@
 
 // One statement with parameters, in the words of each libpqxx; the prefix of the names in it.
 
-#include <orizuru/detail/arguments.hpp>
-#include <orizuru/detail/utf8.hpp>
+#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/keys.hpp>
 
 #include <pqxx/pqxx>

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The name of one incarnation of a consumer, and the header of its list.
+
+#include <orizuru/detail/base/entropy.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace orizuru::detail {
+
+struct Identity {
+    std::string id;    ///< public: label:host:pid:random
+    std::string nonce; ///< private, so that no producer can push something that reads as a header
+
+    [[nodiscard]] std::string header_prefix() const { return "orz:" + nonce + ":"; }
+    [[nodiscard]] std::string header(std::uint64_t version) const {
+        std::string text;
+        write_header(text, version);
+        return text;
+    }
+    /// The same into `text`, whose memory is used again.
+    void write_header(std::string& text, std::uint64_t version) const {
+        text.assign("orz:").append(nonce).append(":");
+        std::array<char, 24> digits;
+        text.append(digits.data(),
+                    std::to_chars(digits.data(), digits.data() + digits.size(), version).ptr);
+    }
+
+    /// The version in a header of this identity; nothing for any other text.
+    [[nodiscard]] std::optional<std::uint64_t> version(std::string_view header) const {
+        const std::string prefix = header_prefix();
+        if (!header.starts_with(prefix)) {
+            return std::nullopt;
+        }
+        header.remove_prefix(prefix.size());
+        std::uint64_t value = 0;
+        const auto parsed = std::from_chars(header.data(), header.data() + header.size(), value);
+        if (parsed.ec != std::errc() || parsed.ptr != header.data() + header.size()) {
+            return std::nullopt;
+        }
+        return value;
+    }
+};
+
+/// Makes a name that was never used and never will be.
+[[nodiscard]] inline Identity make_identity(std::string_view label) {
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) {
+        host[0] = '\0';
+    }
+    std::string name(host.data());
+    std::replace_if(
+        name.begin(), name.end(),
+        [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
+    return Identity{std::string(label) + ":" + (name.empty() ? "localhost" : name) + ":" +
+                        std::to_string(::getpid()) + ":" + random_hex<16>(),
+                    random_hex<16>()};
+}
+
+/// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
+[[nodiscard]] inline bool is_id(std::string_view text) noexcept {
+    constexpr std::size_t digits = 16;
+    const auto last = text.rfind(':');
+    return std::ranges::count(text, ':') == 3 && text.size() - last - 1 == digits &&
+           text.find_first_not_of("0123456789abcdef", last + 1) == std::string_view::npos &&
+           text.find_first_of("{}") == std::string_view::npos;
+}
+
+/// Throws std::invalid_argument for a label that would not stay readable in keys and logs.
+inline void check_label(std::string_view label) {
+    constexpr std::size_t longest = 100;
+    const auto allowed = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '.' || c == '-';
+    };
+    if (label.empty() || label.size() > longest ||
+        !std::all_of(label.begin(), label.end(), allowed)) {
+        throw std::invalid_argument("the consumer name '" + std::string(label.substr(0, longest)) +
+                                    "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -");
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A sleep that a stop ends. It needs neither memory nor a descriptor, so that whoever waits for
+// either to be had again can use it.
+
+#include <orizuru/detail/base/wake.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+
+namespace orizuru::detail {
+
+/// Until the deadline, or a stop is requested.
+inline void sleep_until(TimePoint deadline, const std::stop_token& token) noexcept {
+    std::mutex mutex;
+    std::condition_variable stopped;
+    const std::stop_callback wake_up(token, [&] {
+        // Not between the look at the token and the wait.
+        const std::lock_guard lock(mutex);
+        stopped.notify_all();
+    });
+    std::unique_lock lock(mutex);
+    stopped.wait_until(lock, deadline, [&] { return token.stop_requested(); });
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What threads use in turn, and wait for only so long.
+
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/base/wake.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace orizuru::detail {
+
+class Turn {
+  public:
+    /// Runs `action`, and nobody else's meanwhile; false when its turn has not come in time.
+    template <class Action>
+    [[nodiscard]] bool take(std::chrono::milliseconds patience, Action action) {
+        std::unique_lock lock(m_mutex);
+        if (!m_free.wait_until(lock, deadline_in(patience), [this] { return !m_taken; })) {
+            return false;
+        }
+        m_taken = true;
+        const auto leave = at_exit([this] {
+            m_taken = false;
+            m_free.notify_one();
+        });
+        unlocked(lock, action);
+        return true;
+    }
+
+  private:
+    std::mutex m_mutex; ///< guards what follows
+    bool m_taken = false;
+    std::condition_variable m_free;
+};
+
+} // namespace orizuru::detail

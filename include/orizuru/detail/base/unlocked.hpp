@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Doing something, waiting mostly, without a lock that is held.
+
+#include <orizuru/detail/base/at_exit.hpp>
+
+namespace orizuru::detail {
+
+/// Runs `action` without the lock, which is held again when this returns or throws.
+template <class Lock, class Action>
+void unlocked(Lock& lock, Action action) {
+    lock.unlock();
+    const auto relock = at_exit([&lock] { lock.lock(); });
+    action();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The collector's Lua scripts. They only move or free, so they run when memory is full (allow-oom).
+
+#include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
+
+#include <chrono>
+#include <string>
+
+namespace orizuru::detail {
+
+/// How long a message's recoveries are remembered.
+inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
+
+/// Returns a dead consumer's messages to the source's serving end, fences its list and takes it out
+/// of the registry. Those that are blamed for the death are counted, and go to the dead list when
+/// that was once too often: the oldest ones, as many as is said, and no other for them, not even an
+/// equal one. Equal ones among them are counted once and buried together.
+///
+/// KEYS heartbeat, processing, source, consumers, recoveries, dead
+/// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
+///   how many are blamed
+/// Returns {-1} alive | {-2} fenced already | {moved, buried, payload...}, of the buried, the
+///   oldest first | WRONGTYPE | ERR (what was counted is no number)
+/// O(messages held); the payloads of the blamed are hashed.
+inline const std::string& reap_script() {
+    static const std::string script = moving_script(R"lua(
+local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
+local refused = refusal({}, {
+    {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
+    {'SET', processing, 'x', 'PX', '1'}, {'RPUSH', source, 'x'}, {'DEL', heartbeat},
+    {'SREM', consumers, 'x'}, {'HGET', recoveries, 'x'}, {'HINCRBY', recoveries, 'x', '1'},
+    {'EXPIRE', recoveries, '1'}, {'HDEL', recoveries, 'x'}, {'LPUSH', dead, 'x'},
+    {'LTRIM', dead, '0', '0'}, {'TIME'}})
+if refused then return refused end
+if redis.call('EXISTS', heartbeat) == 1 then return {-1} end
+if redis.call('TYPE', processing).ok == 'string' then
+    refused = refusal({{consumers, 'set'}}, {})
+    if refused then return refused end
+    redis.call('SREM', consumers, ARGV[1])
+    return {-2}
+end
+refused = refusal({{processing, 'list'}, {source, 'list'}, {consumers, 'set'},
+    {recoveries, 'hash'}, {dead, 'list'}}, {})
+if refused then return refused end
+local held = redis.call('LRANGE', processing, 0, -1)
+local header = ''
+if #held > 0 and string.find(held[#held], '^orz:%w+:%d+$') then header = table.remove(held) end
+local most, blamed = tonumber(ARGV[3]), tonumber(ARGV[6])
+local deaths, back, buried = {}, {}, {}
+for i, payload in ipairs(held) do
+    local to = back
+    if i > #held - blamed then
+        local field = redis.sha1hex(payload)
+        local before = redis.call('HGET', recoveries, field) or '0'
+        if before ~= '0' and not string.find(before, '^[1-9]%d*$') or #before > 15 then
+            return redis.error_reply('ERR ' .. recoveries .. ' has no number in ' .. field)
+        end
+        deaths[field] = before + 1
+        if deaths[field] > most then to = buried end
+    end
+    to[#to + 1] = payload
+end
+for field, times in pairs(deaths) do
+    if times > most then
+        redis.call('HDEL', recoveries, field)
+    else
+        redis.call('HINCRBY', recoveries, field, 1)
+    end
+end
+if #held > 0 then redis.call('EXPIRE', recoveries, ARGV[4]) end
+local outcome = {#back, #buried}
+local now = redis.call('TIME')
+for i = #buried, 1, -1 do
+    redis.call('LPUSH', dead, cmsgpack.pack({1, buried[i],
+        (blamed == 1 and 'held as the oldest message by ' or 'held by ') ..
+            deaths[redis.sha1hex(buried[i])] .. ' consumers that died',
+        now[1] * 1000 + math.floor(now[2] / 1000)}))
+    outcome[#outcome + 1] = buried[i]
+end
+if #buried > 0 and ARGV[5] ~= '0' then redis.call('LTRIM', dead, 0, ARGV[5] - 1) end
+for i = 1, #back, 1000 do
+    redis.call('RPUSH', source, unpack(back, i, math.min(i + 999, #back)))
+end
+redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])
+redis.call('DEL', heartbeat)
+redis.call('SREM', consumers, ARGV[1])
+return outcome
+)lua");
+    return script;
+}
+
+/// Moves up to n messages from one list's right end to another's left end, the oldest first.
+///
+/// KEYS from, to; ARGV n
+/// Returns how many | WRONGTYPE
+inline const std::string& refill_script() {
+    static const std::string script = moving_script(R"lua(
+local from, to = unpack(KEYS)
+local refused = refusal({{from, 'list'}, {to, 'list'}}, {{'LRANGE', from, '0', '0'},
+    {'LPUSH', to, 'x'}, {'LTRIM', from, '0', '0'}})
+if refused then return refused end
+local taken = redis.call('LRANGE', from, -ARGV[1], -1)
+if #taken == 0 then return 0 end
+local oldest_first = {}
+for i = #taken, 1, -1 do oldest_first[#oldest_first + 1] = taken[i] end
+redis.call('LPUSH', to, unpack(oldest_first))
+redis.call('LTRIM', from, 0, -1 - #taken)
+return #taken
+)lua");
+    return script;
+}
+
+inline const CachedScript& cached_reap() {
+    static const CachedScript script{reap_script()};
+    return script;
+}
+inline const CachedScript& cached_refill() {
+    static const CachedScript script{refill_script()};
+    return script;
+}
+
+} // namespace orizuru::detail

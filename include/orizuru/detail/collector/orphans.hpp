@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Lists whose owners are not registered. They can only come from a Redis that forgot the
+// registration: rare, but nobody else would ever find them. One seen at two passes is an orphan.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Orphans {
+  public:
+    /// How often all keys are searched.
+    static constexpr std::chrono::minutes interval{10};
+
+    [[nodiscard]] bool search_due() const { return Clock::now() >= m_next_search; }
+    /// Whose lists there are, registered or not. Then, too, the next search is due `interval`
+    /// later. Redis: SCAN to its end, O(keys of the database). Throws as Connection::command.
+    std::set<std::string> search(Connection& connection, const Keys& keys);
+    void postpone_search() { m_next_search = Clock::now() + interval; }
+
+    /// Ids of lists that were seen once.
+    [[nodiscard]] const std::set<std::string>& suspects() const noexcept { return m_suspects; }
+    /// Those of these lists that were seen before, and whose owners are still not registered; they
+    /// stay suspects, as the others become, until they are forgotten.
+    std::vector<std::string> seen_again(std::set<std::string> lists,
+                                        const std::vector<std::string>& registered);
+    void forget(const std::string& id) { m_suspects.erase(id); }
+
+  private:
+    TimePoint m_next_search{};
+    std::set<std::string> m_suspects;
+};
+
+inline std::set<std::string> Orphans::search(Connection& connection, const Keys& keys) {
+    const std::string prefix = keys.processing("");
+    std::string pattern;
+    for (const char c : prefix) {
+        pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
+        pattern += c;
+    }
+    pattern += '*';
+    std::set<std::string> ids;
+    std::string cursor = "0";
+    do {
+        const Reply page = connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT",
+                                              1000, "TYPE", "list");
+        if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
+            !is_strings(page.elements[1])) {
+            connection.refuse("SCAN");
+        }
+        cursor = page.elements[0].text;
+        // A page may be empty and the scan not at its end.
+        for (const Reply& key : page.elements[1].elements) {
+            // A queue named "processing:{Q}" has lists of other kinds under the same prefix, and so
+            // has "{t}Q:processing" beside "{t}Q": their ends do not look like ids.
+            if (key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))) {
+                ids.insert(key.text.substr(prefix.size()));
+            }
+        }
+    } while (cursor != "0");
+    postpone_search();
+    return ids;
+}
+
+inline std::vector<std::string> Orphans::seen_again(std::set<std::string> lists,
+                                                    const std::vector<std::string>& registered) {
+    for (const std::string& id : registered) {
+        lists.erase(id);
+    }
+    std::vector<std::string> again;
+    std::ranges::set_intersection(lists, m_suspects, std::back_inserter(again));
+    m_suspects = std::move(lists);
+    return again;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Who is registered as a consumer of a queue, and who of them is not heard.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Ids. Redis: SMEMBERS. Throws as Connection::command.
+inline std::vector<std::string> registered_consumers(Connection& connection, const Keys& keys) {
+    const std::string consumers = keys.consumers();
+    Reply members = connection.command(consumers, "SMEMBERS", consumers);
+    if (!is_strings(members)) {
+        connection.refuse("SMEMBERS");
+    }
+    std::vector<std::string> ids;
+    ids.reserve(members.elements.size());
+    for (Reply& member : members.elements) {
+        ids.push_back(std::move(member.text));
+    }
+    return ids;
+}
+
+/// Their heartbeats; nil: there is none. All are nil for a user who may not run MGET.
+inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
+                                     std::span<const std::string> ids) {
+    try {
+        Reply beats = connection.roundtrip(keys.consumers(), "MGET", [&](std::string& out) {
+            begin_command(out, 1 + ids.size());
+            append_argument(out, "MGET");
+            for (const std::string& id : ids) {
+                append_argument(out, keys.heartbeat(id));
+            }
+        });
+        if (beats.elements.size() != ids.size() ||
+            !std::ranges::all_of(beats.elements, [](const Reply& beat) {
+                return beat.is(Reply::Type::string) || beat.is(Reply::Type::nil);
+            })) {
+            connection.refuse("MGET");
+        }
+        return std::move(beats.elements);
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+        return std::vector<Reply>(ids.size());
+    }
+}
+
+/// Those of them who may be dead: whoever takes them for dead must look again, in one step.
+/// Redis: an MGET for each 1000. Throws as Connection::command.
+inline std::vector<std::string> unheard_consumers(Connection& connection, const Keys& keys,
+                                                  std::span<const std::string> ids) {
+    constexpr std::size_t at_once = 1000;
+    std::vector<std::string> unheard;
+    while (!ids.empty()) {
+        const auto some = ids.first(std::min(at_once, ids.size()));
+        const std::vector<Reply> beats = heartbeats(connection, keys, some);
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            if (beats[i].is(Reply::Type::nil)) {
+                unheard.push_back(some[i]);
+            }
+        }
+        ids = ids.subspan(some.size());
+    }
+    return unheard;
+}
+
+} // namespace orizuru::detail

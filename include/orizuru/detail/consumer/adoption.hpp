@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// After a doubt: takes over the processing list under a new identity and finds out what the old one
+// had come to. Without I/O. A reply to ADOPT can be lost too; it is then sent again for the same
+// target with another new identity, and the fence that an earlier one left behind leads on to where
+// the list is now.
+
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Adoption {
+  public:
+    struct Result {
+        std::string header;                           ///< as the in-doubt requests left it
+        std::optional<std::vector<std::string>> list; ///< oldest first; none: a collector had it
+        Identity identity;                            ///< owner of the list, when there is one
+    };
+
+    explicit Adoption(Identity target) : m_target(std::move(target)) {}
+
+    /// Appends the command. Each call tries a new identity.
+    void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
+              const std::function<Identity()>& make_identity) {
+        m_result.reset(); // nobody could take it
+        const Identity& next = m_tried.emplace_back(make_identity());
+        append_command(out, "EVAL", adopt_script(), 5, keys.heartbeat(m_target.id),
+                       keys.processing(m_target.id), keys.heartbeat(next.id),
+                       keys.processing(next.id), keys.consumers(), m_target.id, next.id,
+                       next.header(0), fence_time.count(), lease.count(), m_target.header_prefix());
+    }
+
+    /// The reply to the last `send`. `result()` is there when it was the last one needed.
+    Verdict on_reply(const Reply& reply);
+
+    [[nodiscard]] const std::optional<Result>& result() const noexcept { return m_result; }
+
+  private:
+    void finish(std::string_view header, std::optional<std::vector<std::string>> list) {
+        // The first header met is the one that the in-doubt requests wrote; those of identities
+        // that only passed the list on say nothing.
+        m_result = Result{m_header.value_or(std::string(header)), std::move(list), m_tried.back()};
+    }
+    Verdict on_fence(std::string_view text);
+    bool on_list(const Reply& reply);
+
+    Identity m_target;
+    std::vector<Identity> m_tried;
+    std::optional<std::string> m_header;
+    std::optional<Result> m_result;
+};
+
+inline Verdict Adoption::on_reply(const Reply& reply) {
+    if (!reply.is(Reply::Type::error)) {
+        return on_list(reply) ? Verdict{}
+                              : Verdict{Verdict::Action::reconnect, "a reply of the wrong type"};
+    }
+    if (reply.code() == "FENCED") {
+        return on_fence(reply.behind_code());
+    }
+    if (reply.code() == "BUSYNAME") {
+        return {};
+    }
+    return refused(reply);
+}
+
+// "adopted <id> <header>", "reaped <header>" or "released <header>".
+inline Verdict Adoption::on_fence(std::string_view text) {
+    const auto word = [&text] {
+        const auto space = text.find(' ');
+        const std::string_view first = text.substr(0, space);
+        text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+        return first;
+    };
+    if (word() == "adopted") {
+        const std::string_view id = word();
+        const auto heir = std::ranges::find(m_tried, id, &Identity::id);
+        if (heir != m_tried.end()) {
+            m_header = m_header.value_or(std::string(text));
+            m_target = *heir;
+            return {};
+        }
+    }
+    finish(text, std::nullopt);
+    return {};
+}
+
+inline bool Adoption::on_list(const Reply& reply) {
+    if (!reply.is(Reply::Type::array) || reply.elements.size() != 2 ||
+        !reply.elements[0].is(Reply::Type::string) || !is_strings(reply.elements[1])) {
+        return false;
+    }
+    std::vector<std::string> list;
+    for (const Reply& element : reply.elements[1].elements) {
+        list.push_back(element.text);
+    }
+    std::ranges::reverse(list); // LRANGE begins with the newest
+    finish(reply.elements[0].text, std::move(list));
+    return true;
+}
+
+} // namespace orizuru::detail

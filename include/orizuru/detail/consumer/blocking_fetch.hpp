@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Waiting in Redis for a message: BLMOVE on the wait connection, always for a finite time, ended
+// early by CLIENT UNBLOCK on control. Used by the one thread that is in `next`, under the lock.
+
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/unblocking.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+class BlockingFetch {
+  public:
+    using Lock = Channels::Lock;
+
+    /// `wake` ends every wait of the thread in `next`.
+    BlockingFetch(Channels& channels, const Wake& wake) : m_channels(channels), m_wake(wake) {}
+
+    /// One step towards an outstanding BLMOVE: waits until one may be sent, connects, or sends it.
+    void start(Lock& lock, TimePoint deadline);
+    /// Waits for the reply to the outstanding one, for `wake` or the deadline.
+    void read(Lock& lock, TimePoint deadline);
+    /// Ends the outstanding one; true when there is none any more. It may have brought a message.
+    /// False without the right to end it, without a control connection, or at the deadline: then
+    /// it stays outstanding.
+    bool stop(Lock& lock, TimePoint deadline) {
+        return stop(lock, deadline, [] { return false; });
+    }
+    /// The same, and false when `interrupted()`, which is asked when `wake` is signalled.
+    template <class Interrupted>
+    bool stop(Lock& lock, TimePoint deadline, Interrupted interrupted);
+    /// Closes the connection under whatever is outstanding, for the end of a consumer.
+    void abort() {
+        m_channels.wait.reset();
+        m_channels.window.forget_blocking_fetch();
+    }
+
+    /// Redis' memory is full: BLMOVE is refused, a script that fetches is not.
+    [[nodiscard]] bool refused_for_memory() const noexcept { return m_oom_pause.count() > 0; }
+
+  private:
+    // Long enough to be rare, short enough that the waiter of a vanished client is soon forgotten.
+    static constexpr std::chrono::milliseconds longest{5000};
+    static constexpr std::chrono::milliseconds shortest_oom_pause{50};
+    static constexpr std::chrono::milliseconds longest_oom_pause{1000};
+    // A refusal that recovery does not cure is the user's to know.
+    static constexpr int most_failures = 4;
+
+    // How long to wait for what is on its way before Redis is asked again.
+    static constexpr std::chrono::milliseconds transit{5};
+
+    void connect(Lock& lock, TimePoint deadline);
+    void on_reply(Lock& lock, Reply&& reply);
+    void on_result(Lock& lock, Reply&& reply);
+    std::string source_type(Lock& lock);
+    void pause() { m_not_before = Clock::now() + m_backoff.next(); }
+
+    Channels& m_channels;
+    const Wake& m_wake;
+    std::int64_t m_connection_id = 0; ///< Redis' number of the connection; 0 = not to be had
+    Unblocking m_unblocking;
+    TimePoint m_due{}; ///< when the outstanding one must have been answered
+    TimePoint m_not_before{};
+    JitteredPauses m_backoff;
+    std::chrono::milliseconds m_oom_pause{};
+    int m_failures = 0; ///< in a row, of a kind that only recovery could cure
+};
+
+inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
+    const TimePoint now = Clock::now();
+    if (now < m_not_before) {
+        const TimePoint until = std::min(deadline, m_not_before);
+        unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
+        return;
+    }
+    if (m_channels.wait_doomed) {
+        m_channels.wait.reset();
+        m_channels.wait_doomed = false;
+    }
+    if (!m_channels.wait) {
+        connect(lock, deadline);
+        return;
+    }
+    if (m_unblocking.pending()) {
+        read(lock, deadline);
+        return;
+    }
+    m_channels.wait->append(
+        [this](std::string& out) { m_channels.window.send_blocking_fetch(out, longest); });
+    m_due = now + longest + m_channels.endpoint().command_timeout();
+}
+
+inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
+    std::unique_ptr<Stream> stream;
+    std::int64_t id = 0;
+    std::string refusal;
+    bool given_up = false;
+    unlocked(lock, [&] {
+        const TimePoint until =
+            std::min(deadline, Clock::now() + m_channels.endpoint().connect_timeout());
+        try {
+            stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
+            stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
+            // Without the right to ask, a wait ends at its own time only.
+            id = stream->await_reply(until, &m_wake).integer;
+        } catch (const ReplyError& error) {
+            stream.reset();
+            if (classify(error) == ReplyClass::rights) {
+                refusal = error.code() + " " + error.what();
+            }
+        } catch (const GivenUp&) {
+            stream.reset();
+            given_up = true;
+        } catch (const Error&) {
+            stream.reset(); // tried again; control tells what is wrong
+        }
+    });
+    if (given_up || (!stream && refusal.empty() && Clock::now() >= deadline)) {
+        return; // the caller's haste says nothing about Redis
+    }
+    if (!refusal.empty()) {
+        m_channels.note_refusal(refusal);
+    }
+    if (!stream) {
+        pause();
+        return;
+    }
+    m_channels.wait = std::move(stream);
+    m_connection_id = id;
+    m_unblocking.reset();
+}
+
+inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
+    Stream* const stream = m_channels.wait.get();
+    short ready = 0;
+    try {
+        const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
+        const TimePoint until = std::min(deadline, m_due);
+        unlocked(lock, [&] { ready = wait_ready(stream->fd(), wanted, &m_wake, until); });
+        if (m_channels.wait_doomed) {
+            return; // a recovery came in between: what arrives now counts no more
+        }
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream->fill();
+        }
+        bool answered = false;
+        while (Reply* const reply = m_channels.wait_doomed ? nullptr : stream->next_reply()) {
+            answered = true;
+            on_reply(lock, std::move(*reply));
+        }
+        if (!answered && Clock::now() >= m_due) {
+            m_channels.begin_recovery(m_channels.endpoint().address() +
+                                      ": BLMOVE was not answered in time");
+        }
+    } catch (const std::exception& error) {
+        // A reader that ran out of memory in the middle of a reply is as broken as a connection.
+        pause();
+        if (!m_channels.wait_doomed) {
+            m_channels.begin_recovery(error.what());
+        }
+    }
+}
+
+inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
+    switch (m_unblocking.read(reply, m_channels.window.blocked())) {
+    case Unblocking::Meaning::result:
+        on_result(lock, std::move(reply));
+        return;
+    case Unblocking::Meaning::ended:
+        on_result(lock, Reply());
+        return;
+    case Unblocking::Meaning::unblocked:
+        m_channels.wait->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
+        return;
+    case Unblocking::Meaning::nothing:
+        return;
+    case Unblocking::Meaning::doubt:
+        m_channels.begin_recovery(m_channels.endpoint().address() +
+                                  ": an unexpected reply beside BLMOVE");
+        return;
+    }
+}
+
+inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
+    using Action = Verdict::Action;
+    const Verdict verdict = m_channels.window.on_blocking_fetch(std::move(reply));
+    switch (verdict.action) {
+    case Action::proceed:
+        m_oom_pause = {};
+        m_failures = 0;
+        m_backoff.reset();
+        return;
+    case Action::back_off:
+        if (verdict.reason.starts_with("OOM")) {
+            // Scripts may still run: a full queue must drain.
+            m_oom_pause = std::clamp(m_oom_pause * 2, shortest_oom_pause, longest_oom_pause);
+            m_not_before = Clock::now() + m_oom_pause;
+            return;
+        }
+        pause();
+        return;
+    case Action::reconnect:
+        pause();
+        // Redis' role has changed, so it may have gone back in time: the list must be seen.
+        m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
+        return;
+    case Action::recover:
+        pause();
+        if (const std::string found = source_type(lock); found != "list" && found != "none") {
+            m_channels.note_refusal("WRONGTYPE the source is a " + found);
+        } else if (++m_failures < most_failures) {
+            m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
+        } else {
+            m_failures = 0;
+            m_channels.note_refusal(verdict.reason);
+        }
+        return;
+    case Action::give_up:
+        m_channels.note_refusal(verdict.reason);
+        pause();
+        return;
+    }
+}
+
+// "none" when Redis does not say: a fence is then the likelier reason.
+inline std::string BlockingFetch::source_type(Lock& lock) {
+    const auto answer = m_channels.ask("TYPE", m_channels.window.keys().source());
+    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
+    if (answer) {
+        m_channels.drive(lock, until, nullptr, [&] { return answer->reply || answer->failed; });
+    }
+    return answer && answer->reply && answer->reply->is(Reply::Type::status) ? answer->reply->text
+                                                                             : "none";
+}
+
+template <class Interrupted>
+bool BlockingFetch::stop(Lock& lock, TimePoint deadline, Interrupted interrupted) {
+    const Window& window = m_channels.window;
+    while (window.blocked()) {
+        m_wake.clear();
+        if (interrupted()) {
+            return false;
+        }
+        if (m_connection_id == 0 || Clock::now() >= deadline) {
+            read(lock, Clock::now()); // what has arrived is not left lying
+            return !window.blocked();
+        }
+        if (m_unblocking.pending()) {
+            read(lock, std::min(deadline, Clock::now() + transit));
+            if (!window.blocked()) {
+                return true;
+            }
+        }
+        std::shared_ptr<Channels::Answer> answer;
+        const bool answered = m_channels.drive(lock, deadline, &m_wake, [&] {
+            if (!answer) {
+                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
+            }
+            return !window.blocked() || interrupted() ||
+                   (answer && (answer->reply || answer->failed));
+        });
+        if (!answered) {
+            return false;
+        }
+        if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
+            if (classify(*answer->reply) == ReplyClass::rights) {
+                m_connection_id = 0;
+            }
+            return false;
+        }
+        if (window.blocked()) {
+            // Redis may not have read the BLMOVE yet: then nothing was there to be ended.
+            read(lock, std::min(deadline, Clock::now() + transit));
+        }
+    }
+    return true;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A consumer's window and its two connections behind one mutex: control carries every script, wait
+// only the blocking fetch. Whoever awaits something drives: one thread at a time, the leader, reads
+// control for all, connects and recovers; the others sleep until something has changed. Only the
+// leader closes control, only the thread in `next` closes wait, and whoever finds a doubt shuts
+// both down.
+
+#include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/control.hpp>
+#include <orizuru/detail/consumer/keep_alive.hpp>
+#include <orizuru/detail/consumer/leader_followers.hpp>
+#include <orizuru/detail/consumer/unattended.hpp>
+#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+class Channels {
+  public:
+    /// Holds the mutex; tells the noted events after it has let go, which may be the end of all.
+    class Lock : public std::unique_lock<std::mutex> {
+      public:
+        explicit Lock(Channels& channels) : unique_lock(channels.m_mutex), m_channels(channels) {}
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+        ~Lock() {
+            const auto ended = m_channels.guards.take_ended();
+            if (ended || !m_channels.events.empty()) {
+                const auto batch = m_channels.events.take();
+                unlock();
+                m_channels.events.tell(batch);
+            }
+        }
+
+      private:
+        Channels& m_channels;
+    };
+
+    using Answer = Control::Answer;
+
+    /// Connects control until the deadline; throws as Control does.
+    Channels(Endpoint endpoint, Window mirror, EventQueue queue, TimePoint deadline)
+        : window(std::move(mirror)),
+          events(std::move(queue)),
+          m_control(std::move(endpoint), deadline) {}
+
+    Window window;         ///< under the lock
+    EventQueue events;     ///< under the lock, but for `tell`
+    Unattended unattended; ///< under the lock
+    KeepAlive guards;      ///< under the lock: what was handed out and not settled
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
+    [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
+    void refuse_fork() const;
+    /// In a forked child: closes the descriptors and touches nothing else.
+    void close_after_fork() noexcept;
+
+    /// How many recoveries have ended. Without the lock.
+    [[nodiscard]] std::uint64_t recoveries() const noexcept {
+        return m_recoveries.load(std::memory_order_relaxed);
+    }
+
+    // All that follows is called under the lock.
+
+    /// Until `done()` holds, composes, sends, reads, connects and recovers. False at the deadline.
+    /// `wake`, when there is one, ends the caller's waiting so that `done` is asked again.
+    template <class Done>
+    bool drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done);
+
+    /// From now on no call of `drive` goes on beyond this time, whatever its own deadline.
+    void limit(TimePoint time) noexcept {
+        m_limit = time;
+        m_turns.wake_all();
+    }
+    [[nodiscard]] TimePoint limit() const noexcept { return m_limit; }
+
+    /// True when a request can be composed and sent now.
+    [[nodiscard]] bool ready() const noexcept { return window.can_send() && m_control.ready(); }
+    /// Sends what `compose` appends, a request of the window's chain.
+    template <class Compose>
+    void send(Compose compose) {
+        m_control.send(Control::Purpose::chain, compose);
+        flush();
+    }
+    /// Sends a command outside the chain; null when there is no connection.
+    template <class... Arguments>
+    std::shared_ptr<Answer> ask(const Arguments&... arguments);
+    /// Ends an idle control connection that Redis has closed, before anything is sent on it: so
+    /// nothing is in doubt, and the next one is connected at once.
+    void drop_closed() noexcept;
+    /// Takes over the acks that guards have given without the lock.
+    void take_acks() noexcept { guards.drop(window.take_acks()); }
+    /// Acks leave with the next chance instead of the next fetch.
+    void hurry_acks() noexcept { m_hurry_acks = true; }
+
+    /// What Redis has become is in doubt: both connections end, the list will be adopted.
+    void begin_recovery(std::string_view reason) noexcept;
+
+    /// An error that only a person can mend, once; it is forgotten by the call.
+    void throw_refusal() {
+        if (m_refusal) {
+            std::rethrow_exception(std::exchange(m_refusal, nullptr));
+        }
+    }
+    void forget_refusal() noexcept { m_refusal = nullptr; }
+    void note_refusal(const std::string& text);
+    [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
+    [[nodiscard]] const std::string& last_failure() const noexcept {
+        return m_control.last_failure();
+    }
+
+    void confirm_lease(TimePoint asked) noexcept { m_lease_from = std::max(m_lease_from, asked); }
+    /// When the lease that Redis last confirmed began; counted from the asking, so never too late.
+    [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
+
+    /// Tells what was noted, without the lock.
+    void tell_events(Lock& lock);
+    /// Who is woken when a recovery begins, so that it does not wait for a caller of `drive`.
+    void set_caretaker(const Wake* wake) noexcept { m_caretaker = wake; }
+
+    std::unique_ptr<Stream> wait; ///< made and closed by the thread in `next` only
+    bool wait_doomed = false;     ///< shut down; what it still brings counts no more
+
+  private:
+    void advance();
+    void flush();
+    void connect(Lock& lock, TimePoint deadline, const Wake& wake);
+    void read(Lock& lock, TimePoint deadline, const Wake& wake);
+    void take(Reply&& reply);
+    void on_reply(Reply&& reply);
+    void on_registered(TimePoint asked);
+    void follow(const Verdict& verdict);
+    void after_recovery(const Recovered& recovered);
+    void lose_control(std::string_view reason) noexcept;
+
+    ForkMark m_mark;
+    std::mutex m_mutex;
+    LeaderFollowers m_turns;
+    const Wake* m_caretaker = nullptr;
+    Control m_control;
+    bool m_hurry_acks = false;
+    std::atomic<std::uint64_t> m_recoveries{0};
+    TimePoint m_lease_from{};
+    TimePoint m_limit = TimePoint::max();
+    std::exception_ptr m_refusal;
+};
+
+inline void Channels::refuse_fork() const {
+    if (forked()) {
+        throw std::logic_error("a consumer of '" + window.keys().source() +
+                               "' is used in a forked child; make a new one there");
+    }
+}
+
+inline void Channels::close_after_fork() noexcept {
+    m_control.close_after_fork();
+    if (wait) {
+        wait.release()->close_after_fork();
+    }
+}
+
+inline void Channels::tell_events(Lock& lock) {
+    if (!events.empty()) {
+        const auto batch = events.take();
+        unlocked(lock, [&] { events.tell(batch); });
+    }
+}
+
+template <class Done>
+bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done) {
+    while (true) {
+        if (wake != nullptr) {
+            wake->clear();
+        }
+        take_acks();
+        drop_closed();
+        if (done()) {
+            return true;
+        }
+        const TimePoint until = std::min(deadline, m_limit);
+        if (Clock::now() >= until) {
+            return false;
+        }
+        if (!events.empty()) {
+            // Not by a leader: a callback may settle a guard, and would wait for itself.
+            tell_events(lock);
+            continue;
+        }
+        advance();
+        if (m_turns.has_leader()) {
+            m_turns.follow(lock, until, wake);
+            continue;
+        }
+        m_turns.lead(wake, [&](const Wake& own) {
+            m_control.close_ended();
+            if (m_control.closed()) {
+                connect(lock, until, own);
+            } else {
+                read(lock, until, own);
+            }
+        });
+    }
+}
+
+inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
+    if (Clock::now() < m_control.connect_at()) {
+        const TimePoint until = std::min(deadline, m_control.connect_at());
+        unlocked(lock, [&] { wait_ready(-1, 0, &wake, until); });
+        return;
+    }
+    Control::Attempt attempt;
+    unlocked(lock, [&] { attempt = Control::attempt(endpoint(), deadline, wake); });
+    if (attempt.stream) {
+        if (m_control.use(std::move(attempt.stream))) {
+            events.note(EventKind::reconnected, window.identity().id,
+                        endpoint().address() + ", after: " + last_failure());
+        }
+    } else if (!attempt.given_up) {
+        m_control.note_failure(attempt.failure);
+        m_refusal = attempt.refusal ? attempt.refusal : m_refusal;
+        m_control.delay_connecting();
+    }
+}
+
+inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
+    const TimePoint reply_due = m_control.reply_due();
+    TimePoint until = std::min(deadline, reply_due);
+    if (Clock::now() < m_control.hold_until()) {
+        until = std::min(until, m_control.hold_until());
+    }
+    Stream& stream = m_control.stream();
+    const short wanted = stream.flushed() ? POLLIN : POLLIN | POLLOUT;
+    short ready = 0;
+    unlocked(lock, [&] { ready = wait_ready(stream.fd(), wanted, &wake, until); });
+    if (!m_control.connected()) {
+        return;
+    }
+    try {
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream.fill();
+            while (m_control.connected()) {
+                Reply* const reply = stream.next_reply();
+                if (reply == nullptr) {
+                    break;
+                }
+                take(std::move(*reply));
+            }
+        }
+        if (ready == 0 && Clock::now() >= reply_due) {
+            lose_control(endpoint().address() + ": no reply within command_timeout");
+        }
+    } catch (const std::exception& error) {
+        // A reader that ran out of memory in the middle of a reply is as broken as a connection.
+        lose_control(error.what());
+    }
+}
+
+inline void Channels::advance() {
+    using Purpose = Control::Purpose;
+    if (!m_control.ready()) {
+        flush();
+        return;
+    }
+    if (window.state() == Window::State::unregistered && !m_control.expects(Purpose::start)) {
+        m_control.send(Purpose::start, [this](std::string& out) { window.send_start(out); });
+    } else if (window.state() == Window::State::recovering && !m_control.expects(Purpose::adopt)) {
+        m_control.send(Purpose::adopt, [this](std::string& out) { window.send_adopt(out); });
+    }
+    while (window.can_send() && window.has_moves()) {
+        m_control.send(Purpose::chain, [this](std::string& out) { window.send_move(out); });
+    }
+    if (!window.has_acks()) {
+        m_hurry_acks = false;
+    } else if (m_hurry_acks && window.can_send()) {
+        m_control.send(Purpose::chain, [this](std::string& out) { window.send_settle(out, 0); });
+    }
+    flush();
+}
+
+inline void Channels::flush() {
+    try {
+        if (!m_control.flush()) {
+            m_turns.wake_leader(); // to poll for more room
+        }
+    } catch (const std::exception& error) {
+        lose_control(error.what());
+    }
+}
+
+template <class... Arguments>
+std::shared_ptr<Channels::Answer> Channels::ask(const Arguments&... arguments) {
+    if (!m_control.connected()) {
+        return nullptr;
+    }
+    auto answer = m_control.ask(arguments...);
+    flush();
+    return answer;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What replies to a consumer's scripts lead to, and how a doubt ends in recovery. The class is in
+// channels.hpp.
+
+#include <orizuru/detail/consumer/channels.hpp>
+
+namespace orizuru::detail {
+
+// What stops half-way, for want of memory, may have changed a part of the window: only the list
+// itself can tell what it holds.
+inline void Channels::take(Reply&& reply) {
+    try {
+        on_reply(std::move(reply));
+    } catch (const std::exception& error) {
+        begin_recovery(error.what());
+        throw;
+    }
+}
+
+inline void Channels::on_reply(Reply&& reply) {
+    using Purpose = Control::Purpose;
+    const Control::Expected expected = m_control.take_expected();
+    switch (expected.purpose) {
+    case Purpose::answer:
+        expected.answer->reply = std::move(reply);
+        break;
+    case Purpose::start:
+        follow(window.on_start(reply));
+        on_registered(expected.sent);
+        break;
+    case Purpose::adopt: {
+        const Verdict verdict = window.on_adopt(reply);
+        // First of all: what throws must not keep the recovery's outcome from counting.
+        if (const auto recovered = window.take_recovered()) {
+            on_registered(expected.sent);
+            after_recovery(*recovered);
+        }
+        follow(verdict);
+        break;
+    }
+    case Purpose::chain: {
+        const Verdict verdict = window.on_reply(std::move(reply));
+        if (verdict.action == Verdict::Action::proceed) {
+            // Registering and adopting work even where settling does not.
+            m_control.succeeded();
+        }
+        follow(verdict);
+        break;
+    }
+    }
+    unattended.tell(events, window.identity().id);
+}
+
+inline void Channels::on_registered(TimePoint asked) {
+    if (window.state() == Window::State::running) {
+        confirm_lease(asked);
+        forget_refusal();
+    }
+}
+
+inline void Channels::follow(const Verdict& verdict) {
+    const auto reason = [&] { return endpoint().address() + ": " + verdict.reason; };
+    switch (verdict.action) {
+    case Verdict::Action::proceed:
+        return;
+    case Verdict::Action::back_off:
+        m_control.note_failure(reason());
+        m_control.hold();
+        return;
+    case Verdict::Action::reconnect:
+        lose_control(reason());
+        return;
+    case Verdict::Action::recover:
+        m_control.delay_connecting();
+        begin_recovery(reason());
+        return;
+    case Verdict::Action::give_up:
+        m_control.hold();
+        note_refusal(verdict.reason);
+        return;
+    }
+}
+
+inline void Channels::note_refusal(const std::string& text) {
+    m_control.note_failure(endpoint().address() + ": " + text);
+    m_refusal = std::make_exception_ptr(
+        reply_error(endpoint().address() + ": queue '" + window.keys().source() + "'", text));
+}
+
+inline void Channels::after_recovery(const Recovered& recovered) {
+    m_recoveries.fetch_add(1, std::memory_order_relaxed);
+    unattended.on_lost(recovered.lost);
+    guards.drop(recovered.given_up);
+    if (!recovered.refusal.empty()) {
+        note_refusal(recovered.refusal);
+    }
+    const std::string& id = window.identity().id;
+    if (recovered.reaped || !recovered.lost.empty()) {
+        events.note(EventKind::lease_lost, id,
+                    std::to_string(recovered.lost.size()) + " messages are with others now");
+    }
+    for (const DeliveryPtr& message : recovered.surfaced) {
+        events.note(EventKind::redelivered, id, "the reply to its fetch was lost",
+                    message->payload);
+    }
+}
+
+inline void Channels::begin_recovery(std::string_view reason) noexcept {
+    if (window.state() != Window::State::running) {
+        return;
+    }
+    window.begin_recovery();
+    if (m_caretaker != nullptr) {
+        m_caretaker->signal();
+    }
+    m_control.end(reason);
+    if (wait) {
+        wait_doomed = true;
+        wait->shutdown();
+    }
+    m_turns.wake_all();
+}
+
+inline void Channels::drop_closed() noexcept {
+    if (!m_control.idle() || !m_control.stream().closed_by_peer()) {
+        return;
+    }
+    m_control.end("the server closed the idle connection");
+    if (!m_control.proven()) {
+        m_control.delay_connecting(); // something accepts connections only to close them
+    }
+    m_turns.wake_all();
+}
+
+// A connection that breaks with nothing unanswered leaves no doubt: the next one goes on.
+inline void Channels::lose_control(std::string_view reason) noexcept {
+    if (window.unanswered()) {
+        begin_recovery(reason);
+    }
+    m_control.end(reason);
+    m_control.delay_connecting();
+    m_turns.wake_all();
+}
+
+} // namespace orizuru::detail

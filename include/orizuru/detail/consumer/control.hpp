@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The connection that carries a consumer's scripts, with what is expected on it in order, and the
+// pauses between attempts. All calls but `attempt` are made under the consumer's lock. Any thread
+// may send, or end the connection; only the one that polls it closes it, because a descriptor that
+// is closed under a poll may be another file's by then.
+
+#include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+class Control {
+  public:
+    /// What a command is sent for.
+    enum class Purpose {
+        start,
+        adopt,
+        chain, ///< a request of the window's
+        answer ///< for someone who waits for an Answer
+    };
+
+    struct Answer {
+        std::optional<Reply> reply;
+        bool failed = false; ///< there will be none
+    };
+
+    struct Expected {
+        Purpose purpose;
+        TimePoint sent;
+        std::shared_ptr<Answer> answer;
+    };
+
+    /// What an attempt to connect has come to.
+    struct Attempt {
+        std::unique_ptr<Stream> stream;
+        std::string failure;        ///< why there is none
+        std::exception_ptr refusal; ///< the same, when only a person can mend it
+        bool given_up = false;      ///< `wake` or the deadline came first: no word about Redis
+    };
+
+    /// Connects until the deadline; throws as Stream does, but for a Redis that is not ready yet.
+    Control(Endpoint endpoint, TimePoint deadline);
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
+    [[nodiscard]] bool connected() const noexcept { return m_stream && !m_ended; }
+    /// Connected and not in a pause.
+    [[nodiscard]] bool ready() const noexcept {
+        return connected() && Clock::now() >= m_hold_until;
+    }
+
+    // Sending, while connected. What is composed goes out with the next `flush`.
+
+    /// Sends what `compose` appends. When it throws, nothing is sent or expected.
+    template <std::invocable<std::string&> Compose>
+    void send(Purpose purpose, Compose compose) {
+        m_expected.reserve(m_expected.size() + 1);
+        m_stream->append(compose);
+        m_expected.push_back({purpose, Clock::now(), nullptr});
+    }
+    template <class... Arguments>
+    std::shared_ptr<Answer> ask(const Arguments&... arguments) {
+        auto answer = std::make_shared<Answer>();
+        m_expected.reserve(m_expected.size() + 1);
+        m_stream->append([&](std::string& out) { append_command(out, arguments...); });
+        m_expected.push_back({Purpose::answer, Clock::now(), answer});
+        return answer;
+    }
+    /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
+    bool flush() { return !connected() || m_stream->flushed() || m_stream->flush(); }
+    [[nodiscard]] bool expects(Purpose purpose) const noexcept {
+        return std::ranges::any_of(m_expected, [=](const auto& e) { return e.purpose == purpose; });
+    }
+
+    // Reading, by the thread that polls.
+
+    [[nodiscard]] Stream& stream() noexcept { return *m_stream; }
+    /// When the oldest outstanding reply must have come.
+    [[nodiscard]] TimePoint reply_due() const noexcept {
+        return m_expected.empty() ? TimePoint::max()
+                                  : m_expected.front().sent + m_endpoint.command_timeout();
+    }
+    /// Connected, with nothing to send and no reply to come.
+    [[nodiscard]] bool idle() const noexcept {
+        return connected() && m_expected.empty() && m_stream->flushed();
+    }
+    /// A reply has come on this connection.
+    [[nodiscard]] bool proven() const noexcept { return m_proven; }
+    /// What the reply that has just come was expected for; throws ProtocolError when for nothing.
+    [[nodiscard]] Expected take_expected();
+
+    // Ending and connecting anew.
+
+    /// Shuts the connection down; nothing that was expected will come.
+    void end(std::string_view reason) noexcept;
+    /// By the thread that polls: closes what has ended.
+    void close_ended() noexcept {
+        if (std::exchange(m_ended, false)) {
+            m_stream.reset();
+        }
+    }
+    [[nodiscard]] bool closed() const noexcept { return !m_stream; }
+    /// Without the lock.
+    [[nodiscard]] static Attempt attempt(const Endpoint& endpoint, TimePoint deadline,
+                                         const Wake& wake);
+    /// True when it takes the place of one that had ended.
+    bool use(std::unique_ptr<Stream> stream) noexcept {
+        m_stream = std::move(stream);
+        m_proven = false;
+        return std::exchange(m_replaced, true);
+    }
+    /// In a forked child: closes the descriptor and touches nothing else.
+    void close_after_fork() noexcept {
+        if (m_stream) {
+            m_stream.release()->close_after_fork();
+        }
+    }
+
+    // Pauses, longer from one to the next until something has succeeded.
+
+    void succeeded() noexcept { m_backoff.reset(); }
+    /// Nothing is composed for a while.
+    void hold() noexcept { m_hold_until = Clock::now() + m_backoff.next(); }
+    [[nodiscard]] TimePoint hold_until() const noexcept { return m_hold_until; }
+    /// Nothing is connected for a while.
+    void delay_connecting() noexcept;
+    [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
+
+    void note_failure(std::string_view reason) noexcept;
+    [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
+
+  private:
+    Endpoint m_endpoint;
+    std::unique_ptr<Stream> m_stream;
+    bool m_ended = false;    ///< shut down; the thread that polls is to close it
+    bool m_replaced = false; ///< the next one is not the first
+    bool m_proven = false;
+    Fifo<Expected> m_expected;
+
+    JitteredPauses m_backoff;
+    TimePoint m_hold_until{};
+    TimePoint m_connect_at{};
+    std::string m_last_failure;
+};
+
+inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std::move(endpoint)) {
+    try {
+        use(std::make_unique<Stream>(m_endpoint, deadline));
+    } catch (const ReplyError& error) {
+        if (classify(error) == ReplyClass::rights || classify(error) == ReplyClass::other) {
+            throw;
+        }
+        note_failure(error.what());
+        delay_connecting();
+    }
+}
+
+inline void Control::note_failure(std::string_view reason) noexcept {
+    try {
+        m_last_failure = reason;
+    } catch (const std::bad_alloc&) {
+        m_last_failure.clear(); // of no reason rather than of a wrong one
+    }
+}
+
+inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint deadline,
+                                         const Wake& wake) {
+    Attempt result;
+    const TimePoint own = Clock::now() + endpoint.connect_timeout();
+    try {
+        result.stream = std::make_unique<Stream>(endpoint, std::min(deadline, own), &wake);
+        return result;
+    } catch (const GivenUp&) {
+        result.given_up = true;
+    } catch (const ReplyError& error) {
+        result.failure = error.what();
+        if (classify(error) == ReplyClass::rights) {
+            result.refusal = std::current_exception();
+        }
+    } catch (const std::exception& error) {
+        result.failure = error.what();
+    }
+    result.given_up = result.given_up || (deadline < own && Clock::now() >= deadline);
+    return result;
+}
+
+inline Control::Expected Control::take_expected() {
+    if (m_expected.empty()) {
+        throw ProtocolError(m_endpoint.address() + ": a reply that nothing asked for");
+    }
+    m_proven = true;
+    return m_expected.pop_front();
+}
+
+inline void Control::end(std::string_view reason) noexcept {
+    if (connected()) {
+        m_ended = true;
+        note_failure(reason);
+        m_stream->shutdown();
+    }
+    for (const Expected& expected : std::exchange(m_expected, {})) {
+        if (expected.answer) {
+            expected.answer->failed = true;
+        }
+    }
+}
+
+inline void Control::delay_connecting() noexcept {
+    constexpr std::chrono::seconds calm(10);
+    const TimePoint now = Clock::now();
+    if (now - m_connect_at > calm) {
+        m_backoff.reset();
+    }
+    m_connect_at = now + m_backoff.next();
+}
+
+} // namespace orizuru::detail

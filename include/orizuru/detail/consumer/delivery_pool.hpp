@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Deliveries that are done with, for the messages to come: in steady state none is allocated.
+
+#include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+class DeliveryPool {
+  public:
+    /// A message of these bytes. They are swapped for memory that `payload` can use again.
+    [[nodiscard]] DeliveryPtr make(std::string& payload) {
+        DeliveryPtr message = spare();
+        message->payload.swap(payload);
+        return message;
+    }
+
+    /// Takes back what the window has let go; a guard may still have it, for its payload.
+    void recycle(DeliveryPtr message) noexcept {
+        message->move.reset();
+        if (m_spare.size() >= most_kept || message->payload.capacity() > largest_kept) {
+            return;
+        }
+        try {
+            m_spare.push_back(std::move(message));
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // One that is not kept costs an allocation later, nothing else.
+        }
+    }
+
+  private:
+    // Two batches of the largest size, 8 MiB at the most.
+    static constexpr std::size_t most_kept = 2000;
+    static constexpr std::size_t largest_kept = 4096;
+
+    DeliveryPtr spare() {
+        while (!m_spare.empty()) {
+            DeliveryPtr message = m_spare.pop_front();
+            if (message.unique()) {
+                message->reset();
+                return message;
+            }
+        }
+        return DeliveryPtr::make();
+    }
+
+    Fifo<DeliveryPtr> m_spare;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How messages come to the thread in `next`: by a script that takes a batch, ahead of the handler
+// when there are many, by a blocking fetch when there is none; and how they go back.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/blocking_fetch.hpp>
+#include <orizuru/detail/consumer/channels.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+class Fetcher {
+  public:
+    using Lock = Channels::Lock;
+
+    Fetcher(Channels& channels, const ConsumerOptions& options)
+        : m_channels(channels),
+          m_options(options),
+          m_most(options.prefetch),
+          m_ahead(options.prefetch > 1),
+          m_blocking_fetch(channels, m_wake) {}
+
+    /// The next message, handed out; null when the time is over or when stopped.
+    DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+    /// Puts back in front the message that `next` has returned last: there is no memory to decode
+    /// it. `next` returns it again, after a pause of 100 ms for the first time in a row and of 1 s
+    /// for others. For the thread in `next`.
+    void put_back(DeliveryPtr message) noexcept;
+
+    void stop() noexcept {
+        m_stopped.store(true, std::memory_order_relaxed);
+        m_wake.signal();
+    }
+    [[nodiscard]] bool stopped() const noexcept {
+        return m_stopped.load(std::memory_order_relaxed);
+    }
+    /// From now on one fetch takes at most so many, and none is sent ahead; for the thread in
+    /// `next`.
+    void limit(int most) noexcept {
+        m_most = most;
+        m_ahead = false;
+    }
+    /// How many messages `next` hands out without asking Redis; for the thread in `next`.
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
+    /// Ends what the thread in `next` waits for, so that it looks around.
+    [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
+
+    // Under the lock, and by no other thread than that in `next` while there is one.
+
+    /// Counts what was taken over and not handed out among the fetched again.
+    void return_run();
+    /// Ends the waiting in Redis; without an answer in time by closing its connection.
+    void stop_waiting(Lock& lock, TimePoint deadline) {
+        if (!m_blocking_fetch.stop(lock, deadline)) {
+            m_blocking_fetch.abort();
+        }
+    }
+    /// Sends what is due and gives back what was not handed out; with nothing held it leaves the
+    /// registry. Can be called again when it ran out of time.
+    bool leave(Lock& lock, TimePoint deadline);
+
+  private:
+    // A waiter that is to stop within 20 ms can await Redis for a part of that; what is left over
+    // is done by the next call or the destructor.
+    static constexpr std::chrono::milliseconds stop_patience{15};
+    static constexpr std::chrono::milliseconds timeout_patience{100};
+
+    // Until memory may be there again.
+    static constexpr std::chrono::milliseconds first_shortage_pause{100};
+    static constexpr std::chrono::milliseconds later_shortage_pause{1000};
+
+    void pause(const std::stop_token& token, TimePoint until);
+    bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
+    template <class Interrupted>
+    bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
+    void fetch_ahead();
+    void fetch_behind();
+    void fetch_more();
+    void send_fetch();
+
+    void take_run();
+    void drop_lost_of_run();
+
+    Channels& m_channels;
+    const ConsumerOptions& m_options;
+    int m_most;   ///< that one fetch takes
+    bool m_ahead; ///< the next batch is fetched while one is handled
+    std::atomic<bool> m_stopped{false};
+    Wake m_wake;
+    BlockingFetch m_blocking_fetch;
+
+    // The messages that the thread in `next` has taken over and hands out without the lock: two
+    // lock operations a message are a tenth of all that a batch costs.
+    Fifo<DeliveryPtr> m_run;
+    std::uint64_t m_run_recoveries = 0; ///< since when some of it may have been lost
+    std::atomic<bool> m_in_next{false};
+};
+
+inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
+    m_channels.refuse_fork();
+    // No exchange: what it would cost each message is more than catching every misuse is worth.
+    if (m_in_next.load(std::memory_order_relaxed)) {
+        throw std::logic_error("two threads are in next() of a consumer of '" +
+                               m_channels.window.keys().source() +
+                               "'; hand the guards to other threads instead");
+    }
+    m_in_next.store(true, std::memory_order_relaxed);
+    const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    while (true) {
+        const bool interrupted = stopped() || token.stop_requested();
+        if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
+            Lock lock(m_channels);
+            drop_lost_of_run();
+            if ((m_run.empty() || interrupted) &&
+                !wait_for_message(lock, token, timeout.deadline())) {
+                return nullptr;
+            }
+        }
+        const Delivery& first = *m_run.front();
+        if (first.shortages == 0 || Clock::now() >= first.decode_at) {
+            return m_run.pop_front();
+        }
+        if (Clock::now() >= timeout.deadline()) {
+            return nullptr;
+        }
+        // Afterwards its lease may be lost.
+        pause(token, std::min(first.decode_at, timeout.deadline()));
+    }
+}
+
+inline void Fetcher::put_back(DeliveryPtr message) noexcept {
+    ++message->shortages;
+    message->decode_at =
+        Clock::now() + (message->shortages == 1 ? first_shortage_pause : later_shortage_pause);
+    m_run.push_front(std::move(message)); // into its old place: it allocates nothing
+}
+
+/// Needs no memory; a stop ends it.
+inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
+    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    m_wake.clear();
+    if (!stopped() && !token.stop_requested()) {
+        wait_ready(-1, 0, &m_wake, until);
+    }
+}
+
+inline void Fetcher::take_run() {
+    Window& window = m_channels.window;
+    // Acks that are given without the lock have to be looked for: where many messages are held, the
+    // lock is cheaper.
+    const bool open_acks = m_options.ack == AckMode::deferred &&
+                           std::cmp_less_equal(window.messages().size(), 2 * m_most);
+    m_run.reserve(static_cast<std::size_t>(m_most));
+    while (window.has_ready() && std::cmp_less(m_run.size(), m_most)) {
+        m_run.push_back(window.hand_out());
+        if (open_acks) {
+            window.open_ack(*m_run.back());
+        }
+    }
+    m_channels.guards.add(m_run.size());
+    m_run_recoveries = m_channels.recoveries();
+    fetch_ahead();
+}
+
+inline void Fetcher::drop_lost_of_run() {
+    const std::size_t before = m_run.size();
+    m_run.erase_if(
+        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
+    m_run_recoveries = m_channels.recoveries();
+    m_channels.guards.drop(before - m_run.size());
+}
+
+inline void Fetcher::return_run() {
+    drop_lost_of_run();
+    m_channels.guards.drop(m_run.size());
+    m_channels.window.take_back(m_run);
+    m_run.clear();
+}
+
+inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
+    Window& window = m_channels.window;
+    while (true) {
+        const bool reached = m_channels.drive(lock, deadline, nullptr, [&] {
+            m_channels.hurry_acks();
+            return window.state() == Window::State::left || m_channels.has_refusal() ||
+                   (m_channels.ready() && !window.unanswered() && !window.has_acks() &&
+                    !window.has_moves());
+        });
+        if (!reached || m_channels.has_refusal()) {
+            return false;
+        }
+        const bool holds_nothing = window.messages().empty();
+        if (window.state() == Window::State::left || (!window.has_ready() && !holds_nothing)) {
+            return true;
+        }
+        m_channels.send([&](std::string& out) { window.send_release(out); });
+    }
+}
+
+} // namespace orizuru::detail

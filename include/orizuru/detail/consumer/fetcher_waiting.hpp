@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How the thread in `next` waits for a message, and what it asks Redis for meanwhile. The class is
+// in fetcher.hpp.
+
+#include <orizuru/detail/consumer/fetcher.hpp>
+
+namespace orizuru::detail {
+
+// One round of the loop does one thing and then looks at everything again, because whatever it
+// waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
+inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
+                                      TimePoint deadline) {
+    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
+    const Window& window = m_channels.window;
+    const bool had_some = window.has_ready();
+    std::uint64_t fetches = window.fetches();
+    bool looked = false; // asked without waiting, and nothing was there
+    TimePoint last_chance = TimePoint::max();
+    while (true) {
+        m_wake.clear();
+        m_channels.take_acks();
+        m_channels.tell_events(lock);
+        if (interrupted()) {
+            const TimePoint until = Clock::now() + stop_patience;
+            if (stopped()) {
+                return_run();
+            }
+            if (m_blocking_fetch.stop(lock, until) && stopped()) {
+                leave(lock, until);
+            }
+            if (!had_some && window.has_ready() && m_run.empty() && !stopped()) {
+                // It came in this call: nobody else would get it until the next one.
+                take_run();
+                return true;
+            }
+            return false;
+        }
+        if (window.has_ready()) {
+            take_run();
+            return true;
+        }
+        m_channels.throw_refusal();
+        deadline = std::min(deadline, m_channels.limit());
+        const bool late = Clock::now() >= deadline;
+        if (late) {
+            // What is on its way may still arrive, but not for ever.
+            last_chance = std::min(last_chance, Clock::now() + timeout_patience);
+        }
+        const TimePoint until = late ? last_chance : deadline;
+        const auto running = [&] { return window.state() == Window::State::running; };
+        const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
+        // A batch that was fetched ahead could not take the acks of the one before with it.
+        looked = looked || (fetched && !window.has_acks());
+        bool in_time = true;
+        if (!running()) {
+            in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
+                return interrupted() || m_channels.has_refusal() || running();
+            });
+        } else if (window.fetching()) {
+            fetch_behind();
+            in_time = m_channels.drive(lock, until, &m_wake, [&] {
+                return interrupted() || !window.fetching() || !running();
+            });
+        } else if (window.blocked() && late) {
+            in_time = m_blocking_fetch.stop(lock, until, interrupted);
+            looked = true;
+        } else if (window.blocked()) {
+            m_blocking_fetch.read(lock, until);
+            looked = looked && !m_blocking_fetch.refused_for_memory();
+        } else if (!looked && (late || m_most > 1 || window.has_acks() ||
+                               m_blocking_fetch.refused_for_memory())) {
+            in_time = look(lock, until, interrupted);
+        } else if (!late) {
+            m_blocking_fetch.start(lock, until);
+        } else {
+            in_time = false;
+        }
+        if (late && !in_time && !window.has_ready()) {
+            return false; // what is outstanding goes to the next call
+        }
+    }
+}
+
+// While the handler works on a batch, Redis fetches the next one: asked for with the batch's first
+// message, so that at most two batches are held, and only behind a full one: what a short one left
+// in the source is for others.
+inline void Fetcher::fetch_ahead() {
+    if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
+        fetch_more();
+    }
+}
+
+// The handler was faster than Redis, and nothing is left of its batch: with a second fetch behind
+// the one that is awaited, Redis does not pause between the two.
+inline void Fetcher::fetch_behind() {
+    if (m_channels.window.all_acked()) {
+        fetch_more();
+    }
+}
+
+inline void Fetcher::fetch_more() {
+    const Window& window = m_channels.window;
+    if (window.more_to_fetch() && m_ahead && !window.blocked() && m_channels.ready()) {
+        send_fetch();
+    }
+}
+
+inline void Fetcher::send_fetch() {
+    m_channels.send([this](std::string& out) { m_channels.window.send_settle(out, m_most); });
+}
+
+// One script settles what is due and fetches what is there, without waiting for more. False when
+// it could not be sent in time.
+template <class Interrupted>
+bool Fetcher::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
+    const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
+        return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
+               m_channels.window.state() != Window::State::running;
+    });
+    if (m_channels.ready() && !interrupted()) {
+        send_fetch();
+    }
+    return in_time;
+}
+
+} // namespace orizuru::detail

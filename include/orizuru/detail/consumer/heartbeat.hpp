@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The thread that keeps a consumer's lease: a beat three times a lease, on a connection that no
+// handler can block. In between it does what nobody waits for: sends deferred acks that have waited
+// for a third of the lease, adopts the list after a lost lease, and goes on with settlements that
+// their callers have given up on.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace orizuru::detail {
+
+class Heartbeat {
+  public:
+    Heartbeat(Channels& channels, const ConsumerOptions& options)
+        : m_channels(channels), m_options(options) {
+        m_channels.set_caretaker(&m_wake);
+    }
+    Heartbeat(const Heartbeat&) = delete;
+    Heartbeat& operator=(const Heartbeat&) = delete;
+    ~Heartbeat() { stop(); }
+
+    /// The thread keeps `owner`, of which this is a part, alive until `stop`.
+    void start(std::shared_ptr<const void> owner) {
+        m_thread = std::make_unique<std::thread>(
+            [this, owner = std::move(owner)]() mutable { run(std::move(owner)); });
+    }
+
+    void stop() noexcept {
+        m_closing.store(true);
+        m_stop_wake.signal();
+        m_wake.signal();
+        if (!m_thread) {
+            return;
+        }
+        if (m_thread->get_id() == std::this_thread::get_id()) {
+            m_thread->detach(); // the last guard died in a callback of this thread
+        } else {
+            m_thread->join();
+        }
+        m_thread.reset();
+    }
+
+    /// There is something to do for nobody who waits.
+    void attend() const noexcept { m_wake.signal(); }
+
+    /// In a forked child, where the thread does not exist.
+    void forget_after_fork() noexcept {
+        if (m_stream) {
+            m_stream.release()->close_after_fork();
+        }
+        static_cast<void>(m_thread.release()); // can be neither joined nor detached
+    }
+
+  private:
+    void run(std::shared_ptr<const void> owner) {
+        TimePoint due = Clock::now() + m_options.lease / 3;
+        while (!m_closing.load()) {
+            wait_ready(-1, 0, &m_wake, due);
+            m_wake.clear();
+            if (m_closing.load()) {
+                break;
+            }
+            try {
+                if (Clock::now() >= due) {
+                    due = beat_and_plan();
+                }
+                serve(due);
+            } catch (const std::exception&) {
+                // Out of memory, say: a consumer that stops beating would lose its messages.
+                due = Clock::now() + m_backoff.next();
+            }
+        }
+        // The owner may be ours alone: nothing of it is touched behind this line.
+        owner.reset();
+    }
+
+    TimePoint beat_and_plan() {
+        const TimePoint begun = Clock::now();
+        const std::chrono::milliseconds third = m_options.lease / 3;
+        if (beat()) {
+            m_backoff.reset();
+            return begun + third;
+        }
+        return Clock::now() + std::min(third, m_backoff.next());
+    }
+    bool beat();
+    void serve(TimePoint until);
+
+    Channels& m_channels;
+    const ConsumerOptions& m_options;
+    Wake m_wake;      ///< there is something to do
+    Wake m_stop_wake; ///< ends a beat that is under way
+    std::atomic<bool> m_closing{false};
+    JitteredPauses m_backoff;
+    std::unique_ptr<Stream> m_stream;
+    std::unique_ptr<std::thread> m_thread;
+};
+
+/// False when Redis gave no answer that counts.
+inline bool Heartbeat::beat() {
+    std::string id;
+    std::string command;
+    {
+        const Channels::Lock lock(m_channels);
+        const Window& window = m_channels.window;
+        if (window.state() != Window::State::running) {
+            return true;
+        }
+        id = window.identity().id;
+        const Keys& keys = window.keys();
+        append_command(command, "EVAL", beat_script(), 3, keys.heartbeat(id), keys.processing(id),
+                       keys.consumers(), id, m_options.lease.count());
+    }
+    const TimePoint asked = Clock::now();
+    // Later than this the lease is over, and the next attempt is due anyway.
+    const TimePoint until =
+        asked + std::min(m_channels.endpoint().command_timeout(), m_options.lease * 2 / 3);
+    Reply reply;
+    try {
+        if (!m_stream) {
+            m_stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_stop_wake);
+        }
+        m_stream->append([&](std::string& out) { out += command; });
+        reply = m_stream->await_reply(until, &m_stop_wake);
+    } catch (const std::exception&) {
+        // Whether it ran does not matter: a beat can be repeated at any time.
+        m_stream.reset();
+        return false;
+    }
+    if (!reply.is(Reply::Type::integer)) {
+        m_stream.reset();
+        return false;
+    }
+    bool confirmed = false;
+    {
+        const Channels::Lock lock(m_channels);
+        const Window& window = m_channels.window;
+        if (window.identity().id != id || window.state() != Window::State::running) {
+            return true; // an answer to a former incarnation says nothing
+        }
+        if (reply.integer == 1) {
+            m_channels.confirm_lease(asked);
+            confirmed = true;
+        } else if (!window.leaving()) {
+            m_channels.begin_recovery(reply.integer == 0
+                                          ? "a collector has taken the consumer for dead"
+                                          : "Redis has lost the consumer's list");
+        }
+    }
+    if (confirmed && m_options.on_beat) {
+        try {
+            m_options.on_beat();
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // The lease goes on whatever the callback does; the user was told so.
+        }
+    }
+    return true;
+}
+
+inline void Heartbeat::serve(TimePoint until) {
+    Channels::Lock lock(m_channels);
+    const Window& window = m_channels.window;
+    Unattended::retry(m_channels.window, m_channels.events);
+    m_channels.drive(lock, until, &m_wake, [&] {
+        m_channels.hurry_acks();
+        const bool settled =
+            window.state() == Window::State::running || window.state() == Window::State::left;
+        return m_closing.load() || (settled && !window.has_acks() && !window.has_moves() &&
+                                    m_channels.unattended.empty());
+    });
+}
+
+} // namespace orizuru::detail

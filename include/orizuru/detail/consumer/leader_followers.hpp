@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Threads that wait for one connection take turns: the leader polls it for all, the followers sleep
+// until something has changed. Whoever stops leading wakes the others, one of whom goes on. All
+// calls are made under the one lock that the threads share.
+
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/base/wake.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace orizuru::detail {
+
+class LeaderFollowers {
+  public:
+    [[nodiscard]] bool has_leader() const noexcept { return m_leader != nullptr; }
+
+    /// Runs `action(wake)`, which may let go of the lock, as the leader; there is none yet. What
+    /// signals `wake` ends the leader's waiting; null: one of the leaders' own.
+    template <class Action>
+    void lead(const Wake* wake, Action action) {
+        if (wake == nullptr) {
+            m_own.clear();
+            wake = &m_own;
+        }
+        m_leader = wake;
+        const auto resign = at_exit([this] {
+            m_leader = nullptr;
+            wake_all();
+        });
+        action(*wake);
+    }
+
+    /// Sleeps until something has changed, `wake` is signalled, if there is one, or the deadline.
+    void follow(std::unique_lock<std::mutex>& lock, TimePoint deadline, const Wake* wake) {
+        if (wake == nullptr) {
+            m_changed.wait_until(lock, deadline);
+            return;
+        }
+        m_followers.push_back(wake);
+        const auto leave = at_exit([&] { std::erase(m_followers, wake); });
+        unlocked(lock, [&] { wait_ready(-1, 0, wake, deadline); });
+    }
+
+    void wake_leader() const noexcept {
+        if (m_leader != nullptr) {
+            m_leader->signal();
+        }
+    }
+    void wake_all() noexcept {
+        m_changed.notify_all();
+        for (const Wake* const follower : m_followers) {
+            follower->signal();
+        }
+        wake_leader();
+    }
+
+  private:
+    std::condition_variable m_changed;
+    std::vector<const Wake*> m_followers; ///< those who sleep on a Wake of their own
+    Wake m_own;
+    const Wake* m_leader = nullptr;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The Lua scripts: each is one atomic step on a queue's lists. The header, the rightmost element of
+// a processing list, is `orz:<nonce>:<v>`; v counts the settlement scripts that have run. A script
+// names the header that it expects and writes the next one, so each runs in the order sent and at
+// most once. A string in place of the list is a fence: whoever finds it has lost the list.
+//
+// All check before their first write. They only move or free, so they run when memory is full
+// (allow-oom).
+
+#include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/script.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// Registers a consumer. Rights come first: a user who may fetch but not settle must not start.
+///
+/// KEYS heartbeat, processing, consumers, source, unack, dead; ARGV id, lease (ms), header
+/// Returns 1 registered | 0 fenced | NOPERM. Repeated with the same id it changes nothing.
+inline const std::string& start_script() {
+    static const std::string script = moving_script(R"lua(
+local heartbeat, processing, consumers, source, unack, dead = unpack(KEYS)
+local refused = refusal({}, {
+    {'SET', heartbeat, '1', 'PX', '1'}, {'DEL', heartbeat}, {'TYPE', heartbeat},
+    {'SADD', consumers, 'x'}, {'SREM', consumers, 'x'}, {'TYPE', consumers},
+    {'LINDEX', processing, '0'}, {'LLEN', processing}, {'LSET', processing, '0', 'x'},
+    {'LREM', processing, '0', 'x'}, {'LTRIM', processing, '0', '0'},
+    {'LRANGE', processing, '0', '0'}, {'RPUSH', processing, 'x'}, {'LPUSH', processing, 'x'},
+    {'RPOP', processing}, {'SET', processing, 'x', 'PX', '1'}, {'GET', processing},
+    {'EXISTS', processing}, {'TYPE', processing}, {'RENAME', processing, processing .. ':'},
+    {'BLMOVE', source, processing, 'RIGHT', 'LEFT', '1'}, {'RPOP', source, '1'},
+    {'RPUSH', source, 'x'}, {'TYPE', source}, {'LPUSH', unack, 'x'}, {'TYPE', unack},
+    {'LPUSH', dead, 'x'}, {'TYPE', dead}, {'TIME'}, {'EVAL', '', '0'},
+    {'EVALSHA', string.rep('0', 40), '0'}})
+if refused then return refused end
+local kind = redis.call('TYPE', processing).ok
+if kind == 'string' then return 0 end
+refused = refusal({{processing, 'list'}, {heartbeat, 'string'}, {consumers, 'set'}}, {})
+if refused then return refused end
+redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
+redis.call('SADD', consumers, ARGV[1])
+if kind == 'none' then redis.call('RPUSH', processing, ARGV[3]) end
+return 1
+)lua");
+    return script;
+}
+
+/// Renews the lease.
+///
+/// KEYS heartbeat, processing, consumers; ARGV id, lease (ms)
+/// Returns 1 | 0 fenced | 2 the list is gone (Redis was emptied or rewound).
+inline const std::string& beat_script() {
+    static const std::string script = moving_script(R"lua(
+local heartbeat, processing, consumers = unpack(KEYS)
+local refused = refusal({{heartbeat, 'string'}, {consumers, 'set'}}, {{'TYPE', processing},
+    {'SET', heartbeat, '1', 'PX', '1'}, {'SADD', consumers, 'x'}})
+if refused then return refused end
+local kind = redis.call('TYPE', processing).ok
+if kind == 'string' then return 0 end
+redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
+redis.call('SADD', consumers, ARGV[1])
+return kind == 'none' and 2 or 1
+)lua");
+    return script;
+}
+
+/// Removes settled messages by position and fetches others.
+///
+/// Of all rights it asks for the one without which what it took from the source would be lost. The
+/// others START has asked for: when one is taken away later, the script stops on its way, and the
+/// recovery that follows finds in the list and its header what has happened.
+///
+/// KEYS processing, source
+/// ARGV expected header, next header, least length, k, n, index...: the k oldest go, then those at
+///   the indices (from the right, before anything is removed; the marker is the next header), and
+///   up to n come from the source.
+/// Returns the fetched, oldest first | STALE | SRC (settled, but the source is no list) | NOPERM |
+///   WRONGTYPE
+/// O(k + n + greatest index); in the size of the payloads only for those fetched.
+inline constexpr std::string_view settle_script = R"lua(#!lua flags=allow-oom
+local p = KEYS[1]
+if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
+local held = redis.call('LLEN', p) - 1
+if held < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
+local k, n = tonumber(ARGV[4]), ARGV[5]
+if n ~= '0' and not redis.acl_check_cmd('LPUSH', p, 'x') then
+    return redis.error_reply('NOPERM this user may not run LPUSH on ' .. p)
+end
+if #ARGV > 5 then
+    for i = 6, #ARGV do redis.call('LSET', p, ARGV[i], ARGV[2]) end
+    redis.call('LREM', p, 5 - #ARGV, ARGV[2])
+end
+if k > 0 then
+    redis.call('LTRIM', p, 0, -2 - k)
+    redis.call('RPUSH', p, ARGV[2])
+else
+    redis.call('LSET', p, -1, ARGV[2])
+end
+if n == '0' then return {} end
+local fetched = redis.pcall('RPOP', KEYS[2], n)
+if not fetched then return {} end
+if fetched.err then return redis.error_reply('SRC ' .. fetched.err) end
+redis.call('LPUSH', p, unpack(fetched))
+return fetched
+)lua";
+
+/// Gives back to the source's serving end whatever is newer than the `held` oldest messages; with
+/// nothing held it leaves the fence and the registry in the same step.
+///
+/// KEYS processing, source, heartbeat, consumers
+/// ARGV expected header, next header, least length, held, id, fence time (ms)
+/// Returns how many went back | STALE | REFUSED (the source is no list, or a right is missing) |
+///   WRONGTYPE
+inline const std::string& release_script() {
+    static const std::string script = moving_script(R"lua(
+local p, source, heartbeat, consumers = unpack(KEYS)
+if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
+if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
+local held = tonumber(ARGV[4])
+local kinds, commands = {{source, 'list'}}, {{'LRANGE', p, '0', '0'}, {'RPUSH', source, 'x'}}
+if held > 0 then
+    commands[3], commands[4] = {'LTRIM', p, '0', '0'}, {'LSET', p, '0', 'x'}
+else
+    kinds[2] = {consumers, 'set'}
+    commands[3], commands[4] = {'SET', p, 'x', 'PX', '1'}, {'DEL', heartbeat}
+    commands[5] = {'SREM', consumers, 'x'}
+end
+local refused = refusal(kinds, commands)
+if refused then return redis.error_reply('REFUSED ' .. refused.err) end
+local back = redis.call('LRANGE', p, 0, -(held + 2))
+for i = 1, #back, 1000 do
+    redis.call('RPUSH', source, unpack(back, i, math.min(i + 999, #back)))
+end
+if held > 0 then
+    redis.call('LTRIM', p, -(held + 1), -1)
+    redis.call('LSET', p, -1, ARGV[2])
+else
+    redis.call('SET', p, 'released ' .. ARGV[2], 'PX', ARGV[6])
+    redis.call('DEL', heartbeat)
+    redis.call('SREM', consumers, ARGV[5])
+end
+return #back
+)lua");
+    return script;
+}
+
+/// Takes over the list of an own earlier incarnation and fences it.
+///
+/// KEYS old heartbeat, old processing, new heartbeat, new processing, consumers
+/// ARGV old id, new id, new header, fence time (ms), lease (ms), old header without its number
+/// Returns {old header or '', payloads newest first} | FENCED <text> | BUSYNAME
+inline const std::string& adopt_script() {
+    static const std::string script = moving_script(R"lua(
+local old_heartbeat, old, new_heartbeat, new, consumers = unpack(KEYS)
+local refused = refusal({{new_heartbeat, 'string'}, {consumers, 'set'}}, {
+    {'TYPE', old}, {'GET', old}, {'LRANGE', old, '0', '0'}, {'RPOP', old}, {'EXISTS', new},
+    {'RENAME', old, new}, {'RPUSH', new, 'x'}, {'SET', old, 'x', 'PX', '1'},
+    {'DEL', old_heartbeat}, {'SET', new_heartbeat, '1', 'PX', '1'}, {'SREM', consumers, 'x'},
+    {'SADD', consumers, 'x'}})
+if refused then return refused end
+if redis.call('TYPE', old).ok == 'string' then
+    return redis.error_reply('FENCED ' .. redis.call('GET', old))
+end
+if redis.call('EXISTS', new) == 1 then return redis.error_reply('BUSYNAME ' .. new) end
+local held = redis.call('LRANGE', old, 0, -1)
+local header = ''
+if #held > 0 then
+    if string.sub(held[#held], 1, #ARGV[6]) == ARGV[6] then
+        header = table.remove(held)
+        redis.call('RPOP', old)
+    end
+    if #held > 0 then redis.call('RENAME', old, new) end
+end
+redis.call('RPUSH', new, ARGV[3])
+redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])
+redis.call('DEL', old_heartbeat)
+redis.call('SREM', consumers, ARGV[1])
+redis.call('SET', new_heartbeat, '1', 'PX', ARGV[5])
+redis.call('SADD', consumers, ARGV[2])
+return {header, held}
+)lua");
+    return script;
+}
+
+/// push: KEYS target; ARGV [replacement]
+inline const Script& push_body() {
+    static const Script script(R"lua(
+local refused = refusal({{KEYS[1], 'list'}}, {{'LPUSH', KEYS[1], 'x'}})
+if refused then return refused end
+redis.call('LPUSH', KEYS[1], ARGV[1] or payload)
+)lua");
+    return script;
+}
+
+/// release: KEYS source
+inline const Script& give_back_body() {
+    static const Script script(R"lua(
+local refused = refusal({{KEYS[1], 'list'}}, {{'RPUSH', KEYS[1], 'x'}})
+if refused then return refused end
+redis.call('RPUSH', KEYS[1], payload)
+)lua");
+    return script;
+}
+
+/// bury: KEYS dead; ARGV reason
+inline const Script& bury_body() {
+    static const Script script(R"lua(
+local refused = refusal({{KEYS[1], 'list'}}, {{'LPUSH', KEYS[1], 'x'}, {'TIME'}})
+if refused then return refused end
+local now = redis.call('TIME')
+redis.call('LPUSH', KEYS[1], cmsgpack.pack({1, payload, ARGV[1],
+    now[1] * 1000 + math.floor(now[2] / 1000)}))
+)lua");
+    return script;
+}
+
+inline constexpr CachedScript cached_settle{settle_script};
+inline const CachedScript& cached_release() {
+    static const CachedScript script{release_script()};
+    return script;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Consumer and its guards share: fetching, settling, stopping. It lives until the last of
+// them is gone, and that one leaves the registry.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/fetcher.hpp>
+#include <orizuru/detail/consumer/heartbeat.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/server_info.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+inline void check(const ConsumerOptions& options) {
+    using std::chrono::milliseconds;
+    check_label(options.name);
+    if (options.lease < milliseconds(100) || options.lease > std::chrono::hours(24)) {
+        throw std::invalid_argument("lease must be 100 ms to 24 h");
+    }
+    if (options.prefetch < 1 || options.prefetch > largest_batch) {
+        throw std::invalid_argument("prefetch must be 1 to 1000");
+    }
+    check_max_payload(options.max_payload);
+}
+
+class Session {
+  public:
+    /// Connects and registers. When the last copy of the pointer goes, what is held is given back
+    /// and the registry left, for at most command_timeout.
+    static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
+                                         ConsumerOptions options);
+
+    /// The next message, handed out; null when the time is over or when stopped. It keeps the
+    /// session alive until settle(), abandon(), take_back() or bury() has ended that.
+    DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
+        return m_fetcher.next(token, timeout);
+    }
+
+    void limit(int most);
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_fetcher.in_hand(); }
+
+    /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
+    /// the message held; what else it throws leaves the settlement to go on in the background.
+    bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
+    /// Rejects what its guard left unsettled; waits at most command_timeout.
+    void abandon(const DeliveryPtr& message) noexcept;
+    /// `next` returns the message again, behind those that it has taken over already.
+    void take_back(const DeliveryPtr& message) noexcept;
+    /// The same at once, for the message that `next` has returned last and that there is no memory
+    /// to decode: in front, after a pause (fetcher.hpp). For the thread in `next`.
+    void put_back(DeliveryPtr message) noexcept { m_fetcher.put_back(std::move(message)); }
+    /// Sends an undecodable message to the dead list; for the thread in `next`. True: it is there.
+    /// False: the lease was lost. Nothing: the deadline or a stop came first, it goes there in the
+    /// background. When Redis refuses, `next` returns the message again, behind those that it has
+    /// taken over already. Throws std::bad_alloc before anything has happened; the message is put
+    /// back then.
+    std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
+                             const std::stop_token& token, TimePoint deadline);
+
+    /// Nobody else can have a message that was handed out.
+    [[nodiscard]] bool holds(const DeliveryPtr& message);
+
+    std::size_t flush();
+    std::uint64_t size();
+    std::string id();
+
+    void stop() noexcept { m_fetcher.stop(); }
+    [[nodiscard]] bool stopped() const noexcept { return m_fetcher.stopped(); }
+    /// Nothing waits for Redis beyond this time any more, until `close` has returned.
+    void end_by(TimePoint time) noexcept {
+        {
+            const Lock lock(m_channels);
+            m_channels.limit(time);
+        }
+        m_fetcher.wake().signal();
+    }
+    /// For the end of a consumer: when its guards live on, what was not handed out is given back.
+    void close() noexcept;
+
+    void refuse_fork() const { m_channels.refuse_fork(); }
+    [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
+    [[nodiscard]] const Keys& keys() const noexcept { return m_channels.window.keys(); }
+    [[nodiscard]] std::string address() const { return m_channels.endpoint().address(); }
+    void tell(EventKind kind, std::string_view detail, std::string_view payload);
+
+  private:
+    using Lock = Channels::Lock;
+
+    // For what may be on its way when a time is over.
+    static constexpr std::chrono::milliseconds grace{100};
+
+    Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options, TimePoint deadline);
+
+    void start(TimePoint deadline);
+    void check_eviction(Lock& lock, TimePoint deadline);
+    void finish() noexcept;
+
+    void end(Lock& lock);
+
+    [[nodiscard]] TimePoint patience(TimePoint since) const;
+    void leave_unattended(const DeliveryPtr& message) noexcept {
+        m_channels.unattended.add(message);
+        m_heartbeat.attend();
+    }
+    void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
+    [[noreturn]] void throw_refused(const std::string& refusal, std::string_view what) const;
+
+    ConsumerOptions m_options;
+    Channels m_channels;
+    Fetcher m_fetcher;
+    TimePoint m_gave_up{}; ///< when a destructor last waited in vain
+    Heartbeat m_heartbeat; // last: its thread uses all of the above
+};
+
+inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
+                                              ConsumerOptions options) {
+    check(options);
+    const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
+    std::shared_ptr<Session> session(
+        new Session(std::move(endpoint), keys, std::move(options), deadline));
+    session->start(deadline);
+    session->m_heartbeat.start(session);
+    // What consumer and guards hold; the heartbeat's thread holds the session itself.
+    std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
+        // Out of this function object, which lives as long as the session's weak pointer to it.
+        const std::shared_ptr<Session> own = std::move(session);
+        if (own->m_channels.forked()) {
+            // A copy without its threads: its locks may be held for ever.
+            own->m_channels.close_after_fork();
+            own->m_heartbeat.forget_after_fork();
+            static_cast<void>(new std::shared_ptr(own));
+        } else {
+            own->finish();
+        }
+    });
+    session->m_channels.guards.watch(handle);
+    return handle;
+}
+
+inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
+                        TimePoint deadline)
+    : m_options(std::move(options)),
+      m_channels(
+          std::move(endpoint),
+          Window(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
+          EventQueue(keys.source(), m_options.on_event), deadline),
+      m_fetcher(m_channels, m_options),
+      m_heartbeat(m_channels, m_options) {}
+
+inline void Session::start(TimePoint deadline) {
+    Lock lock(m_channels);
+    const bool answered = m_channels.drive(lock, deadline, nullptr, [this] {
+        return m_channels.window.state() == Window::State::running || m_channels.has_refusal();
+    });
+    m_channels.throw_refusal();
+    if (!answered) {
+        throw ConnectionError("registering a consumer of '" + keys().source() + "': " +
+                              (m_channels.last_failure().empty() ? address() + ": no reply in time"
+                                                                 : m_channels.last_failure()));
+    }
+    check_eviction(lock, deadline);
+}
+
+inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
+    const auto answer = m_channels.ask("INFO", "memory");
+    if (!answer || !m_channels.drive(lock, deadline, nullptr,
+                                     [&] { return answer->reply || answer->failed; })) {
+        return;
+    }
+    // Without the right to ask there is nothing to warn of.
+    if (answer->reply && !evicting_policy(answer->reply->text).empty()) {
+        m_channels.events.note(EventKind::not_noeviction, m_channels.window.identity().id,
+                               std::string(evicting_policy(answer->reply->text)));
+    }
+}
+
+inline void Session::limit(int most) {
+    if (most < 1 || most > m_options.prefetch) {
+        throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
+    }
+    m_fetcher.limit(most);
+}
+
+inline void Session::end(Lock& lock) {
+    const TimePoint now = Clock::now();
+    // A guard's destructor has just waited in vain: once is enough.
+    const bool waited = now - m_gave_up < grace;
+    const TimePoint until = waited ? now : now + m_channels.endpoint().command_timeout();
+    m_channels.forget_refusal(); // whatever it was, nobody will be told any more
+    m_fetcher.stop_waiting(lock, std::min(until, now + grace));
+    m_fetcher.leave(lock, until);
+}
+
+inline void Session::close() noexcept {
+    stop();
+    try {
+        if (!m_channels.forked()) {
+            Lock lock(m_channels);
+            m_channels.guards.drop(m_channels.window.close_acks());
+            m_fetcher.return_run();
+            if (m_channels.guards.in_use()) {
+                end(lock);
+                m_channels.limit(TimePoint::max()); // it was the consumer's, not its guards'
+                m_heartbeat.attend();
+            }
+        }
+    } catch (...) { // NOLINT(bugprone-empty-catch)
+        // What could not be given back is the collector's, after the lease.
+    }
+}
+
+inline void Session::finish() noexcept {
+    stop();
+    try {
+        Lock lock(m_channels);
+        m_channels.take_acks();
+        m_channels.window.forsake();
+        end(lock);
+    } catch (...) { // NOLINT(bugprone-empty-catch)
+        // What could not be given back is the collector's, after the lease.
+    }
+    m_heartbeat.stop();
+}
+
+inline std::uint64_t Session::size() {
+    m_channels.refuse_fork();
+    Lock lock(m_channels);
+    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
+    std::shared_ptr<Channels::Answer> answer;
+    m_channels.drive(lock, until, nullptr, [&] {
+        if (!answer) {
+            answer = m_channels.ask("LLEN", keys().source());
+        }
+        return answer && (answer->reply || answer->failed);
+    });
+    const std::string about = address() + ": LLEN '" + keys().source() + "': ";
+    if (!answer || !answer->reply) {
+        throw ConnectionError(about + (m_channels.last_failure().empty()
+                                           ? "no reply in time"
+                                           : m_channels.last_failure()));
+    }
+    const Reply& reply = *answer->reply;
+    if (reply.is(Reply::Type::error)) {
+        throw reply_error(address() + ": LLEN '" + keys().source() + "'", reply.text);
+    }
+    if (!is_count(reply)) {
+        m_channels.begin_recovery(about + "a reply of the wrong type");
+        throw ProtocolError(about + "a reply of the wrong type");
+    }
+    return static_cast<std::uint64_t>(reply.integer);
+}
+
+inline std::string Session::id() {
+    m_channels.refuse_fork();
+    const Lock lock(m_channels);
+    return m_channels.window.identity().id;
+}
+
+inline void Session::tell(EventKind kind, std::string_view detail, std::string_view payload) {
+    m_channels.events.tell({kind, keys().source(), id(), detail, payload});
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Settlements whose callers no longer wait: a destructor's, one that outlasted its caller's
+// patience, a deferred ack. They stay queued, their outcome is told to on_event.
+
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/event.hpp>
+
+#include <cstddef>
+#include <new>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Unattended {
+  public:
+    void add(const DeliveryPtr& message) noexcept {
+        message->unattended = true;
+        try {
+            m_messages.push_back(message);
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+            // It goes on all the same; only its outcome will not be told.
+        }
+    }
+    [[nodiscard]] bool empty() const noexcept { return m_messages.empty(); }
+
+    /// Deferred acks that came too late since the last call.
+    [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
+
+    void on_lost(const std::vector<DeliveryPtr>& messages) noexcept {
+        for (const DeliveryPtr& message : messages) {
+            m_late_acks += message->deferred ? 1U : 0U;
+        }
+    }
+
+    /// Tells the outcomes that are known by now.
+    void tell(EventQueue& events, std::string_view consumer) noexcept {
+        std::erase_if(m_messages, [&](const DeliveryPtr& message) {
+            const bool settled = message->state == Delivery::State::settled;
+            if (!settled && message->state != Delivery::State::lost) {
+                return false;
+            }
+            events.note(EventKind::late_settlement, consumer,
+                        settled ? "it was done" : "it was not done: the lease was lost",
+                        message->payload);
+            return true;
+        });
+    }
+
+    /// Asks again for what Redis refused: nobody else would.
+    static void retry(Window& window, EventQueue& events) {
+        std::vector<DeliveryPtr> refused;
+        for (const DeliveryPtr& message : window.messages()) {
+            if (message->state == Delivery::State::held && !message->refusal.empty() &&
+                (message->unattended || message->deferred)) {
+                refused.push_back(message);
+            }
+        }
+        for (const DeliveryPtr& message : refused) {
+            events.note(EventKind::settlement_refused, window.identity().id, message->refusal,
+                        message->payload);
+            message->failures = 0;
+            window.want(message, std::move(message->move));
+        }
+    }
+
+  private:
+    std::vector<DeliveryPtr> m_messages;
+    std::size_t m_late_acks = 0;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a window's messages go through on this side: handed out, wanted, acked without the lock,
+// taken back. The class is in window.hpp.
+
+#include <orizuru/detail/consumer/window.hpp>
+
+namespace orizuru::detail {
+
+inline void Window::want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
+    assert(message->state == S::held);
+    if (!message->deferred_ack.closed()) {
+        message->deferred_ack.forget();
+        --m_open;
+    }
+    message->refusal.clear();
+    message->state = S::wanted;
+    message->move = std::move(move);
+    if (message->move == nullptr) {
+        ++m_acks;
+    } else {
+        m_moves.push_back(message);
+    }
+}
+
+inline DeliveryPtr Window::hand_out() {
+    if (!has_ready()) {
+        return nullptr;
+    }
+    const DeliveryPtr& message = m_messages[m_next++];
+    message->handed_out = true;
+    find_next();
+    // One that was taken back may have an owner besides.
+    return message.unique() ? message.second() : message;
+}
+
+// Those behind the next one wait, too, except after a match with an edited list.
+inline void Window::find_next() noexcept {
+    const auto waits = [](const Delivery& message) {
+        return message.state == S::held && !message.handed_out;
+    };
+    while (m_next < m_messages.size() && !waits(*m_messages[m_next])) {
+        ++m_next;
+    }
+}
+
+inline void Window::forsake() noexcept {
+    for (const DeliveryPtr& message : m_messages) {
+        message->handed_out = message->handed_out && message->state != S::held;
+    }
+    recount();
+}
+
+inline void Window::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
+    for (const DeliveryPtr& message : messages) {
+        message->handed_out = false;
+        message->deferred_ack.forget();
+    }
+    recount();
+}
+
+inline void Window::take_back(const DeliveryPtr& message) noexcept {
+    message->handed_out = false;
+    message->deferred_ack.forget();
+    message->unattended = false;
+    message->refusal.clear();
+    recount();
+}
+
+inline void Window::want_deferred(const DeliveryPtr& message) noexcept {
+    message->deferred = true;
+    want(message, nullptr);
+}
+
+inline std::size_t Window::take_acks() noexcept {
+    std::size_t taken = 0;
+    std::size_t open = m_open;
+    for (const DeliveryPtr& message : m_messages) {
+        if (open == 0) {
+            break;
+        }
+        open -= message->deferred_ack.closed() ? 0U : 1U;
+        if (message->deferred_ack.given()) {
+            want_deferred(message);
+            ++taken;
+        }
+    }
+    return taken;
+}
+
+inline std::size_t Window::close_acks() noexcept {
+    std::size_t taken = 0;
+    for (const DeliveryPtr& message : m_messages) {
+        if (message->deferred_ack.close()) {
+            want_deferred(message);
+            ++taken;
+        }
+    }
+    m_open = 0;
+    return taken;
+}
+
+inline void Window::recount() noexcept {
+    m_acks = m_sent = m_next = m_open = 0;
+    find_next();
+    m_moves.erase_if([](const DeliveryPtr& message) { return message->state != S::wanted; });
+    for (const DeliveryPtr& message : m_messages) {
+        m_sent += message->state == S::sent ? 1U : 0U;
+        m_open += message->deferred_ack.closed() ? 0U : 1U;
+        if (message->state == S::wanted && message->move == nullptr) {
+            ++m_acks;
+        } else if (message->state == S::wanted &&
+                   std::ranges::find(m_moves, message) == m_moves.end()) {
+            m_moves.push_back(message);
+        }
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What replies do to a window. The class is in window.hpp.
+
+#include <orizuru/detail/consumer/window.hpp>
+
+namespace orizuru::detail {
+
+inline Verdict Window::on_start(const Reply& reply) {
+    if (reply.is(Reply::Type::error)) {
+        Verdict verdict = refused(reply);
+        // An older Redis does not know the line that our scripts begin with.
+        if (reply.text.starts_with("ERR Error compiling script")) {
+            verdict.reason = "ERR this needs Redis 7.0 or newer: " + reply.text;
+        }
+        return verdict;
+    }
+    if (reply.is(Reply::Type::integer) && reply.integer == 1) {
+        m_state = State::running;
+        m_confirmed = m_last_sent = 0;
+        return {};
+    }
+    // Fenced: the reply to an earlier START was lost and a collector came in between.
+    become(m_make_identity());
+    return {Verdict::Action::back_off, "registered too late"};
+}
+
+inline Verdict Window::on_reply(Reply&& reply) {
+    assert(!m_requests.empty());
+    Request& request = m_requests.front();
+    if (reply.is(Reply::Type::error)) {
+        return on_error(request, reply);
+    }
+    if (!is_result(request, reply)) {
+        return doubt(request, wrong_type);
+    }
+    ran(request);
+    if (request.fetch > 0) {
+        m_more_to_fetch = std::cmp_greater_equal(reply.elements.size(), request.fetch);
+    }
+    expect(reply.elements.size());
+    for (Reply& element : reply.elements) {
+        append(element.text);
+    }
+    answered();
+    return {};
+}
+
+inline void Window::answered() noexcept {
+    m_requests.pop_front();
+    if (m_draining && m_requests.empty()) {
+        m_draining = false;
+        m_last_sent = m_confirmed;
+    }
+}
+
+// No more and no less than what the script returns when it has run.
+inline bool Window::is_result(const Request& request, const Reply& reply) noexcept {
+    switch (request.kind) {
+    case Request::Kind::settle:
+        return is_strings(reply) && std::cmp_less_equal(reply.elements.size(), request.fetch);
+    case Request::Kind::move:
+        return reply.is(Reply::Type::integer) && reply.integer == 1;
+    default:
+        return is_count(reply);
+    }
+}
+
+inline Verdict Window::on_error(Request& request, const Reply& reply) {
+    if (reply.code() == "SRC" && request.kind == Request::Kind::settle) {
+        Verdict verdict{Verdict::Action::give_up, std::string(reply.behind_code())};
+        ran(request);
+        answered();
+        return verdict;
+    }
+    if (reply.code() == "STALE" && m_draining) {
+        put_back(request, {});
+        answered();
+        return {};
+    }
+    const auto refuse = [&](Verdict::Action action, const std::string& refusal) {
+        Verdict verdict{action, refusal.empty() ? reply.text : refusal};
+        put_back(request, refusal);
+        m_draining = true;
+        answered();
+        return verdict;
+    };
+    if (reply.code() == "REFUSED") {
+        const bool settles = request.kind == Request::Kind::move;
+        return refuse(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
+                      std::string(reply.behind_code()));
+    }
+    switch (classify(reply)) {
+    case ReplyClass::passing:
+        return refuse(Verdict::Action::back_off, {});
+    case ReplyClass::elsewhere:
+        // Redis' role has changed, so it may have gone back in time: the list must be seen.
+        return refuse(Verdict::Action::recover, {});
+    case ReplyClass::no_script:
+        m_cached.clear();
+        // What answers so to the body as well must not be asked without a pause.
+        return refuse(request.with_body ? Verdict::Action::back_off : Verdict::Action::proceed, {});
+    case ReplyClass::rights: {
+        // Whoever waits for a settlement is told; for the rest somebody must be.
+        const bool awaited = request.kind == Request::Kind::move ||
+                             (request.kind == Request::Kind::settle && request.fetch == 0);
+        return refuse(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
+    }
+    case ReplyClass::other:
+        break;
+    }
+    return doubt(request, reply.text);
+}
+
+inline Verdict Window::on_blocking_fetch(Reply&& reply) {
+    m_blocked = false;
+    if (reply.is(Reply::Type::string)) {
+        expect(1);
+        append(reply.text);
+        return {};
+    }
+    if (reply.is(Reply::Type::nil)) {
+        return {};
+    }
+    if (!reply.is(Reply::Type::error)) {
+        m_blocked = true; // what ran is unknown: still in doubt
+        return {Verdict::Action::recover, wrong_type};
+    }
+    // Refused before it ran, whatever the reason: only what a fence says, or nobody knows, asks for
+    // recovery.
+    switch (classify(reply)) {
+    case ReplyClass::passing:
+        return {Verdict::Action::back_off, reply.text};
+    case ReplyClass::elsewhere:
+        return {Verdict::Action::reconnect, reply.text};
+    case ReplyClass::rights:
+        return {Verdict::Action::give_up, reply.text};
+    default:
+        return {Verdict::Action::recover, reply.text};
+    }
+}
+
+// Each of the messages may come to be among the moves when there is no memory.
+inline void Window::expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
+
+inline void Window::ran(Request& request) noexcept {
+    m_confirmed = request.version;
+    if (request.fetch > 0) {
+        ++m_fetches;
+        m_failed_fetches = 0;
+    }
+    done(request);
+}
+
+inline void Window::done(Request& request) noexcept {
+    m_sent -= request.messages;
+    for (; request.messages > 0 && settles(request, m_messages.front()); --request.messages) {
+        m_messages.front()->state = S::settled;
+        m_pool.recycle(m_messages.pop_front());
+        m_next -= m_next > 0 ? 1 : 0;
+    }
+    if (request.messages > 0) {
+        m_messages.erase_if([&](const DeliveryPtr& message) {
+            const bool settled = settles(request, message);
+            if (settled) {
+                message->state = S::settled;
+                m_pool.recycle(message);
+            }
+            return settled;
+        });
+        request.messages = 0;
+        m_next = 0;
+        find_next();
+    }
+    if (request.kind == Request::Kind::leave) {
+        m_state = State::left;
+    }
+}
+
+// What did not run is wanted again; with a refusal it is left to its owner.
+inline void Window::put_back(const Request& request, const std::string& refusal) {
+    const bool wanted =
+        request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
+    for (const DeliveryPtr& message : m_messages) {
+        if (settles(request, message)) {
+            message->refusal = wanted ? refusal : std::string();
+            message->state = wanted && refusal.empty() ? S::wanted : S::held;
+        }
+    }
+    recount();
+}
+
+// The request stays in the chain as the first whose outcome is unknown. A refusal of its own, told
+// by recovery to have changed nothing, is tried once more and then handed to whoever asked.
+inline Verdict Window::doubt(Request& request, const std::string& text) {
+    if (!text.starts_with("STALE")) {
+        request.failure = text;
+    }
+    return {Verdict::Action::recover, text};
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How a window's requests are composed. The class is in window.hpp.
+
+#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+
+namespace orizuru::detail {
+
+// A script's body is sent once; should Redis have lost it meanwhile, it says NOSCRIPT.
+inline void Window::begin_request(std::string& out, Request& request, std::string_view sha1,
+                                  std::string_view source, std::size_t keys, std::size_t args) {
+    const bool cached = m_cached.contains(sha1);
+    request.with_body = !cached;
+    begin_command(out, 3 + keys + args);
+    append_argument(out, cached ? std::string_view("EVALSHA") : std::string_view("EVAL"));
+    append_argument(out, cached ? sha1 : source);
+    append_argument(out, keys);
+    if (!cached) {
+        m_cached.emplace(sha1);
+    }
+}
+
+inline void Window::append_header(std::string& out, std::uint64_t version) {
+    m_self.write_header(m_header, version);
+    append_argument(out, m_header);
+}
+
+// Every script of the chain begins with the header that it expects, the next one, and how many
+// messages the list holds at the least once the requests before it have run. A lower bound only: a
+// blocking fetch may have added one that is not known here yet.
+inline void Window::chain_arguments(std::string& out) {
+    append_header(out, m_last_sent);
+    append_header(out, m_last_sent + 1);
+    append_argument(out, live());
+}
+
+inline void Window::mark_sent(Delivery& message, Request& request) const {
+    message.state = S::sent;
+    message.version = request.version;
+    ++request.messages;
+}
+
+inline void Window::commit(Request request) noexcept {
+    m_sent += request.messages;
+    m_last_sent = request.version;
+    m_requests.push_back(std::move(request));
+}
+
+template <class Compose>
+void Window::compose(Request::Kind kind, Compose compose) {
+    Request request;
+    request.kind = kind;
+    request.version = m_last_sent + 1;
+    try {
+        compose(request);
+    } catch (...) {
+        put_back(request, {});
+        throw;
+    }
+    commit(std::move(request));
+}
+
+inline void Window::send_start(std::string& out) const {
+    assert(m_state == State::unregistered);
+    append_command(out, "EVAL", start_script(), 6, m_keys.heartbeat(m_self.id), m_processing,
+                   m_keys.consumers(), m_keys.source(), m_keys.unack(), m_keys.dead(), m_self.id,
+                   m_lease.count(), m_self.header(0));
+}
+
+inline void Window::send_settle(std::string& out, int fetch) {
+    assert(can_send() && !(fetch > 0 && m_blocked));
+    compose(Request::Kind::settle, [&](Request& request) {
+        request.fetch = fetch;
+        std::size_t prefix = 0;
+        m_holes.clear();
+        std::size_t index = 0; // among the messages that are in no request
+        for (const DeliveryPtr& message : m_messages) {
+            if (request.messages == m_acks) {
+                break;
+            }
+            if (message->state == S::sent) {
+                continue;
+            }
+            if (message->state == S::wanted && message->move == nullptr) {
+                mark_sent(*message, request);
+                if (index == prefix) {
+                    ++prefix;
+                } else {
+                    m_holes.push_back(index);
+                }
+            }
+            ++index;
+        }
+        begin_request(out, request, cached_settle.sha1(), cached_settle.source, 2,
+                      5 + m_holes.size());
+        append_argument(out, m_processing);
+        append_argument(out, m_keys.source());
+        chain_arguments(out);
+        append_argument(out, prefix);
+        append_argument(out, fetch);
+        for (const std::size_t hole : m_holes) {
+            append_argument(out, -static_cast<std::int64_t>(hole) - 2);
+        }
+        m_acks -= request.messages;
+    });
+}
+
+inline void Window::send_move(std::string& out) {
+    assert(can_send() && !m_moves.empty());
+    compose(Request::Kind::move, [&](Request& request) {
+        const DeliveryPtr& message = m_moves.front();
+        std::int64_t index = 0;
+        for (const DeliveryPtr& other : m_messages) {
+            if (other == message) {
+                break;
+            }
+            index += other->state == S::sent ? 0 : 1;
+        }
+        const Move& move = *message->move;
+        begin_request(out, request, move.script.sha1(), move.script.source(), 1 + move.keys.size(),
+                      4 + move.args.size());
+        append_argument(out, m_processing);
+        for (const std::string& key : move.keys) {
+            append_argument(out, key);
+        }
+        chain_arguments(out);
+        append_argument(out, -index - 2);
+        for (const std::string& arg : move.args) {
+            append_argument(out, arg);
+        }
+        mark_sent(*message, request);
+        m_moves.pop_front();
+    });
+}
+
+inline void Window::send_release(std::string& out) {
+    assert(can_send() && !m_blocked && !fetching());
+    // Handed-out messages are the oldest, except after a match with an edited list: then what lies
+    // between them stays until the last of them is settled.
+    std::size_t held = 0;
+    std::size_t index = 0;
+    for (const DeliveryPtr& message : m_messages) {
+        if (message->state != S::sent) {
+            ++index;
+            held = message->handed_out ? index : held;
+        }
+    }
+    compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
+        begin_request(out, request, cached_release().sha1(), cached_release().source, 4, 6);
+        append_argument(out, m_processing);
+        append_argument(out, m_keys.source());
+        append_argument(out, m_keys.heartbeat(m_self.id));
+        append_argument(out, m_keys.consumers());
+        chain_arguments(out);
+        append_argument(out, held);
+        append_argument(out, m_self.id);
+        append_argument(out, fence_time.count());
+        index = 0;
+        for (const DeliveryPtr& message : m_messages) {
+            if (message->state != S::sent && index++ >= held) {
+                mark_sent(*message, request);
+            }
+        }
+    });
+    recount();
+}
+
+inline void Window::send_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
+    assert(m_state == State::running && !m_blocked && !fetching());
+    const std::string seconds = std::to_string(block.count() / 1000) + "." +
+                                std::to_string(1000 + block.count() % 1000).substr(1);
+    append_command(out, "BLMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT", seconds);
+    m_blocked = true;
+}
+
+} // namespace orizuru::detail

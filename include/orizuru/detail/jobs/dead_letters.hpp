@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The steps of the dead list's tools. An entry is msgpack [1, payload, reason, milliseconds], the
+// payload and the reason str or bin, of which Redis' own cmsgpack reads only the first.
+//
+// They only move or free, so they run when memory is full (allow-oom).
+
+#include <orizuru/detail/redis/refusal.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The Lua function read(entry): the first and last byte of its payload, those of its reason, and
+/// its time; nothing for what is no entry.
+inline constexpr std::string_view read_entry_function = R"lua(
+local function text(entry, at)
+    local kind = string.byte(entry, at) or 0
+    if kind >= 0xa0 and kind <= 0xbf then return at + 1, at + kind - 0xa0 end
+    local width = ({[0xc4] = 1, [0xc5] = 2, [0xc6] = 4, [0xd9] = 1, [0xda] = 2, [0xdb] = 4})[kind]
+    if width and at + width <= #entry then
+        return at + width + 1, at + width + struct.unpack('>I' .. width, entry, at + 1)
+    end
+end
+local function read(entry)
+    if string.sub(entry, 1, 2) ~= '\148\1' then return end
+    local payload, payload_end = text(entry, 3)
+    if not payload then return end
+    local reason, reason_end = text(entry, payload_end + 1)
+    if not reason then return end
+    local at = reason_end + 1
+    local time = string.byte(entry, at) or 0xc0
+    if time >= 0x80 then
+        local width = ({[0xcc] = 1, [0xcd] = 2, [0xce] = 4, [0xcf] = 8})[time]
+        if not width or at + width > #entry then return end
+        time, at = struct.unpack('>I' .. width, entry, at + 1), at + width
+    end
+    if at == #entry and time <= 253402300799999 then
+        return payload, payload_end, reason, reason_end, time
+    end
+end
+)lua";
+
+// KEYS[1] dead; ARGV[1], [2] the first and last index. Returns each entry with what `read` says.
+inline const std::string& list_dead_script() {
+    static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
+                                      std::string(read_entry_function) + R"lua(
+local dead = KEYS[1]
+local refused = refusal({{dead, 'list'}}, {{'LRANGE', dead, '0', '0'}})
+if refused then return refused end
+local found = {}
+for i, entry in ipairs(redis.call('LRANGE', dead, ARGV[1], ARGV[2])) do
+    found[i] = {entry, read(entry)}
+end
+return found
+)lua";
+    return script;
+}
+
+// KEYS[1] dead, [2] source; ARGV[1] the entry. Returns 1, 0 when it is not there, -1 for what is no
+// entry.
+inline const std::string& redrive_script() {
+    static const std::string script = moving_script(std::string(read_entry_function) + R"lua(
+local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
+local first, last = read(entry)
+if not first then return -1 end
+local refused = refusal({{dead, 'list'}, {source, 'list'}},
+    {{'LREM', dead, '-1', 'x'}, {'LPUSH', source, 'x'}})
+if refused then return refused end
+if redis.call('LREM', dead, -1, entry) == 0 then return 0 end
+redis.call('LPUSH', source, string.sub(entry, first, last))
+return 1
+)lua");
+    return script;
+}
+
+// Takes entries out, the oldest first. KEYS[1] dead, [2] where their payloads go, if anywhere.
+// ARGV[1] how many entries it looks at, [2] how many at the right end it has passed before: they
+// are no entries and stay; [3] the least age in milliseconds, if there is one: a younger entry ends
+// the step. Returns how many it has taken and how many it has passed.
+inline const std::string& take_dead_script() {
+    static const std::string script = moving_script(std::string(read_entry_function) + R"lua(
+local dead, source = KEYS[1], KEYS[2]
+local kinds = {{dead, 'list'}}
+local commands = {{'TIME'}, {'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
+if source then
+    kinds[2], commands[4] = {source, 'list'}, {'LPUSH', source, 'x'}
+end
+local refused = refusal(kinds, commands)
+if refused then return refused end
+local clock = redis.call('TIME')
+local before = ARGV[3] and clock[1] * 1000 + math.floor(clock[2] / 1000) - ARGV[3]
+local passed_before, taken, passed = tonumber(ARGV[2]), 0, 0
+for _ = 1, tonumber(ARGV[1]) do
+    local entry = redis.call('LINDEX', dead, -1 - passed_before - passed)
+    if not entry then break end
+    local first, last, _, _, time = read(entry)
+    if not first then
+        passed = passed + 1
+    elseif before and time > before then
+        break
+    else
+        redis.call('LREM', dead, -1, entry)
+        if source then redis.call('LPUSH', source, string.sub(entry, first, last)) end
+        taken = taken + 1
+    end
+end
+return {taken, passed}
+)lua");
+    return script;
+}
+
+// KEYS[1] dead; ARGV[1] the most that stay, [2] the most that go. Returns how many have gone.
+inline const std::string& cut_dead_script() {
+    static const std::string script = moving_script(R"lua(
+local dead = KEYS[1]
+local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'LTRIM', dead, '0', '0'}})
+if refused then return refused end
+local over = math.min(redis.call('LLEN', dead) - ARGV[1], ARGV[2])
+if over <= 0 then return 0 end
+redis.call('LTRIM', dead, 0, -1 - over)
+return over
+)lua");
+    return script;
+}
+
+// KEYS[1] dead. Returns how many there were.
+inline const std::string& purge_dead_script() {
+    static const std::string script = moving_script(R"lua(
+local dead = KEYS[1]
+local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'UNLINK', dead}})
+if refused then return refused end
+local size = redis.call('LLEN', dead)
+redis.call('UNLINK', dead)
+return size
+)lua");
+    return script;
+}
+
+} // namespace orizuru::detail

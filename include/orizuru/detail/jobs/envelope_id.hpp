@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The id of a job, from the first bytes of its envelope (job.hpp): whatever follows may be missing,
+// of a newer version, or what no Codec can read.
+
+#include <orizuru/detail/jobs/job_envelope.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// In so many bytes of an envelope its id is complete.
+inline constexpr std::size_t longest_envelope_start = 600;
+
+/// Reads a msgpack value after the other.
+class EnvelopeStart {
+  public:
+    explicit EnvelopeStart(std::string_view bytes) : m_rest(bytes) {}
+
+    /// Whether an array begins here; passes to its first element.
+    [[nodiscard]] bool enter_array() {
+        const unsigned kind = next();
+        return (kind & 0xf0U) == 0x90 || (kind == 0xdc && number(2)) || (kind == 0xdd && number(4));
+    }
+    [[nodiscard]] bool pass_unsigned() {
+        const unsigned kind = next();
+        return kind <= 0x7f || (kind >= 0xcc && kind <= 0xcf && number(1U << (kind - 0xcc)));
+    }
+    [[nodiscard]] std::optional<std::string_view> text() {
+        const unsigned kind = next();
+        std::optional<std::uint64_t> size;
+        if ((kind & 0xe0U) == 0xa0) {
+            size = kind & 0x1fU;
+        } else if (kind >= 0xd9 && kind <= 0xdb) {
+            size = number(1U << (kind - 0xd9));
+        }
+        if (!size || *size > m_rest.size()) {
+            return std::nullopt;
+        }
+        return m_rest.substr(0, static_cast<std::size_t>(*size));
+    }
+
+  private:
+    static constexpr unsigned nothing = 0xc1; // what msgpack never uses
+
+    unsigned next() {
+        if (m_rest.empty()) {
+            return nothing;
+        }
+        const auto byte = static_cast<unsigned char>(m_rest.front());
+        m_rest.remove_prefix(1);
+        return byte;
+    }
+    std::optional<std::uint64_t> number(std::size_t width) {
+        if (m_rest.size() < width) {
+            return std::nullopt;
+        }
+        std::uint64_t value = 0;
+        for (std::size_t i = 0; i < width; ++i) {
+            value = value << 8U | next();
+        }
+        return value;
+    }
+
+    std::string_view m_rest;
+};
+
+/// None: it is no envelope, or its beginning ends before its id does.
+[[nodiscard]] inline std::optional<std::string_view> envelope_id(std::string_view start) {
+    EnvelopeStart reader(start);
+    if (!reader.enter_array() || !reader.pass_unsigned()) {
+        return std::nullopt;
+    }
+    const auto id = reader.text();
+    return id && !id->empty() && id->size() <= longest_job_id ? id : std::nullopt;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the fields of a job's envelope (job.hpp) may be, and how they are read.
+
+#include <orizuru/detail/codec/msgpack_reader.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/msgpack.hpp>
+
+#include <msgpack.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::detail {
+
+inline constexpr std::size_t longest_job_id = 512;
+inline constexpr std::size_t longest_last_error = 10'000;
+
+[[noreturn]] inline void refuse_envelope(const char* what) {
+    throw std::invalid_argument(std::string("the job's envelope has ") + what);
+}
+
+inline void check_time(JobTime time) {
+    if (time < earliest_job_time || time > latest_job_time) {
+        refuse_envelope("a time beyond the year 9999");
+    }
+}
+
+inline void check_unique_queue(const std::string& queue) {
+    if (queue.empty()) {
+        return;
+    }
+    try {
+        static_cast<void>(Keys(queue));
+    } catch (const std::invalid_argument&) {
+        refuse_envelope("a unique_queue that cannot be");
+    }
+}
+
+/// Each a msgpack value that an envelope can have.
+inline void check_later(const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) {
+        msgpack::zone zone;
+        static_cast<void>(MsgpackReader("\x91" + field, zone).read());
+    }
+}
+
+/// The fields of an envelope, one after the other.
+class EnvelopeReader {
+  public:
+    explicit EnvelopeReader(const msgpack::object& envelope) : m_fields(fields_of(envelope)) {}
+
+    std::uint64_t unsigned_number(std::uint64_t least, std::uint64_t most, const char* otherwise) {
+        const msgpack::object& field = next();
+        if (field.type != msgpack::type::POSITIVE_INTEGER || field.via.u64 < least ||
+            field.via.u64 > most) {
+            refuse_envelope(otherwise);
+        }
+        return field.via.u64;
+    }
+    JobTime time() { return time_of(next()); }
+    std::optional<JobTime> optional_time() {
+        const msgpack::object& field = next();
+        return field.type == msgpack::type::NIL ? std::nullopt : std::optional(time_of(field));
+    }
+    std::string_view text(std::size_t least, std::size_t most, const char* otherwise) {
+        const msgpack::object& field = next();
+        if (field.type != msgpack::type::STR || field.via.str.size < least ||
+            field.via.str.size > most) {
+            refuse_envelope(otherwise);
+        }
+        return {field.via.str.ptr, field.via.str.size};
+    }
+    std::string_view bytes(const char* otherwise) {
+        const msgpack::object& field = next();
+        if (field.type != msgpack::type::BIN) {
+            refuse_envelope(otherwise);
+        }
+        return {field.via.bin.ptr, field.via.bin.size};
+    }
+    /// Those that are left, as they were written.
+    std::vector<std::string> rest() {
+        std::vector<std::string> fields;
+        while (m_next < m_fields.size) {
+            MsgpackAppender appender{fields.emplace_back()};
+            msgpack::pack(appender, next());
+        }
+        return fields;
+    }
+
+  private:
+    static msgpack::object_array fields_of(const msgpack::object& envelope) {
+        if (envelope.type != msgpack::type::ARRAY) {
+            refuse_envelope("no fields");
+        }
+        return envelope.via.array;
+    }
+    const msgpack::object& next() {
+        if (m_next == m_fields.size) {
+            refuse_envelope("too few fields");
+        }
+        return m_fields.ptr[m_next++];
+    }
+    static JobTime time_of(const msgpack::object& field) {
+        if (field.type != msgpack::type::POSITIVE_INTEGER &&
+            field.type != msgpack::type::NEGATIVE_INTEGER) {
+            refuse_envelope("a time that is no number");
+        }
+        const JobTime time(std::chrono::milliseconds(field.as<std::int64_t>()));
+        check_time(time);
+        return time;
+    }
+
+    msgpack::object_array m_fields;
+    std::uint32_t m_next = 0;
+};
+
+} // namespace orizuru::detail

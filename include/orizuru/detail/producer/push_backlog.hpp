@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Messages that were accepted, in their order, kept until Redis has confirmed them: one chunk is
+// being filled, up to two in front of it are with Redis or wait to be sent, for the first time or
+// again.
+//
+//     refused    in flight    waiting    being filled    spare
+//     └────────── unconfirmed ─────────┘
+//
+// What Redis refuses is sent again when nothing is in flight any more, so that the order is lost
+// only to the one LPUSH that was on its way already.
+
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/producer/push_pipeline.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+class PushBacklog {
+  public:
+    /// Connects; `most` messages make a chunk full.
+    PushBacklog(Endpoint endpoint, const std::string& key, std::size_t most)
+        : m_pipeline(std::move(endpoint), key),
+          m_most(most),
+          m_chunks{PushChunk(key), PushChunk(key), PushChunk(key)} {}
+    PushBacklog(const PushBacklog&) = delete;
+    PushBacklog& operator=(const PushBacklog&) = delete;
+    ~PushBacklog() = default;
+
+    [[nodiscard]] PushPipeline& pipeline() noexcept { return m_pipeline; }
+    [[nodiscard]] const PushPipeline& pipeline() const noexcept { return m_pipeline; }
+
+    /// Takes the message that `encode` appends to a string. Not when the chunk is full.
+    template <std::invocable<std::string&> Encode>
+    void add(Encode encode) {
+        filling().add(encode);
+    }
+    /// Of the chunk that is being filled.
+    [[nodiscard]] bool full() const noexcept { return filling().full(m_most); }
+    [[nodiscard]] bool filled() const noexcept { return !filling().empty(); }
+
+    /// How many messages Redis has not confirmed.
+    [[nodiscard]] std::size_t size() const noexcept;
+    /// The queue's length as Redis last told it.
+    [[nodiscard]] std::uint64_t length() const noexcept { return m_length; }
+
+    /// There are two unconfirmed chunks already.
+    [[nodiscard]] bool blocked() const noexcept { return m_unconfirmed == PushPipeline::most; }
+    /// Some wait to be sent.
+    [[nodiscard]] bool waiting() const noexcept {
+        return m_unconfirmed > m_refused + m_pipeline.in_flight();
+    }
+    /// When to try again by oneself, after a failure; long past when all is well.
+    [[nodiscard]] TimePoint retry_at() const noexcept { return m_retry_at; }
+    [[nodiscard]] bool failed() const noexcept { return m_retry_at != TimePoint(); }
+
+    /// The chunk that is being filled is to be sent; another is filled from now on. Not when
+    /// `blocked`.
+    void close_chunk() noexcept { ++m_unconfirmed; }
+
+    /// Begins to send what waits. Throws as PushPipeline::start.
+    void send(TimePoint limit = TimePoint::max());
+    /// Takes an answer of Redis that has been read; false when there is none. Throws as
+    /// PushPipeline::next, and ReplyError for a refusal, when no answer is owed any more: all that
+    /// is unconfirmed waits then.
+    bool take_answer();
+    /// The same, and when there is none, waits for it or a part of it; false when `limit` came
+    /// first. Something must be in flight.
+    bool hear(TimePoint limit = TimePoint::max());
+
+    /// Something has failed: there is to be a pause.
+    void note_failure() {
+        if (m_pipeline.in_flight() > 0) {
+            m_pipeline.abandon(); // a later answer could not be told from an earlier one
+        }
+        m_refused = 0;
+        m_refusal.reset();
+        m_retry_at = Clock::now() + m_backoff.next();
+    }
+
+  private:
+    [[nodiscard]] PushChunk& filling() noexcept { return m_chunks[m_order[m_unconfirmed]]; }
+    [[nodiscard]] const PushChunk& filling() const noexcept {
+        return m_chunks[m_order[m_unconfirmed]];
+    }
+
+    template <class Action>
+    auto noting_failure(Action action) {
+        try {
+            return action();
+        } catch (...) {
+            note_failure();
+            throw;
+        }
+    }
+
+    void take(const Reply& reply);
+    void confirm_oldest(std::uint64_t length) noexcept;
+
+    PushPipeline m_pipeline;
+    std::size_t m_most;
+    std::array<PushChunk, 3> m_chunks;
+    std::array<std::size_t, 3> m_order{0, 1, 2}; ///< as in the picture above
+    std::size_t m_unconfirmed = 0;
+    std::size_t m_refused = 0;
+    std::optional<ReplyError> m_refusal; ///< the first one, until no reply is owed
+    std::uint64_t m_length = 0;
+    JitteredPauses m_backoff;
+    TimePoint m_retry_at{};
+};
+
+inline std::size_t PushBacklog::size() const noexcept {
+    std::size_t sum = 0;
+    for (const PushChunk& chunk : m_chunks) {
+        sum += chunk.size();
+    }
+    return sum;
+}
+
+inline void PushBacklog::send(TimePoint limit) {
+    noting_failure([=, this] {
+        while (!m_refusal && waiting()) {
+            m_pipeline.start(m_chunks[m_order[m_pipeline.in_flight()]].command(), limit);
+        }
+    });
+}
+
+inline bool PushBacklog::take_answer() {
+    return noting_failure([this] {
+        const auto reply = m_pipeline.next();
+        if (reply) {
+            take(*reply);
+        }
+        return reply.has_value();
+    });
+}
+
+inline bool PushBacklog::hear(TimePoint limit) {
+    return take_answer() || noting_failure([=, this] { return m_pipeline.wait(limit); });
+}
+
+inline void PushBacklog::take(const Reply& reply) {
+    if (reply.is(Reply::Type::integer)) {
+        confirm_oldest(static_cast<std::uint64_t>(reply.integer));
+    } else {
+        if (!m_refusal) {
+            m_refusal = m_pipeline.refusal(reply);
+        }
+        ++m_refused;
+    }
+    if (m_refusal && m_pipeline.in_flight() == 0) {
+        throw ReplyError(*m_refusal);
+    }
+}
+
+inline void PushBacklog::confirm_oldest(std::uint64_t length) noexcept {
+    const auto oldest = m_order.begin() + static_cast<std::ptrdiff_t>(m_refused);
+    m_chunks[*oldest].clear();
+    std::rotate(oldest, oldest + 1, m_order.end());
+    --m_unconfirmed;
+    m_length = length;
+    m_retry_at = TimePoint();
+    m_backoff.reset();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// One LPUSH of many messages, written straight as Redis reads it: a payload is encoded into the
+// bytes that are sent. What stands in front of bytes that are not written yet, their count, is
+// written behind them: room is kept, of the size that it will most likely have.
+
+#include <orizuru/detail/redis/wire.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+class PushChunk {
+  public:
+    static constexpr std::size_t most_messages = 1000;
+    static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+    explicit PushChunk(std::string_view key) : m_bytes(room, ' ') {
+        m_bytes += "\r\n";
+        append_argument(m_bytes, std::string_view("LPUSH"));
+        append_argument(m_bytes, key);
+        m_first = m_bytes.size();
+    }
+
+    /// Adds a message, the bytes that `encode` appends to a string. When it throws, nothing is
+    /// added.
+    template <std::invocable<std::string&> Encode>
+    void add(Encode encode) {
+        const std::size_t begin = m_bytes.size();
+        try {
+            m_bytes.append(m_header, ' ');
+            encode(m_bytes);
+            close(begin);
+        } catch (...) {
+            m_bytes.resize(begin);
+            throw;
+        }
+        ++m_count;
+    }
+
+    /// How many messages there are.
+    [[nodiscard]] std::size_t size() const noexcept { return m_count; }
+    [[nodiscard]] bool empty() const noexcept { return m_count == 0; }
+    [[nodiscard]] bool full(std::size_t most = most_messages) const noexcept {
+        return m_count >= most || m_bytes.size() - m_first >= most_bytes;
+    }
+
+    /// The whole command; valid until the chunk is changed.
+    [[nodiscard]] std::string_view command() {
+        std::array<char, room> text;
+        char* const end = std::to_chars(text.data(), text.data() + text.size(), m_count + 2).ptr;
+        // Right in front of the rest: a length must not begin with zeros or blanks.
+        char* const digits = std::copy_backward(text.data(), end, m_bytes.data() + room);
+        digits[-1] = '*';
+        return std::string_view(m_bytes).substr(
+            static_cast<std::size_t>(digits - 1 - m_bytes.data()));
+    }
+
+    /// Forgets the messages and keeps the memory.
+    void clear() noexcept {
+        cut_back(m_bytes, m_first);
+        m_count = 0;
+    }
+
+  private:
+    static constexpr std::size_t room = 21; // '*' and the longest number
+
+    /// Writes the header of a payload into the room in front of it, which is made wider or narrower
+    /// only when the length has not as many digits as the last one had.
+    void close(std::size_t begin) {
+        std::array<char, 24> header{'$'};
+        const std::size_t size = m_bytes.size() - begin - m_header;
+        char* end = std::to_chars(header.data() + 1, header.data() + header.size(), size).ptr;
+        *end++ = '\r';
+        *end++ = '\n';
+        const auto width = static_cast<std::size_t>(end - header.data());
+        m_bytes.replace(begin, m_header, header.data(), width);
+        m_header = width;
+        m_bytes += "\r\n";
+    }
+
+    std::string m_bytes;
+    std::size_t m_first = 0;  ///< where the first message begins
+    std::size_t m_header = 5; ///< the width of the last payload's header: "$17\r\n"
+    std::size_t m_count = 0;
+};
+
+} // namespace orizuru::detail

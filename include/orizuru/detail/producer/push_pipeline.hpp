@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// LPUSHes on their way, at most two: while Redis works on one, the next is written. Their bytes are
+// sent from where they lie. Any error ends the connection and empties the pipeline: no stream lives
+// on with half a command or a reply that it owes.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace orizuru::detail {
+
+class PushPipeline {
+  public:
+    static constexpr std::size_t most = 2;
+
+    /// Connects as Connection does; `key` is for the messages of errors.
+    PushPipeline(Endpoint endpoint, std::string key)
+        : m_connection(std::move(endpoint)), m_key(std::move(key)) {}
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
+    [[nodiscard]] const std::string& key() const noexcept { return m_key; }
+
+    /// LLEN, while nothing is in flight. Throws std::logic_error when the pipeline is taken; else
+    /// as Connection does.
+    std::uint64_t length();
+
+    /// Any command, while nothing is in flight. Throws as `length` does.
+    template <class... Arguments>
+    Reply command(std::string_view name, const Arguments&... arguments) {
+        refuse_taken();
+        return m_connection.command(m_key, name, arguments...);
+    }
+
+    /// For one user at a time, until `give_back`. Throws std::logic_error when it is taken: a range
+    /// or a Codec uses the producer that is reading it.
+    void take() {
+        refuse_taken();
+        m_taken = true;
+    }
+    void refuse_taken() const {
+        if (m_taken) {
+            throw std::logic_error("a producer of '" + m_key + "' is used while it is pushing");
+        }
+    }
+    void give_back() noexcept {
+        m_taken = false;
+        if (m_count > 0) {
+            abandon();
+        }
+    }
+
+    /// How many replies are owed.
+    [[nodiscard]] std::size_t in_flight() const noexcept { return m_count; }
+    /// Everything has gone to the socket.
+    [[nodiscard]] bool sent() const noexcept {
+        return m_count == 0 || m_flights[m_count - 1].unsent.empty();
+    }
+
+    /// Begins to send an LPUSH. The bytes must stay until its reply has come or the pipeline is
+    /// empty. When nothing is in flight and the connection is lost it connects, until `limit`, and
+    /// throws as Connection does; else as `next`.
+    void start(std::string_view command, TimePoint limit = TimePoint::max());
+
+    /// Sends what the socket takes; the reply to the oldest, an integer or an error, when it has
+    /// been read. Throws ConnectionError, whose in_doubt() is about all that were in flight;
+    /// ProtocolError.
+    [[nodiscard]] std::optional<Reply> next();
+
+    /// Waits until there is something to send or to read, and reads it; false when `limit` came
+    /// first. Throws as `next`, also at the oldest's command_timeout.
+    bool wait(TimePoint limit = TimePoint::max());
+
+    /// For a poll of one's own, while something is in flight.
+    [[nodiscard]] int fd() const noexcept { return stream().fd(); }
+    [[nodiscard]] short events() const noexcept { return sent() ? POLLIN : POLLIN | POLLOUT; }
+    [[nodiscard]] TimePoint deadline() const noexcept { return m_flights[0].deadline; }
+
+    /// Whether `start` would find a connection.
+    [[nodiscard]] bool connected() const {
+        return m_connection.m_stream && !m_connection.m_stream->disturbed();
+    }
+    /// Takes a connection made elsewhere, while nothing is in flight.
+    void adopt(std::unique_ptr<Stream> stream) noexcept {
+        m_connection.m_stream = std::move(stream);
+    }
+    /// Gives up what is in flight, and the connection with it.
+    void abandon() noexcept {
+        m_count = 0;
+        m_connection.m_stream.reset();
+    }
+    /// In a forked child, where the pipeline must not be destroyed then.
+    void close_after_fork() noexcept {
+        if (m_connection.m_stream) {
+            m_connection.m_stream.release()->close_after_fork();
+        }
+    }
+
+    /// An error reply as an exception.
+    [[nodiscard]] ReplyError refusal(const Reply& reply, const std::string& remark = {}) const {
+        return reply_error(describe(), reply.text + remark);
+    }
+
+  private:
+    struct Flight {
+        std::string_view unsent;
+        bool begun = false; ///< Redis may have seen some of it
+        TimePoint deadline;
+    };
+
+    [[nodiscard]] Stream& stream() const noexcept { return *m_connection.m_stream; }
+    [[nodiscard]] std::string describe() const { return m_connection.describe(m_key, "LPUSH"); }
+
+    template <class Action>
+    std::invoke_result_t<Action&> guarded(Action action);
+    void send();
+    void check(const Reply& reply) const {
+        if (!is_count(reply, 1) && !reply.is(Reply::Type::error)) {
+            throw ProtocolError(describe() + " was answered by a reply of the wrong type");
+        }
+    }
+
+    Connection m_connection;
+    std::string m_key;
+    std::array<Flight, most> m_flights;
+    std::size_t m_count = 0;
+    bool m_taken = false;
+};
+
+inline std::uint64_t PushPipeline::length() {
+    const Reply reply = command("LLEN", m_key);
+    if (!is_count(reply)) {
+        m_connection.refuse("LLEN");
+    }
+    return static_cast<std::uint64_t>(reply.integer);
+}
+
+inline void PushPipeline::start(std::string_view command, TimePoint limit) {
+    if (m_count == 0) {
+        m_connection.ensure_connected(limit);
+    }
+    m_flights[m_count++] = {command, false, deadline_in(endpoint().command_timeout())};
+    guarded([this] { send(); });
+}
+
+inline std::optional<Reply> PushPipeline::next() {
+    return guarded([this]() -> std::optional<Reply> {
+        send();
+        Reply* const arrived = stream().next_reply();
+        if (arrived == nullptr) {
+            return std::nullopt;
+        }
+        check(*arrived);
+        Reply reply = std::move(*arrived);
+        const bool whole = m_flights[0].unsent.empty();
+        --m_count;
+        m_flights[0] = m_flights[1];
+        // Redis will not read the rest, or is not the one to be asked any more.
+        if (!whole || (m_count == 0 && refers_elsewhere(reply))) {
+            abandon();
+        }
+        return reply;
+    });
+}
+
+inline bool PushPipeline::wait(TimePoint limit) {
+    return guarded([=, this] {
+        const short ready = wait_ready(fd(), events(), nullptr, std::min(limit, deadline()));
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream().fill();
+        } else if (ready == 0 && Clock::now() >= deadline()) {
+            throw ConnectionError("no reply in time");
+        }
+        return ready != 0;
+    });
+}
+
+template <class Action>
+std::invoke_result_t<Action&> PushPipeline::guarded(Action action) {
+    try {
+        return action();
+    } catch (const ConnectionError& error) {
+        const bool begun = m_flights[0].begun;
+        abandon();
+        throw ConnectionError(describe() + ": " + error.what(),
+                              begun ? ConnectionError::Outcome::in_doubt
+                                    : ConnectionError::Outcome::not_run);
+    } catch (...) {
+        abandon();
+        throw;
+    }
+}
+
+inline void PushPipeline::send() {
+    for (std::size_t i = 0; i < m_count; ++i) {
+        Flight& flight = m_flights[i];
+        while (!flight.unsent.empty()) {
+            const std::size_t count = stream().send(flight.unsent);
+            if (count == 0) {
+                return;
+            }
+            flight.begun = true;
+            flight.unsent.remove_prefix(count);
+        }
+    }
+}
+
+} // namespace orizuru::detail

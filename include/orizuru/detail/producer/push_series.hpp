@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// One push or push_all under way: a chunk is written while the one before it is on its way, and
+// what is certainly in the queue is counted, as a prefix of the messages.
+
+#include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/producer/push_pipeline.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace orizuru::detail {
+
+class PushSeries {
+  public:
+    using Chunks = std::array<PushChunk, PushPipeline::most>;
+
+    /// Throws std::logic_error when another one has taken the pipeline.
+    PushSeries(PushPipeline& pipeline, Chunks& chunks) : m_pipeline(pipeline), m_chunks(chunks) {
+        pipeline.take();
+        for (PushChunk& chunk : chunks) {
+            chunk.clear();
+        }
+    }
+    PushSeries(const PushSeries&) = delete;
+    PushSeries& operator=(const PushSeries&) = delete;
+    ~PushSeries() { m_pipeline.give_back(); }
+
+    /// Adds the message that `encode` appends to a string, and sends the chunk that it fills.
+    /// Throws what `encode` throws; the errors of Redis are about the messages before.
+    template <std::invocable<std::string&> Encode>
+    void add(Encode encode) {
+        m_chunks[m_filling].add(encode);
+        if (m_chunks[m_filling].full()) {
+            send();
+        }
+    }
+
+    /// Sends what is left.
+    void finish() {
+        if (!m_chunks[m_filling].empty()) {
+            send();
+        }
+        settle();
+    }
+
+    /// Waits for what has been sent.
+    void settle() {
+        while (m_pipeline.in_flight() > 0) {
+            step();
+        }
+    }
+
+    /// How many messages are certainly in the queue; none before them is missing.
+    [[nodiscard]] std::uint64_t pushed() const noexcept { return m_pushed; }
+    /// The queue's length after the last of them, if there was one.
+    [[nodiscard]] std::optional<std::uint64_t> length() const noexcept { return m_length; }
+
+  private:
+    void send() {
+        m_pipeline.start(m_chunks[m_filling].command());
+        m_filling = 1 - m_filling;
+        // The next chunk is written into the memory of the older one.
+        while (!m_pipeline.sent() || m_pipeline.in_flight() == PushPipeline::most) {
+            step();
+        }
+    }
+
+    void step() {
+        if (const auto reply = m_pipeline.next()) {
+            take(*reply);
+        } else {
+            m_pipeline.wait();
+        }
+    }
+
+    void take(const Reply& reply) {
+        PushChunk& chunk = m_chunks[m_oldest];
+        m_oldest = 1 - m_oldest;
+        if (reply.is(Reply::Type::error)) {
+            throw m_pipeline.refusal(reply, fate_of_the_next());
+        }
+        m_pushed += chunk.size();
+        m_length = static_cast<std::uint64_t>(reply.integer);
+        chunk.clear();
+    }
+
+    /// What has become of the LPUSH behind a refused one, for the error's message.
+    std::string fate_of_the_next() {
+        if (m_pipeline.in_flight() == 0) {
+            return {};
+        }
+        const std::string messages = " (the " + std::to_string(m_chunks[m_oldest].size()) +
+                                     " messages behind those refused ";
+        try {
+            while (true) {
+                if (const auto reply = m_pipeline.next()) {
+                    return reply->is(Reply::Type::error) ? "" : messages + "were pushed)";
+                }
+                m_pipeline.wait();
+            }
+        } catch (const Error&) {
+            return messages + "may have been pushed)";
+        }
+    }
+
+    PushPipeline& m_pipeline;
+    Chunks& m_chunks;
+    std::size_t m_filling = 0;
+    std::size_t m_oldest = 0; ///< of those in flight
+    std::uint64_t m_pushed = 0;
+    std::optional<std::uint64_t> m_length;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The limits of the protocol that consumers and collectors share.
+
+#include <chrono>
+
+namespace orizuru::detail {
+
+/// How long a fence stays: longer than any paused process or half-open connection can last.
+inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 7);
+
+/// The most messages that one fetch or one step of a collector moves: Lua's unpack has a limit.
+inline constexpr int largest_batch = 1000;
+
+} // namespace orizuru::detail

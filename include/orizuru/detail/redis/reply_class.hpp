@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What an error reply means for a client, by its first word where it is a code.
+
+#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+enum class ReplyClass {
+    passing,   ///< refused for now, not run: wait and repeat
+    elsewhere, ///< this server cannot serve it at present: connect again, not run
+    rights,    ///< configuration or rights: only a person can help, not run
+    no_script, ///< the script cache is empty: send the body
+    other
+};
+
+[[nodiscard]] inline ReplyClass classify(std::string_view code) noexcept {
+    using namespace std::string_view_literals;
+    constexpr std::array passing{"LOADING"sv, "BUSY"sv,       "TRYAGAIN"sv, "CLUSTERDOWN"sv,
+                                 "MISCONF"sv, "NOREPLICAS"sv, "OOM"sv};
+    constexpr std::array elsewhere{"READONLY"sv, "MASTERDOWN"sv, "UNBLOCKED"sv};
+    constexpr std::array rights{"NOAUTH"sv, "WRONGPASS"sv, "NOPERM"sv,
+                                "MOVED"sv,  "ASK"sv,       "CROSSSLOT"sv};
+    const auto in = [code](const auto& codes) {
+        return std::ranges::find(codes, code) != codes.end();
+    };
+    if (in(passing)) {
+        return ReplyClass::passing;
+    }
+    if (in(elsewhere)) {
+        return ReplyClass::elsewhere;
+    }
+    if (in(rights)) {
+        return ReplyClass::rights;
+    }
+    return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
+}
+
+// By SCRIPT KILL, which Redis allows before a script's first write only. It has no code of its own.
+inline constexpr std::string_view script_killed = "ERR Script killed";
+
+[[nodiscard]] inline ReplyClass classify(const Reply& error) noexcept {
+    return error.text.starts_with(script_killed) ? ReplyClass::passing : classify(error.code());
+}
+
+[[nodiscard]] inline ReplyClass classify(const ReplyError& error) noexcept {
+    const bool killed = error.code() == "ERR" &&
+                        std::string_view(error.what()).find(script_killed) != std::string::npos;
+    return killed ? ReplyClass::passing : classify(error.code());
+}
+
+/// A new connection to the same address may lead to another server, which can serve.
+[[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
+    return reply.is(Reply::Type::error) && classify(reply) == ReplyClass::elsewhere;
+}
+
+/// What to do about an error reply to a command of which nothing is in doubt.
+[[nodiscard]] inline Verdict refused(const Reply& reply) {
+    switch (classify(reply)) {
+    case ReplyClass::passing:
+        return {Verdict::Action::back_off, reply.text};
+    case ReplyClass::elsewhere:
+        return {Verdict::Action::reconnect, reply.text};
+    default:
+        return {Verdict::Action::give_up, reply.text};
+    }
+}
+
+/// An error of Redis as an exception: its first word is the code.
+[[nodiscard]] inline ReplyError reply_error(const std::string& about, const std::string& text) {
+    return {text.substr(0, text.find(' ')), about + ": " + text};
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Runs a script by its name in Redis' cache, so that its text is sent only when the cache lacks it.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// `arguments`: how many keys, the keys, the rest. Throws as Connection::command.
+template <class... Arguments>
+Reply run_script(Connection& connection, std::string_view about, const CachedScript& script,
+                 const Arguments&... arguments) {
+    try {
+        return connection.command(about, "EVALSHA", script.sha1(), arguments...);
+    } catch (const ReplyError& error) {
+        if (classify(error) != ReplyClass::no_script) {
+            throw;
+        }
+    }
+    return connection.command(about, "EVAL", script.source, arguments...);
+}
+
+} // namespace orizuru::detail

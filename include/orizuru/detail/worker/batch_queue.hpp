@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A worker's queue whose jobs are handled by the batch. What was gathered of a batch that is not
+// complete stays here when a wait ends, and is given back when the worker stops. The acks of a
+// batch go to Redis together: one by one they would cost a round trip for each job.
+
+#include <orizuru/consumer.hpp>
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/consumer_queue.hpp>
+#include <orizuru/detail/worker/job_middleware.hpp>
+#include <orizuru/detail/worker/job_settling_steps.hpp>
+#include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/worker_queue.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/batch.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/worker/job_batch.hpp>
+#include <orizuru/worker/job_context.hpp>
+#include <orizuru/worker/worker_event.hpp>
+#include <orizuru/worker/worker_options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+template <class T>
+class BatchQueue final : public ConsumerQueue<T> {
+  public:
+    using Handler = std::function<void(JobBatch<T>)>;
+
+    BatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
+               BatchOptions batch, Handler handler)
+        : ConsumerQueue<T>(std::move(shared), std::move(keys), deferred(std::move(options))),
+          m_options(batch),
+          m_handler(std::move(handler)) {}
+
+    std::shared_ptr<Task> take(const std::stop_token& token,
+                               std::chrono::milliseconds timeout) override;
+    [[nodiscard]] std::int64_t most_at_once() const noexcept override {
+        return ConsumerQueue<T>::most_at_once() * m_options.size;
+    }
+    [[nodiscard]] std::int64_t jobs_for(int threads) const noexcept override {
+        const auto gathered = m_gathered ? static_cast<std::int64_t>(m_gathered->size()) : 0;
+        return ConsumerQueue<T>::jobs_for(threads) * m_options.size - gathered;
+    }
+    void give_back_fetched() noexcept override {
+        ConsumerQueue<T>::give_back_fetched();
+        if (m_gathered) {
+            std::exchange(m_gathered, nullptr)->give_back();
+        }
+    }
+
+  private:
+    class Run final : public Task {
+      public:
+        explicit Run(BatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
+
+        void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
+        [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
+
+        void run() noexcept override {
+            try {
+                handle();
+            } catch (...) {
+                tell_thrown(
+                    [this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
+            }
+        }
+        [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override;
+        void try_again() noexcept override;
+        void give_back() noexcept override {
+            // The newest first: each one goes in front of those that wait.
+            for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
+                job->settling.give_back();
+            }
+        }
+        [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front().context; }
+
+      private:
+        struct Member {
+            Member(BatchQueue& queue, MessageGuard<Job<T>>&& guard)
+                : context(queue, std::move(guard)), settling(queue, context) {}
+
+            JobContext<T> context;
+            JobSettling<T> settling;
+        };
+
+        void handle();
+        std::vector<Member*> begin();
+        std::optional<bool> flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept;
+        bool flush_first();
+        void flush_behind() {
+            if (m_queue.options().guarantee == Guarantee::at_least_once) {
+                flush(m_queue.consumer());
+            }
+        }
+        [[nodiscard]] std::chrono::milliseconds next_pause() {
+            if (!m_pauses) {
+                m_pauses.emplace();
+            }
+            return m_pauses->next();
+        }
+        void tell(WorkerEventKind kind, std::string_view detail,
+                  std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
+            m_queue.tell(WorkerEvent{.kind = kind, .detail = detail, .retry_in = retry_in});
+        }
+
+        BatchQueue& m_queue;
+        /// That the jobs came from, until they have begun: its queue may be closed meanwhile.
+        std::shared_ptr<Consumer<Job<T>>> m_consumer;
+        std::deque<Member> m_jobs;           // which cannot be moved
+        std::optional<TimePoint> m_flush_at; ///< when to try again what Redis has refused
+        std::optional<JitteredPauses> m_pauses;
+    };
+
+    static QueueOptions deferred(QueueOptions options) {
+        options.ack = AckMode::deferred;
+        return options;
+    }
+
+    void gather(MessageGuard<Job<T>>&& guard) {
+        if (m_gathered) {
+            m_gathered->add(std::move(guard));
+            return;
+        }
+        // Without memory for the first job there is no batch.
+        auto gathered = std::make_shared<Run>(*this);
+        gathered->add(std::move(guard));
+        m_gathered = std::move(gathered);
+        m_complete = deadline_in(m_options.time);
+    }
+
+    BatchOptions m_options;
+    Handler m_handler;
+    std::mutex m_acking_first;       ///< a flush tells how many acks were late, and not whose
+    std::shared_ptr<Run> m_gathered; ///< for the thread in `take`
+    TimePoint m_complete{};          ///< when its time is over
+};
+
+template <class T>
+std::shared_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
+                                          std::chrono::milliseconds timeout) {
+    using std::chrono::milliseconds;
+    const TimePoint until = deadline_in(timeout);
+    while (true) {
+        const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
+        this->limit_fetch();
+        std::shared_ptr<Task> unread;
+        auto guard = this->next(
+            token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())),
+            unread);
+        if (unread) {
+            return unread; // what is gathered waits for other jobs
+        }
+        if (guard) {
+            gather(std::move(*guard));
+        }
+        if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) ||
+                           (!guard && Clock::now() >= m_complete))) {
+            return std::exchange(m_gathered, nullptr);
+        }
+        if (!guard && (Clock::now() >= until || token.stop_requested())) {
+            return nullptr;
+        }
+    }
+}
+
+template <class T>
+void BatchQueue<T>::Run::handle() {
+    std::vector<JobContext<T>*> jobs;
+    jobs.reserve(m_jobs.size()); // before any of them may be acked
+    const std::vector<Member*> begun = begin();
+    if (begun.empty()) {
+        return;
+    }
+    std::ranges::transform(begun, std::back_inserter(jobs),
+                           [](Member* job) { return &job->context; });
+    const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),
+                                                   [&] { m_queue.m_handler(JobBatch<T>(jobs)); });
+    for (Member* const job : begun) {
+        job->settling.end(handling);
+    }
+    flush_behind();
+}
+
+/// Those that the handler is to have.
+template <class T>
+std::vector<typename BatchQueue<T>::Run::Member*> BatchQueue<T>::Run::begin() {
+    std::vector<Member*> begun;
+    begun.reserve(m_jobs.size());
+    std::unique_lock lock(m_queue.m_acking_first, std::defer_lock);
+    const bool acks_first = m_queue.options().guarantee == Guarantee::at_most_once;
+    if (acks_first) {
+        lock.lock();
+    }
+    for (Member& job : m_jobs) {
+        if (job.settling.begin()) {
+            begun.push_back(&job);
+        }
+    }
+    // One of them may run elsewhere, and nobody knows which.
+    if (acks_first && !flush_first()) {
+        begun.clear();
+    }
+    m_consumer.reset();
+    return begun;
+}
+
+/// What is pending is tried again together, when the last of it is due.
+template <class T>
+std::optional<TimePoint> BatchQueue<T>::Run::retry_at() const noexcept {
+    std::optional<TimePoint> at = m_flush_at;
+    for (const Member& job : m_jobs) {
+        at = std::max(at, job.settling.retry_at());
+    }
+    return at;
+}
+
+template <class T>
+void BatchQueue<T>::Run::try_again() noexcept {
+    for (Member& job : m_jobs) {
+        if (job.settling.retry_at()) {
+            job.settling.try_again();
+        }
+    }
+    flush_behind();
+}
+
+/// Waits while Redis refuses: nobody else could go on with the handler.
+template <class T>
+bool BatchQueue<T>::Run::flush_first() {
+    std::optional<bool> flushed = flush(m_consumer);
+    while (!flushed && !m_queue.stop_token().stop_requested()) {
+        sleep_until(*m_flush_at, m_queue.stop_token());
+        flushed = flush(m_consumer);
+    }
+    m_flush_at.reset();
+    return flushed == true;
+}
+
+/// Whether all acks have come in time, else that is told; none when Redis refuses them.
+template <class T>
+std::optional<bool>
+BatchQueue<T>::Run::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept {
+    m_flush_at.reset();
+    try {
+        // When the queue is closed, acks behind a handler leave with the last guard.
+        const std::size_t late = consumer ? consumer->flush() : 0;
+        if (late > 0) {
+            tell(WorkerEventKind::lost,
+                 std::to_string(late) + " of the acks of a batch came too late");
+        }
+        return late == 0;
+    } catch (const ReplyError& error) {
+        const auto pause = next_pause();
+        m_flush_at = deadline_in(pause);
+        tell(WorkerEventKind::unsettled, error.what(), pause);
+        return std::nullopt;
+    } catch (...) {
+        // It goes on in the background.
+        tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
+        return false;
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A worker's queue whose jobs come from a Consumer.
+
+#include <orizuru/consumer.hpp>
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/unread_job.hpp>
+#include <orizuru/detail/worker/worker_checks.hpp>
+#include <orizuru/detail/worker/worker_queue.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/message_guard.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+template <class T>
+class ConsumerQueue : public WorkerQueue {
+  public:
+    using WorkerQueue::WorkerQueue;
+
+    void open(const Endpoint& endpoint) override {
+        use(endpoint);
+        {
+            const std::lock_guard lock(m_closing);
+            m_end_by = TimePoint::max();
+        }
+        connect();
+    }
+    void limit(int free) override {
+        if (!m_consumer) {
+            connect();
+        }
+        m_free = free;
+        limit_fetch();
+    }
+    [[nodiscard]] std::size_t in_hand() const noexcept override {
+        return m_consumer ? m_consumer->in_hand() : 0;
+    }
+    void give_back_fetched() noexcept override {
+        if (!m_consumer) {
+            return;
+        }
+        m_consumer->stop();
+        try {
+            static_cast<void>(m_consumer->next(std::chrono::milliseconds(0)));
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+            // The destructor tries again.
+        }
+    }
+    void end_by(TimePoint deadline) noexcept override {
+        const std::lock_guard lock(m_closing);
+        m_end_by = deadline;
+        if (m_consumer) {
+            m_consumer->end_by(deadline);
+        }
+    }
+    void close() noexcept override {
+        const std::lock_guard lock(m_closing);
+        m_consumer.reset();
+    }
+
+  protected:
+    /// The next job. A job whose payload there is no memory to decode becomes the task `unread`
+    /// instead. Throws std::bad_alloc when there is no memory for the envelope: the job stays in
+    /// hand.
+    std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
+                                             std::chrono::milliseconds timeout,
+                                             std::shared_ptr<Task>& unread) {
+        const auto take_over = [&](const std::bad_alloc& shortage, DeliveryPtr& delivery) {
+            if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {
+                return false;
+            }
+            std::string why = std::string("no memory to decode the payload: ") + shortage.what();
+            unread = std::make_shared<UnreadJob>(
+                *this, m_consumer->template guard_as<Job<Raw>>(delivery), std::move(why));
+            return true;
+        };
+        try {
+            return m_consumer->next(token, Timeout(timeout), take_over);
+        } catch (const DecodeError&) {
+            return std::nullopt; // on_event has been told; the message is on the dead list
+        }
+    }
+
+    /// Null when the queue is closed; any thread.
+    [[nodiscard]] std::shared_ptr<Consumer<Job<T>>> consumer() {
+        const std::lock_guard lock(m_closing);
+        return m_consumer;
+    }
+
+    /// How many jobs so many free threads can begin with.
+    [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept { return threads; }
+    /// To what is wanted now: with a prefetch of 1 no job is fetched that nobody is free for.
+    void limit_fetch() {
+        if (options().prefetch == 1) {
+            m_consumer->limit(bounded(jobs_for(m_free)));
+        }
+    }
+
+  private:
+    void connect() {
+        ConsumerOptions chosen = consumer_options(shared().options, options());
+        chosen.prefetch = most_ahead();
+        chosen.on_event = [weak = weak_from_this()](const Event& event) {
+            if (const auto queue = weak.lock()) {
+                queue->tell(event);
+            }
+        };
+        auto consumer = std::make_shared<Consumer<Job<T>>>(endpoint(), queue(), std::move(chosen));
+        const std::lock_guard lock(m_closing);
+        consumer->end_by(m_end_by);
+        m_consumer = std::move(consumer);
+    }
+    [[nodiscard]] int most_ahead() const noexcept {
+        return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
+    }
+    static int bounded(std::int64_t jobs) noexcept {
+        return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
+    }
+
+    int m_free = 1;       ///< for the thread in `take`
+    std::mutex m_closing; ///< guards what follows
+    TimePoint m_end_by = TimePoint::max();
+    std::shared_ptr<Consumer<Job<T>>> m_consumer;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// In which order a free thread looks at the queues.
+
+#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/worker/worker_options.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class QueueOrderer {
+  public:
+    explicit QueueOrderer(QueueOrder order) : m_order(order) {}
+
+    void add(int weight) {
+        m_indices.push_back(m_indices.size());
+        m_weights.push_back(m_order == QueueOrder::weighted ? weight : 1);
+        m_draws.emplace_back();
+    }
+
+    /// The queues' numbers, the first to be looked at first. Valid until the next call.
+    const std::vector<std::size_t>& next() {
+        if (m_order != QueueOrder::strict && m_indices.size() > 1) {
+            draw();
+        }
+        return m_indices;
+    }
+
+  private:
+    // Each draws an exponential time with its weight as the rate; the smallest goes first. One with
+    // three times the weight precedes the other in three of four draws (Efraimidis and Spirakis:
+    // Weighted random sampling with a reservoir, 2006).
+    void draw() {
+        for (std::size_t i = 0; i < m_draws.size(); ++i) {
+            m_draws[i] = std::exponential_distribution<double>(m_weights[i])(m_random);
+        }
+        std::ranges::sort(m_indices, {}, [this](std::size_t i) { return m_draws[i]; });
+    }
+
+    QueueOrder m_order;
+    std::vector<std::size_t> m_indices;
+    std::vector<double> m_weights;
+    std::vector<double> m_draws;
+    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+};
+
+} // namespace orizuru::detail

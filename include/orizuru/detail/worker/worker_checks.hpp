@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Worker refuses before it connects to anything.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/consumer/session.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/worker/worker_options.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+namespace orizuru::detail {
+
+/// What its queue asks of a consumer.
+[[nodiscard]] inline ConsumerOptions consumer_options(const WorkerOptions& options,
+                                                      const QueueOptions& of_queue) {
+    return {.name = options.name,
+            .lease = of_queue.lease,
+            .prefetch = of_queue.prefetch,
+            .ack = of_queue.ack,
+            .max_payload = of_queue.max_payload,
+            .on_beat = of_queue.on_beat};
+}
+
+inline void check(const WorkerOptions& options) {
+    using std::chrono::milliseconds;
+    if (options.concurrency < 1 || options.concurrency > 10'000) {
+        throw std::invalid_argument("concurrency must be 1 to 10,000");
+    }
+    if (options.stop_timeout < milliseconds(0) || options.stop_timeout > std::chrono::hours(24)) {
+        throw std::invalid_argument("stop_timeout must be 0 to 24 h");
+    }
+    if (options.recheck < milliseconds(10) || options.recheck > std::chrono::hours(24)) {
+        throw std::invalid_argument("recheck must be 10 ms to 24 h");
+    }
+    check(consumer_options(options, {}));
+    if (options.scheduler) {
+        check(*options.scheduler);
+    }
+    if (options.collect_interval && *options.collect_interval < milliseconds(1)) {
+        throw std::invalid_argument("collect_interval must be 1 ms or more");
+    }
+}
+
+inline void check(const RetryPolicy& policy) {
+    if (policy.max_attempts < 1) {
+        throw std::invalid_argument("max_attempts must be 1 or more");
+    }
+    if (!policy.backoff) {
+        throw std::invalid_argument("a retry policy needs a backoff");
+    }
+    if (!policy.retry_queue.empty()) {
+        static_cast<void>(Keys(policy.retry_queue));
+    }
+}
+
+inline void check(const QueueOptions& options) {
+    check(consumer_options({}, options));
+    check(options.retry);
+    check(options.dead);
+    if (options.weight < 1 || options.weight > 1'000'000) {
+        throw std::invalid_argument("weight must be 1 to 1,000,000");
+    }
+    if (options.max_recoveries < 0) {
+        throw std::invalid_argument("max_recoveries must not be negative");
+    }
+}
+
+/// Names the queue in what is thrown.
+inline void check(const QueueOptions& options, const std::string& queue) {
+    try {
+        check(options);
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument("queue '" + queue + "': " + error.what());
+    }
+}
+
+} // namespace orizuru::detail

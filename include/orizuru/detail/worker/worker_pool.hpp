@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The threads of a worker, each with the task that it runs.
+
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/parked_tasks.hpp>
+#include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/task_batch.hpp>
+#include <orizuru/detail/worker/worker_queue.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace orizuru::detail {
+
+class WorkerPool {
+  public:
+    WorkerPool() = default;
+    WorkerPool(const WorkerPool&) = delete;
+    WorkerPool& operator=(const WorkerPool&) = delete;
+    /// After leave().
+    ~WorkerPool() = default;
+
+    /// The threads keep `dispatcher`, with which this pool and `parked` must live. They take tasks
+    /// when all of them are there. Throws std::system_error when there can be no more threads: then
+    /// none does, and when they have ended it may be called again.
+    void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher, ParkedTasks& parked);
+    /// False when the deadline came first.
+    bool await_end(TimePoint deadline) {
+        std::unique_lock lock(m_mutex);
+        return m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
+    }
+    /// Threads that have not ended go on by themselves.
+    void leave();
+
+    [[nodiscard]] std::size_t threads() const {
+        const std::lock_guard lock(m_mutex);
+        return m_slots.size();
+    }
+    /// What a thread runs; null when it is free.
+    [[nodiscard]] std::shared_ptr<Task> task(std::size_t thread) const {
+        const std::lock_guard lock(m_mutex);
+        return m_slots[thread].task();
+    }
+
+  private:
+    class Slot {
+      public:
+        [[nodiscard]] std::shared_ptr<Task> task() const {
+            const std::lock_guard lock(m_mutex);
+            return m_task;
+        }
+        /// The one before is destroyed outside the lock.
+        void hold(std::shared_ptr<Task> task) {
+            const std::lock_guard lock(m_mutex);
+            m_task.swap(task);
+        }
+
+      private:
+        mutable std::mutex m_mutex;
+        std::shared_ptr<Task> m_task;
+    };
+
+    void live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& slot);
+
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::deque<Slot> m_slots;
+    int m_alive = 0;
+    bool m_given_up = false;
+    std::condition_variable m_ended;
+    std::vector<std::thread> m_threads; ///< for who starts and leaves
+};
+
+inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& dispatcher,
+                              ParkedTasks& parked) {
+    const std::lock_guard lock(m_mutex); // for which they wait
+    try {
+        m_given_up = false;
+        const auto count = static_cast<std::size_t>(threads);
+        m_threads.reserve(count);
+        while (m_slots.size() < count) {
+            m_slots.emplace_back();
+        }
+        for (Slot& slot : m_slots) {
+            m_threads.emplace_back(
+                [this, dispatcher, &parked, &slot] { live(*dispatcher, parked, slot); });
+            ++m_alive;
+        }
+    } catch (...) {
+        m_given_up = true;
+        throw;
+    }
+}
+
+inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& slot) {
+    std::unique_lock lock(m_mutex);
+    const bool taking = !m_given_up;
+    lock.unlock();
+    std::shared_ptr<TaskBatch> batch;
+    while (std::shared_ptr<Task> task = taking ? dispatcher.next(batch) : nullptr) {
+        slot.hold(task);
+        task->run();
+        if (task->retry_at()) {
+            parked.add(task);
+        }
+        slot.hold(nullptr);
+    }
+    batch.reset();
+    lock.lock();
+    --m_alive;
+    m_ended.notify_all();
+}
+
+inline void WorkerPool::leave() {
+    const bool ended = await_end(Clock::now());
+    for (std::thread& thread : m_threads) {
+        ended ? thread.join() : thread.detach();
+    }
+    m_threads.clear();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What all queues of a worker use together: how it was chosen to be, whom it tells what happened,
+// what has become of its jobs, and whether it is to stop.
+
+#include <orizuru/worker/worker_event.hpp>
+#include <orizuru/worker/worker_options.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// Never throws.
+class WorkerEvents {
+  public:
+    explicit WorkerEvents(std::function<void(const WorkerEvent&)> on_event)
+        : m_on_event(std::move(on_event)) {}
+
+    void tell(const WorkerEvent& event) const noexcept {
+        if (m_on_event) {
+            try {
+                m_on_event(event);
+            } catch (...) { // NOLINT(bugprone-empty-catch)
+            }
+        }
+    }
+
+  private:
+    std::function<void(const WorkerEvent&)> m_on_event;
+};
+
+/// As WorkerStatistics.
+struct WorkerCounts {
+    std::atomic<std::uint64_t> succeeded{0};
+    std::atomic<std::uint64_t> failed{0};
+    std::atomic<std::uint64_t> died{0};
+    std::atomic<std::uint64_t> expired{0};
+    std::atomic<std::uint64_t> settled{0};
+    std::atomic<std::uint64_t> given_back{0};
+};
+
+struct WorkerShared {
+    explicit WorkerShared(WorkerOptions chosen)
+        : options(std::move(chosen)), events(options.on_event) {}
+
+    const WorkerOptions options;
+    const WorkerEvents events;
+    WorkerCounts counts;
+    /// Told to the handlers when the worker is to stop.
+    std::stop_source stop;
+};
+
+} // namespace orizuru::detail

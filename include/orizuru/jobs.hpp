@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Jobs beside messages: the envelope, retries, schedules, recurrences, unique and bounded pushes,
+// the dead list as a tool, progress, batches, pauses. Each header also stands alone.
+
+#include <orizuru/jobs/backoff.hpp>
+#include <orizuru/jobs/batch.hpp>
+#include <orizuru/jobs/bounded_push.hpp>
+#include <orizuru/jobs/cron.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/do_not_retry.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_producer.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/jobs/progress.hpp>
+#include <orizuru/jobs/recurring.hpp>
+#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/jobs/time_zone.hpp>
+#include <orizuru/jobs/unique.hpp>

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Messages by the batch, for handlers that do many at once for little more than the cost of one:
+// rows of one insertion, lines of one request.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/consumer.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/message_guard.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// When a batch is complete: as soon as either is reached.
+struct BatchOptions {
+    /// The most messages, 1 to 100,000. With a `prefetch` as large Redis is asked least often.
+    int size = 100;
+    /// How long the first message may wait for others; 0 = take those that are there, up to `size`.
+    std::chrono::milliseconds time = std::chrono::seconds(1);
+};
+
+namespace detail {
+
+inline void check(const BatchOptions& options) {
+    if (options.size < 1 || options.size > 100'000) {
+        throw std::invalid_argument("the size of a batch must be 1 to 100000");
+    }
+    if (options.time.count() < 0) {
+        throw std::invalid_argument("the time of a batch must not be negative");
+    }
+}
+
+} // namespace detail
+
+/// Waits for a message, then for others until the batch is complete. None = stopped.
+///
+/// They are in the order of the queue. Each guard is settled on its own, the oldest first for
+/// least; one that goes unsettled rejects its message. All of them keep their lease meanwhile. What
+/// cannot be decoded is told to on_event and passed over, as in iteration.
+///
+/// A stop while others are awaited ends the batch at once, and so does an error: what is there is
+/// returned, so that nothing is rejected for it; the next call meets the error again if it lasts.
+///
+/// Redis: what `Consumer::next` sends for as many calls, and nothing besides.
+/// Throws: std::invalid_argument for options that cannot be and std::bad_alloc when there is no
+///     room for `size` guards, both before anything is fetched; while there is no message, what
+///     `next` throws but DecodeError.
+/// Thread: the one of `next`.
+template <MessageDecodable T>
+[[nodiscard]] std::vector<MessageGuard<T>> next_batch(Consumer<T>& consumer,
+                                                      const BatchOptions& options = {},
+                                                      const std::stop_token& token = {}) {
+    using std::chrono::milliseconds;
+    detail::check(options);
+    const auto size = static_cast<std::size_t>(options.size);
+    std::vector<MessageGuard<T>> batch;
+    batch.reserve(size);
+    auto deadline = detail::TimePoint::max(); // the first one is awaited for ever
+    auto left = milliseconds::max();
+    while (batch.size() < size && (left.count() > 0 || options.time.count() == 0)) {
+        try {
+            auto guard = consumer.next(token, left);
+            if (!guard) {
+                break;
+            }
+            if (batch.empty()) {
+                deadline = detail::deadline_in(options.time);
+            }
+            batch.push_back(std::move(*guard));
+        } catch (const DecodeError&) { // NOLINT(bugprone-empty-catch)
+            // on_event has been told; the message is on the dead list.
+        } catch (...) {
+            if (batch.empty()) {
+                throw;
+            }
+            break;
+        }
+        left = std::max(milliseconds(0),
+                        std::chrono::ceil<milliseconds>(deadline - detail::Clock::now()));
+    }
+    return batch;
+}
+
+} // namespace orizuru

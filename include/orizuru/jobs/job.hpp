@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A message in an envelope that says what a worker has to know of it: who it is, how often it was
+// tried and since when, until when it is of use, and why it failed last. It is an ordinary message:
+// Producer<Job<T>> and Consumer<Job<T>> carry it, the payload in whatever Codec<T> makes of it.
+//
+// The envelope is a msgpack array; a later version may have more fields behind these:
+//
+//   0  version             uint, 1
+//   1  id                  str, 1 to 512 bytes
+//   2  attempt             uint, 1 or more
+//   3  first_enqueued_at   int, milliseconds since 1970
+//   4  enqueued_at         int, the same
+//   5  first_failed_at     int, the same, or nil
+//   6  expires_at          int, the same, or nil
+//   7  last_error          str, at most 10,000 bytes of UTF-8
+//   8  unique_id           str, at most 512 bytes; empty: it holds no lock
+//   9  unique_queue        str, whose lock it is; empty: that of the queue in which the job is
+//   10 payload             bin
+//
+// Needs msgpack-c, whatever Codec<T> is.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/codec/msgpack_reader.hpp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/msgpack.hpp>
+
+#include <msgpack.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+template <class T>
+struct Job {
+    /// Whoever makes the job may choose it; `make_job` takes 128 random bits.
+    std::string id;
+    /// Which try this is, from 1.
+    int attempt = 1;
+    JobTime first_enqueued_at{};
+    /// When this try was enqueued.
+    JobTime enqueued_at{};
+    /// When a handler failed first.
+    std::optional<JobTime> first_failed_at = {};
+    /// From when on nobody needs it any more.
+    std::optional<JobTime> expires_at = {};
+    /// Why the try before failed. As it is written, bytes that are no UTF-8 are replaced by U+FFFD,
+    /// and what is beyond 10,000 bytes is cut off.
+    std::string last_error = {};
+    /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
+    /// lock that its ack releases.
+    std::string unique_id = {};
+    /// The queue that it was pushed to, when a retry has brought it to another one: the lock is
+    /// that queue's.
+    std::string unique_queue = {};
+    T payload;
+
+    /// Of the envelope. One that is newer than this library is written back as it came, with all
+    /// its fields.
+    std::uint64_t version = 1;
+    /// What a newer version has behind the payload, a msgpack value each.
+    std::vector<std::string> later = {};
+
+    [[nodiscard]] bool expired(JobTime now) const noexcept {
+        return expires_at && *expires_at <= now;
+    }
+};
+
+/// A first try, enqueued now, with a new id of 32 hexadecimal digits. It expires so long from now,
+/// whenever it is due; what would expire beyond the year 9999 expires then.
+template <class T>
+[[nodiscard]] Job<T> make_job(T payload,
+                              std::optional<std::chrono::milliseconds> expires_after = {}) {
+    const JobTime now = job_time();
+    return {.id = detail::random_hex<32>(),
+            .first_enqueued_at = now,
+            .enqueued_at = now,
+            .expires_at =
+                expires_after ? std::optional(detail::later(now, *expires_after)) : std::nullopt,
+            .payload = std::move(payload)};
+}
+
+namespace detail {
+
+/// What decoding a job keeps from one to the next.
+struct JobScratch {
+    msgpack::zone zone;
+    Scratch payload;
+    bool in_payload = false; ///< Codec<T> has been called and has not returned
+};
+
+} // namespace detail
+
+template <class T>
+struct Codec<Job<T>> {
+    static void encode(const Job<T>& job, std::string& out) requires MessageEncodable<T> {
+        if (job.id.empty() || job.id.size() > detail::longest_job_id) {
+            throw std::invalid_argument("a job's id must have 1 to 512 bytes");
+        }
+        if (job.unique_id.size() > detail::longest_job_id) {
+            throw std::invalid_argument("a job's unique_id must have at most 512 bytes");
+        }
+        detail::check_unique_queue(job.unique_queue);
+        if (job.version < 1) {
+            throw std::invalid_argument("a job's version must be 1 or more");
+        }
+        detail::check_later(job.later);
+        if (job.attempt < 1) {
+            throw std::invalid_argument("a job's attempt must be 1 or more");
+        }
+        detail::check_time(job.first_enqueued_at);
+        detail::check_time(job.enqueued_at);
+        detail::check_time(job.first_failed_at.value_or(job.enqueued_at));
+        detail::check_time(job.expires_at.value_or(job.enqueued_at));
+        std::string payload;
+        detail::append_encoded(job.payload, payload);
+        const std::string error =
+            detail::to_utf8(detail::cut_text(job.last_error, detail::longest_last_error));
+
+        detail::MsgpackAppender appender{out};
+        msgpack::packer packer(appender);
+        packer.pack_array(static_cast<std::uint32_t>(11 + job.later.size()));
+        packer.pack(job.version);
+        pack_text(packer, job.id);
+        packer.pack(job.attempt);
+        packer.pack(milliseconds_of(job.first_enqueued_at));
+        packer.pack(milliseconds_of(job.enqueued_at));
+        pack_time(packer, job.first_failed_at);
+        pack_time(packer, job.expires_at);
+        pack_text(packer, detail::cut_text(error, detail::longest_last_error));
+        pack_text(packer, job.unique_id);
+        pack_text(packer, job.unique_queue);
+        packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
+        packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
+        for (const std::string& field : job.later) {
+            out += field;
+        }
+    }
+
+    /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
+    static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
+        auto& memory = scratch.as<detail::JobScratch>();
+        memory.in_payload = false;
+        detail::MsgpackReader reader(bytes, memory.zone);
+        detail::EnvelopeReader envelope(reader.read());
+        const std::uint64_t version = envelope.unsigned_number(
+            1, std::numeric_limits<std::uint64_t>::max(), "an unknown version");
+        std::string id(envelope.text(1, detail::longest_job_id, "no id"));
+        const auto attempt = static_cast<int>(
+            envelope.unsigned_number(1, std::numeric_limits<int>::max(), "no attempt"));
+        const JobTime first_enqueued_at = envelope.time();
+        const JobTime enqueued_at = envelope.time();
+        const std::optional<JobTime> first_failed_at = envelope.optional_time();
+        const std::optional<JobTime> expires_at = envelope.optional_time();
+        std::string last_error(
+            envelope.text(0, detail::longest_last_error, "no last_error or a longer one"));
+        std::string unique_id(
+            envelope.text(0, detail::longest_job_id, "no unique_id or a longer one"));
+        std::string unique_queue(envelope.text(0, bytes.size(), "no unique_queue"));
+        detail::check_unique_queue(unique_queue);
+        const std::string_view payload = envelope.bytes("no payload");
+        return {.id = std::move(id),
+                .attempt = attempt,
+                .first_enqueued_at = first_enqueued_at,
+                .enqueued_at = enqueued_at,
+                .first_failed_at = first_failed_at,
+                .expires_at = expires_at,
+                .last_error = std::move(last_error),
+                .unique_id = std::move(unique_id),
+                .unique_queue = std::move(unique_queue),
+                .payload = decode_payload(payload, memory),
+                .version = version,
+                .later = envelope.rest()};
+    }
+
+  private:
+    static T decode_payload(std::string_view bytes, detail::JobScratch& memory) {
+        memory.in_payload = true;
+        T payload = detail::decode<T>(bytes, memory.payload);
+        memory.in_payload = false;
+        return payload;
+    }
+
+    static std::int64_t milliseconds_of(JobTime time) { return time.time_since_epoch().count(); }
+
+    template <class Packer>
+    static void pack_time(Packer& packer, std::optional<JobTime> time) {
+        if (time) {
+            packer.pack(milliseconds_of(*time));
+        } else {
+            packer.pack_nil();
+        }
+    }
+    template <class Packer>
+    static void pack_text(Packer& packer, std::string_view text) {
+        packer.pack_str(static_cast<std::uint32_t>(text.size()));
+        packer.pack_str_body(text.data(), static_cast<std::uint32_t>(text.size()));
+    }
+};
+
+} // namespace orizuru

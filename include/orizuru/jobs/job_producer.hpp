@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Puts jobs on a queue, each in its envelope, through the user's middleware.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/producer.hpp>
+#include <orizuru/producer_options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// Around each push, the first one outermost: may change the job, and is left with or without
+/// `push()` called; then nothing is pushed.
+template <class T>
+using PushMiddleware = std::function<void(Job<T>& job, const std::function<void()>& push)>;
+
+/// For one job.
+struct JobOptions {
+    /// How long after it is due nobody needs it any more.
+    std::optional<std::chrono::milliseconds> expires_after = {};
+    /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
+    std::chrono::milliseconds delay{};
+    /// When it is due, by Redis' clock; then `delay` does not count.
+    std::optional<JobTime> at = {};
+};
+
+/// A producer of jobs for one queue: one connection, used by one thread at a time.
+template <MessageEncodable T>
+class JobProducer {
+  public:
+    /// Connects. Throws as Producer's constructor does.
+    JobProducer(Endpoint endpoint, std::string queue,
+                std::vector<PushMiddleware<T>> middleware = {}, ProducerOptions options = {})
+        : m_producer(std::move(endpoint), std::move(queue), options),
+          m_middleware(std::move(middleware)) {}
+
+    /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it.
+    /// Redis: LPUSH, or a script when it is for later. Blocks and throws as Producer::push or
+    /// push_at (scheduler.hpp), and what the middleware throws.
+    std::optional<std::string> push(T payload, const JobOptions& options = {}) {
+        Job<T> job = make_job(std::move(payload));
+        if (options.expires_after) {
+            job.expires_at = detail::later(due(options, job.enqueued_at), *options.expires_after);
+        }
+        bool pushed = false;
+        push_through(0, job, [&] {
+            if (options.at) {
+                push_at(m_producer, *options.at, job);
+            } else if (options.delay.count() > 0) {
+                push_after(m_producer, options.delay, job);
+            } else {
+                m_producer.push(job);
+            }
+            pushed = true;
+        });
+        return pushed ? std::optional(std::move(job.id)) : std::nullopt;
+    }
+
+    /// For what needs no middleware: push_all, push_unique, push_bounded, size.
+    [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
+
+  private:
+    static JobTime due(const JobOptions& options, JobTime now) {
+        return std::clamp(options.at.value_or(detail::later(now, options.delay)), now,
+                          detail::latest_job_time);
+    }
+
+    void push_through(std::size_t middleware, Job<T>& job, const std::function<void()>& push) {
+        if (middleware == m_middleware.size()) {
+            push();
+        } else {
+            m_middleware[middleware](job, [&] { push_through(middleware + 1, job, push); });
+        }
+    }
+
+    Producer<Job<T>> m_producer;
+    std::vector<PushMiddleware<T>> m_middleware;
+};
+
+} // namespace orizuru

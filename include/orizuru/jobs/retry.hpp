@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// When a job that failed is tried again, when it is given up, and the step that puts a message off.
+// What puts it back in time is a Scheduler (scheduler.hpp) of that queue.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/backoff.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/unique.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// What becomes of a job that will not be tried again.
+enum class Exhausted {
+    bury,   ///< to the dead list
+    discard ///< it is acked: nobody needs it
+};
+
+struct RetryPolicy {
+    /// How often a job is tried in all. It is looked at when a try fails; tries that end with the
+    /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
+    int max_attempts = 25;
+    Backoff backoff = orizuru::backoff::polynomial();
+    /// For how long after its first failure a job is tried again; 0 or less = however long it
+    /// takes. How long it had waited before does not count.
+    std::chrono::milliseconds retry_for{};
+    /// Where it is tried again; empty = where it came from. In a cluster it must lie in the same
+    /// slot.
+    std::string retry_queue = {};
+    Exhausted exhausted = Exhausted::bury;
+};
+
+/// How long a job that has failed waits for its next try; none: it was tried often or long enough.
+/// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
+/// the job's id, say. Throws what the policy's backoff throws.
+[[nodiscard]] inline std::optional<std::chrono::milliseconds>
+next_try(const RetryPolicy& policy, int attempt, JobTime first_failed_at, JobTime now,
+         std::uint64_t seed) {
+    if (attempt >= policy.max_attempts) {
+        return std::nullopt;
+    }
+    using std::chrono::milliseconds;
+    const milliseconds delay =
+        std::clamp(policy.backoff(attempt, seed), milliseconds(0), detail::longest_backoff);
+    // Where it failed first the clock may be ahead.
+    const milliseconds age = std::max(now - first_failed_at, milliseconds(0));
+    // No sum, which could overflow: retry_for may be the longest time there is.
+    if (policy.retry_for.count() > 0 && delay > policy.retry_for - age) {
+        return std::nullopt;
+    }
+    return delay;
+}
+
+/// Where and as what a message is scheduled.
+template <class T>
+struct PutOff {
+    /// Empty = the queue that it came from. In a cluster it must lie in the same slot.
+    std::string queue = {};
+    /// Null = the message as it is. Only read during the call.
+    const T* replacement = nullptr;
+};
+
+namespace detail {
+
+/// `due` as due_at and due_after give it; behind it what comes instead of the message, if anything.
+template <class T>
+bool put_off(MessageGuard<T>& guard, const std::string& queue, std::vector<std::string> due) {
+    return guard.settle(schedule_body(), schedule_keys(queue.empty() ? guard.keys() : Keys(queue)),
+                        std::move(due));
+}
+
+template <class T>
+bool put_off(MessageGuard<T>& guard, const PutOff<T>& options, std::vector<std::string> due) {
+    if (options.replacement != nullptr) {
+        encode(*options.replacement, due.emplace_back(), guard.max_payload());
+    }
+    return put_off(guard, options.queue, std::move(due));
+}
+
+} // namespace detail
+
+/// Settles a message by having it come again after `delay`, by Redis' clock; at once for a delay
+/// that is not positive.
+/// Redis: ZADD and the removal, in one script: O(log(n)) of the scheduled messages.
+/// Atomic: a crash leaves it either where it was or scheduled. Returns, blocks and throws as every
+/// settlement (message_guard.hpp); std::invalid_argument for a time beyond the year 9999 or a name
+/// that no queue can have, EncodeError for the replacement: then nothing has happened.
+template <class T>
+bool push_after(MessageGuard<T>& guard, std::chrono::milliseconds delay,
+                const PutOff<T>& options = {}) {
+    return detail::put_off(guard, options, detail::due_after(delay));
+}
+
+/// The same at a time, which Redis' clock decides; at once for one that is past.
+template <class T>
+bool push_at(MessageGuard<T>& guard, JobTime time, const PutOff<T>& options = {}) {
+    return detail::put_off(guard, options, detail::due_at(time));
+}
+
+/// What `retry` has done with a job.
+enum class RetryOutcome {
+    put_off,   ///< it comes again after `delay`
+    buried,    ///< it was the last try: it is on the dead list
+    discarded, ///< it was the last try: it is acked
+    lost       ///< nothing: the lease was lost before, another consumer has it
+};
+
+struct Retried {
+    RetryOutcome outcome;
+    std::chrono::milliseconds delay{};
+    std::string reason = {}; ///< of one that was buried: as it is on the dead list
+};
+
+namespace detail {
+
+/// The next attempt in bytes; empty when it is too large. Less important than to come again is to
+/// say why it failed.
+inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int64_t max_payload) {
+    std::string body;
+    for (const std::string_view last_error : {reason, std::string_view()}) {
+        job.last_error = last_error;
+        body.clear();
+        try {
+            encode(job, body, max_payload);
+            return body;
+        } catch (const EncodeError&) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+    return {};
+}
+
+/// With `note` behind the reason, whatever its length.
+template <class T>
+Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_view note = {}) {
+    note = cut_text(note, longest_last_error / 2);
+    std::string cut(cut_text(reason, longest_last_error - note.size()));
+    cut += note;
+    const bool done = guard.bury(cut);
+    return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
+}
+
+} // namespace detail
+
+/// Settles a job that has failed: has it come again as the policy says, one attempt on and with
+/// `reason` as its last_error, its payload's bytes as they are; or ends it when it was the last
+/// try. `crashes` are tries that ended with the death of a consumer, in the count of a collector.
+/// When the policy's backoff throws, the job is buried with both reasons: nothing says when to try
+/// again, and it must not be tried for ever. So is one whose next attempt is over max_payload.
+///
+/// Redis: as push_after, bury or ack. Atomic: one step. Blocks and throws as every settlement
+/// (message_guard.hpp); a ReplyError leaves the guard unsettled.
+template <class T>
+Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::string_view reason,
+              int crashes = 0) {
+    Scratch scratch;
+    auto next = detail::decode<Job<Raw>>(guard.payload(), scratch);
+    const JobTime now = job_time();
+    next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
+    next.first_failed_at = next.first_failed_at.value_or(now);
+    std::optional<std::chrono::milliseconds> delay;
+    try {
+        delay = next_try(policy, next.attempt, *next.first_failed_at, now,
+                         std::hash<std::string>{}(next.id));
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (...) {
+        return detail::tell_thrown([&](std::string_view what) {
+            return detail::bury(guard, reason, "; its backoff: " + std::string(what));
+        });
+    }
+    ++next.attempt;
+    next.enqueued_at = now;
+    if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
+        next.unique_queue = guard.keys().source();
+    }
+    if (delay) {
+        std::string body = detail::next_attempt(std::move(next), reason, guard.max_payload());
+        if (body.empty()) {
+            return detail::bury(guard, reason, "; too large to be tried again");
+        }
+        std::vector<std::string> due = detail::due_after(*delay);
+        due.push_back(std::move(body));
+        const bool done = detail::put_off(guard, policy.retry_queue, std::move(due));
+        return {done ? RetryOutcome::put_off : RetryOutcome::lost, *delay};
+    }
+    if (policy.exhausted == Exhausted::discard) {
+        return {ack_unique(guard) ? RetryOutcome::discarded : RetryOutcome::lost};
+    }
+    return detail::bury(guard, reason);
+}
+
+} // namespace orizuru

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Jobs of which there is to be one at a time: what makes two jobs the same is an id that the caller
+// derives from them. A lock in Redis is taken in the step of the push; who holds it is named in it
+// by the job's own id, so that a late ack never releases the lock of a newer job.
+//
+// The lock bounds what is pushed, not what runs: a delivery is repeated as that of any message, and
+// a worker that acks before its handlers run (Guarantee::at_most_once) releases it then.
+// It belongs to the queue of the push, also when `retry` brings the job to another one
+// (RetryPolicy::retry_queue). A job that is buried or moved otherwise keeps it until it expires.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
+#include <orizuru/producer.hpp>
+#include <orizuru/reply.hpp>
+#include <orizuru/script.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// What ends a job's lock.
+enum class UniqueRelease {
+    on_ack,    ///< ack_unique, or the end of its ttl
+    on_expiry, ///< the end of its ttl alone
+    never      ///< nothing: the id is used once; its key stays in Redis for ever
+};
+
+struct UniqueOptions {
+    /// From when the job is due: longer than it can wait and run, its retries included. 1 ms to
+    /// 100 years; `never` has none.
+    std::chrono::milliseconds ttl = std::chrono::hours(24);
+    UniqueRelease release = UniqueRelease::on_ack;
+};
+
+namespace detail {
+
+/// The lock's value: how it is released, a space, the job's id.
+[[nodiscard]] inline std::string lock_of(UniqueRelease release, std::string_view job_id) {
+    const std::string_view word = release == UniqueRelease::on_ack      ? "ack "
+                                  : release == UniqueRelease::on_expiry ? "expiry "
+                                                                        : "never ";
+    return std::string(word) + std::string(job_id);
+}
+
+// KEYS[1..4], ARGV[1..3] as those of schedule_source; KEYS[5] lock; ARGV[4] its value, [5] its ttl
+// in ms, 0 = none. Returns 1, or 0 when the lock is held.
+inline const std::string& push_unique_script() {
+    static const std::string script = adding_script(R"lua(
+local lock = KEYS[5]
+local refused = refusal({{lock, 'string'}}, {{'EXISTS', lock}, {'SET', lock, 'x'}})
+if refused then return refused end
+if redis.call('EXISTS', lock) == 1 then return 0 end
+local payload
+local function schedule()
+)lua" + std::string(schedule_source) + R"lua(
+end
+refused = schedule()
+if refused then return refused end
+if ARGV[5] == '0' then
+    redis.call('SET', lock, ARGV[4])
+    return 1
+end
+local wait, time = tonumber(ARGV[2]), redis.call('TIME')
+if ARGV[1] == 'at' then wait = wait - time[1] * 1000 - math.floor(time[2] / 1000) end
+redis.call('SET', lock, ARGV[4], 'PX', string.format('%d', math.max(wait, 0) + ARGV[5]))
+return 1
+)lua");
+    return script;
+}
+
+// KEYS[1] lock; ARGV[1] its value.
+inline const Script& unlock_body() {
+    static const Script script(R"lua(
+local lock = KEYS[1]
+local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'DEL', lock}})
+if refused then return refused end
+if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
+)lua");
+    return script;
+}
+
+// KEYS[1] lock; ARGV[1] ttl in ms, [2..] the values of which it must have one. What never expires
+// stays so.
+inline const std::string& extend_lock_script() {
+    static const std::string script = moving_script(R"lua(
+local lock = KEYS[1]
+local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'PEXPIRE', lock, '1'}})
+if refused then return refused end
+local held = redis.call('GET', lock)
+for i = 2, #ARGV do
+    if held == ARGV[i] then
+        redis.call('PEXPIRE', lock, ARGV[1], 'GT')
+        return 1
+    end
+end
+return 0
+)lua");
+    return script;
+}
+
+/// The key of a job's lock, seen from the queue in which the job is.
+template <class T>
+[[nodiscard]] std::string lock_key(const Job<T>& job, const Keys& here) {
+    return (job.unique_queue.empty() ? here : Keys(job.unique_queue)).unique(job.unique_id);
+}
+
+[[nodiscard]] inline bool is_yes(const Reply& reply) {
+    if (!is_count(reply) || reply.integer > 1) {
+        throw ProtocolError("EVAL was answered by a reply of the wrong type");
+    }
+    return reply.integer == 1;
+}
+
+template <class T>
+bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
+                 const UniqueOptions& options, const std::vector<std::string>& due) {
+    check_id(id);
+    check_ttl(options.ttl);
+    job.unique_id = id;
+    job.unique_queue.clear();
+    std::string payload;
+    encode(job, payload, producer.options().max_payload);
+    const std::vector<std::string> keys = schedule_keys(producer.keys());
+    const bool expires = options.release != UniqueRelease::never;
+    const Reply reply =
+        producer.command("EVAL", push_unique_script(), 5, keys[0], keys[1], keys[2], keys[3],
+                         producer.keys().unique(id), due[0], due[1], payload,
+                         lock_of(options.release, job.id), expires ? options.ttl.count() : 0);
+    return is_yes(reply);
+}
+
+} // namespace detail
+
+/// Puts a job on the queue unless another one holds the lock of `id`; returns whether it did. The
+/// job carries the id as its unique_id.
+/// Redis: one script, O(1); never buffered.
+/// Atomic: a crash leaves job and lock or neither. In doubt (ConnectionError::in_doubt()), a second
+///     call returns false when the first has pushed the job and the lock is still held; it pushes
+///     the job again when that was acked meanwhile, unless with on_expiry or never.
+/// Blocks and throws as Producer::push without a buffer; std::invalid_argument for an id that has
+/// not 1 to 512 bytes or a ttl that cannot be. Nothing has happened then.
+template <MessageEncodable T>
+bool push_unique(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
+                 const UniqueOptions& options = {}) {
+    return detail::push_locked(producer, id, std::move(job), options, {"after", "0"});
+}
+
+/// The same for later, as push_after (scheduler.hpp). The lock is held while the job waits, and for
+/// its ttl from when it is due. O(log(n)) of the scheduled messages.
+template <MessageEncodable T>
+bool push_unique_after(Producer<Job<T>>& producer, std::string_view id,
+                       std::chrono::milliseconds delay, Job<T> job,
+                       const UniqueOptions& options = {}) {
+    return detail::push_locked(producer, id, std::move(job), options, detail::due_after(delay));
+}
+
+/// The same for a time, by Redis' clock.
+template <MessageEncodable T>
+bool push_unique_at(Producer<Job<T>>& producer, std::string_view id, JobTime time, Job<T> job,
+                    const UniqueOptions& options = {}) {
+    return detail::push_locked(producer, id, std::move(job), options, detail::due_at(time));
+}
+
+/// Acks a job, and releases its lock when it has one, still holds it, and was pushed with
+/// UniqueRelease::on_ack. A Worker does so.
+/// Redis: GET, DEL and the removal, in one script; without a unique_id as ack().
+/// Atomic: a crash leaves both or neither. Returns, blocks and throws as every settlement
+/// (message_guard.hpp): false, and no release, when the lease was lost.
+template <class T>
+bool ack_unique(MessageGuard<Job<T>>& guard) {
+    if (guard->unique_id.empty()) {
+        return guard.ack();
+    }
+    return guard.settle(detail::unlock_body(), {detail::lock_key(*guard, guard.keys())},
+                        {detail::lock_of(UniqueRelease::on_ack, guard->id)});
+}
+
+/// Has a job's lock last at least `ttl` from now, for one that takes longer than was thought; false
+/// when it does not hold it (any more), or never did. The producer is one of the queue in which the
+/// job is, and of the calling thread: a handler needs one of its own.
+/// Redis: GET and PEXPIRE in a script, O(1). Works when memory is full.
+/// Blocks and throws as push_unique.
+template <MessageEncodable T>
+bool extend_unique(Producer<Job<T>>& producer, const Job<T>& job, std::chrono::milliseconds ttl) {
+    detail::check_ttl(ttl);
+    if (job.unique_id.empty()) {
+        return false;
+    }
+    using detail::lock_of;
+    const Reply reply = producer.command(
+        "EVAL", detail::extend_lock_script(), 1, detail::lock_key(job, producer.keys()),
+        ttl.count(), lock_of(UniqueRelease::on_ack, job.id),
+        lock_of(UniqueRelease::on_expiry, job.id), lock_of(UniqueRelease::never, job.id));
+    return detail::is_yes(reply);
+}
+
+} // namespace orizuru

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Processes around one Redis, to which anything may happen at any moment: whoever ends is replaced.
+
+#pragma once
+
+#include "crash/support/journal.hpp"
+#include "crash/support/process.hpp"
+#include "crash/support/work.hpp"
+#include "fuzz/simulation/chance.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_run.hpp"
+#include "support/posix.hpp"
+#include "support/redis_server.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// Used by one thread, that lives as long as the crowd.
+class Crowd {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    Crowd(RedisServer& server, FaultReport& report, std::uint64_t seed)
+        : m_server(server), m_report(report), m_chance(seed) {}
+    Crowd(const Crowd&) = delete;
+    Crowd& operator=(const Crowd&) = delete;
+    virtual ~Crowd() = default;
+
+    /// Lets time pass, in which processes that were paused go on.
+    void pass(std::chrono::milliseconds time);
+
+    /// Another process begins at once in its place.
+    void kill_one();
+    /// For 0.1 to 5 leases.
+    void pause_one();
+    void pause_redis();
+    /// Kills it, and returns when it answers again.
+    void restart_redis();
+
+  protected:
+    struct Member {
+        Process process;
+        std::optional<Clock::time_point> resume_at = {};
+
+        [[nodiscard]] const Work& work() const noexcept { return process.work(); }
+    };
+
+    void add(Work work);
+    void start(Member& member) {
+        member.process.start(++m_serial, m_chance.below(1'000'000), uri_for(member.work()));
+    }
+    void kill(Member& member);
+    /// Whose pause is not over is left alone, or it would hardly ever be.
+    template <class Suitable>
+    Member& pick(Suitable suitable);
+    virtual void look_around();
+    void resume_redis();
+    [[nodiscard]] bool redis_is_paused() const noexcept { return m_redis_resumes_at.has_value(); }
+    /// Each process must go on with its work, at the latest when its pause is over.
+    template <class GetsOn>
+    void tell_hung(GetsOn gets_on);
+
+    /// What members of the role have written, in bytes.
+    [[nodiscard]] std::uintmax_t written(const std::string& role) const;
+    [[nodiscard]] std::vector<Member>& members() noexcept { return m_members; }
+    [[nodiscard]] RedisServer& server() const noexcept { return m_server; }
+    [[nodiscard]] FaultReport& report() const noexcept { return m_report; }
+    [[nodiscard]] Chance& chance() noexcept { return m_chance; }
+    [[nodiscard]] const std::string& folder() const noexcept { return m_folder.path(); }
+    [[nodiscard]] std::vector<std::string>& wrong() noexcept { return m_wrong; }
+
+  private:
+    /// Several times the longest pause between two attempts to connect.
+    static constexpr std::chrono::seconds longest_silence{30};
+
+    /// By which Redis is reached.
+    virtual std::string uri_for(const Work&) { return m_server.uri(); }
+    virtual void was_killed(const Member&) {}
+    /// By itself, as it should.
+    virtual void has_ended(const Member&) {}
+    Clock::time_point some_leases();
+
+    RedisServer& m_server;
+    FaultReport& m_report;
+    Chance m_chance;
+    TempDir m_folder;
+    std::uint64_t m_serial = 0;
+    std::vector<std::string> m_wrong;
+    std::optional<Clock::time_point> m_redis_resumes_at;
+    std::vector<Member> m_members;
+};
+
+inline void Crowd::add(Work work) {
+    const std::string file = folder() + '/' + work.role + std::to_string(work.index);
+    work.journal = file + ".journal";
+    start(m_members.emplace_back(Member{Process(std::move(work), file + ".log")}));
+}
+
+inline void Crowd::pass(std::chrono::milliseconds time) {
+    const auto end = Clock::now() + time;
+    do {
+        look_around();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    } while (Clock::now() < end);
+}
+
+inline void Crowd::look_around() {
+    const auto now = Clock::now();
+    for (Member& member : m_members) {
+        if (member.resume_at && *member.resume_at <= now) {
+            member.process.resume();
+            member.resume_at.reset();
+        }
+        if (auto end = member.process.end()) {
+            m_wrong.push_back(std::move(*end));
+            start(member);
+        } else if (!member.process.lives()) {
+            has_ended(member);
+            start(member);
+        }
+    }
+    if (m_redis_resumes_at && *m_redis_resumes_at <= now) {
+        resume_redis();
+    }
+}
+
+template <class Suitable>
+Crowd::Member& Crowd::pick(Suitable suitable) {
+    while (true) {
+        Member& member = m_chance.pick(m_members);
+        if (!member.resume_at && suitable(member)) {
+            return member;
+        }
+        pass(std::chrono::milliseconds(1)); // all that are suitable may be paused
+    }
+}
+
+inline void Crowd::kill_one() {
+    Member& member = pick([](const Member&) { return true; });
+    m_report.came(member.work().role + " killed");
+    kill(member);
+    start(member);
+}
+
+inline void Crowd::kill(Member& member) {
+    if (auto end = member.process.kill()) {
+        m_wrong.push_back(std::move(*end));
+    }
+    was_killed(member);
+}
+
+/// A paused producer is only one that is late.
+inline void Crowd::pause_one() {
+    Member& member = pick([](const Member& any) { return any.work().role != "producer"; });
+    m_report.came(member.work().role + " paused");
+    member.process.pause();
+    member.resume_at = some_leases();
+}
+
+inline void Crowd::pause_redis() {
+    if (!m_redis_resumes_at) {
+        m_report.came("Redis paused");
+        m_server.pause();
+        m_redis_resumes_at = some_leases();
+    }
+}
+
+inline void Crowd::resume_redis() {
+    if (std::exchange(m_redis_resumes_at, std::nullopt)) {
+        m_server.resume();
+    }
+}
+
+inline void Crowd::restart_redis() {
+    m_server.restart();
+    m_redis_resumes_at.reset();
+    m_report.came("Redis killed and restarted");
+}
+
+/// Short ones more often than long ones.
+inline Crowd::Clock::time_point Crowd::some_leases() {
+    const double leases = 0.1 * std::pow(50, m_chance.fraction());
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                              leases * std::chrono::duration<double>(storm_lease));
+}
+
+template <class GetsOn>
+void Crowd::tell_hung(GetsOn gets_on) {
+    struct Silent {
+        const Member* member;
+        std::uintmax_t written;
+    };
+    std::vector<Silent> silent;
+    for (const Member& member : m_members) {
+        silent.push_back({&member, Journal::size(member.work().journal)});
+    }
+    static_cast<void>(eventually(
+        [&] {
+            look_around();
+            std::erase_if(silent,
+                          [&](const Silent& one) { return gets_on(*one.member, one.written); });
+            return silent.empty();
+        },
+        longest_silence));
+    for (const Silent& one : silent) {
+        const Work& work = one.member->work();
+        m_wrong.push_back(work.role + ' ' + std::to_string(work.index) + " hangs");
+    }
+}
+
+inline std::uintmax_t Crowd::written(const std::string& role) const {
+    std::uintmax_t bytes = 0;
+    for (const Member& member : m_members) {
+        bytes += member.work().role == role ? Journal::size(member.work().journal) : 0;
+    }
+    return bytes;
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Replaces operator new by one that fails on demand, in the library only: see LibraryCall. To be
+// included once in a program.
+
+#pragma once
+
+#include "crash/support/library_call.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace orizuru::test {
+
+class FailingMemory {
+  public:
+    enum class Kind {
+        once,
+        lasting ///< all the others too, until `end` or for `longest`
+    };
+    static constexpr std::chrono::milliseconds longest{15};
+
+    /// The allocation behind the next `before` ones fails.
+    static void begin(long before, Kind kind) {
+        s_kind = kind;
+        s_left = before;
+    }
+    /// There is memory again. Returns whether any allocation has failed.
+    static bool end() {
+        s_failing_until = never;
+        return s_left.exchange(-1) < 0;
+    }
+
+    // Inlined, its malloc would be seen beside a delete.
+    [[gnu::noinline]] static void* allocate(std::size_t size) {
+        if (!LibraryCall::outside && fails()) {
+            throw std::bad_alloc();
+        }
+        void* const memory = std::malloc(size == 0 ? 1 : size);
+        return memory != nullptr ? memory : throw std::bad_alloc();
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr Clock::rep never = 0;
+
+    static bool fails() {
+        if (s_left >= 0 && s_left.fetch_sub(1) == 0) {
+            if (s_kind == Kind::lasting) {
+                s_failing_until = (Clock::now() + longest).time_since_epoch().count();
+            }
+            return true;
+        }
+        const Clock::rep until = s_failing_until;
+        return until != never && Clock::now().time_since_epoch().count() < until;
+    }
+
+    static inline std::atomic<long> s_left{-1};
+    static inline std::atomic<Kind> s_kind{Kind::once};
+    static inline std::atomic<Clock::rep> s_failing_until{never};
+};
+
+} // namespace orizuru::test
+
+void* operator new(std::size_t size) { return orizuru::test::FailingMemory::allocate(size); }
+void* operator new[](std::size_t size) { return orizuru::test::FailingMemory::allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t /*size*/) noexcept { std::free(memory); }

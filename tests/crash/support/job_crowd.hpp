@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Workers and producers of jobs in two queues, each a process, to which anything may happen at any
+// moment; workers are asked to stop, too.
+
+#pragma once
+
+#include "crash/support/crowd.hpp"
+#include "crash/support/job_journal.hpp"
+#include "crash/support/job_pushing.hpp"
+#include "crash/support/job_verdict.hpp"
+#include "crash/support/job_work.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_client.hpp"
+
+#include <orizuru/keys.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// In the child. Returns its exit status.
+inline int do_job_work(const Work& work) {
+    if (work.role == "producer") {
+        JobProducerWork(work).run();
+    }
+    JobWork(work).run();
+    return EXIT_FAILURE;
+}
+
+class JobCrowd final : public Crowd {
+  public:
+    JobCrowd(RedisServer& server, FaultReport& report, std::uint64_t seed)
+        : Crowd(server, report, seed) {
+        add_all("worker", workers, 0);
+        add_all("producer", 2, 120);
+    }
+
+    /// Has a worker stop by itself: SIGTERM.
+    void stop_one();
+    void pause_redis() {
+        if (m_stopping.empty()) {
+            Crowd::pause_redis(); // else nothing could be given back
+        }
+    }
+    [[nodiscard]] std::size_t pushes() const { return written("producer") / sizeof(JobRecord) / 2; }
+
+    /// Lets the workers finish what is left, and returns what is wrong, in words.
+    std::vector<std::string> finish();
+
+  private:
+    static constexpr std::size_t workers = 4;
+    static constexpr std::chrono::seconds patience{30};
+    static constexpr std::size_t backlog = 200;
+
+    void add_all(const std::string& role, std::size_t count, std::size_t rate) {
+        for (std::size_t i = 0; i < count; ++i) {
+            add({.role = role, .index = i, .rate = rate, .queue = "storm"});
+        }
+    }
+    void was_killed(const Member& member) override {
+        // One that was about to stop may have given back what it had.
+        if (m_stopping.erase(member.work().serial) == 0) {
+            m_killed.insert(member.work().serial);
+        }
+    }
+    void has_ended(const Member& member) override;
+    bool is_released(const Keys& keys, const std::string& name);
+    void await_empty();
+    bool is_empty(const Keys& keys);
+    void stop_all();
+    void try_giving_back();
+    void judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started);
+    std::map<std::string, std::int64_t> recoveries(const Keys& keys);
+
+    RedisClient m_redis{server().uri()};
+    std::array<Keys, 2> m_queues{Keys("storm"), Keys(urgent_queue("storm"))};
+    std::set<std::uint64_t> m_stopping; ///< serials
+    std::set<std::uint64_t> m_killed;
+};
+
+/// One that does something: before that SIGTERM ends a process as it always does.
+inline void JobCrowd::stop_one() {
+    if (redis_is_paused()) {
+        return;
+    }
+    const Member& member = pick([](const Member& any) { return any.work().role == "worker"; });
+    const auto records = JobJournal::read(member.work().journal);
+    const bool works = !records.empty() && records.back().serial == member.work().serial;
+    if (works && m_stopping.insert(member.work().serial).second) {
+        member.process.ask_to_end();
+    }
+}
+
+inline void JobCrowd::has_ended(const Member& member) {
+    m_stopping.erase(member.work().serial);
+    report().came("worker stopped by SIGTERM");
+    for (const Keys& keys : m_queues) {
+        if (!is_released(keys, member.work().name())) {
+            wrong().push_back(member.work().name() + " stopped and did not leave " + keys.source());
+        }
+    }
+}
+
+/// Whether such a consumer has left by itself: its fence says so.
+inline bool JobCrowd::is_released(const Keys& keys, const std::string& name) {
+    return std::ranges::any_of(
+        m_redis.keys(keys.processing(name + ":*")), [&](const std::string& key) {
+            const Answer fence = m_redis.try_command({"GET", key});
+            return fence.kind == Answer::Kind::text && fence.text.starts_with("released");
+        });
+}
+
+inline std::vector<std::string> JobCrowd::finish() {
+    look_around();
+    resume_redis();
+    tell_hung([](const Member& member, std::uintmax_t written) {
+        return JobJournal::size(member.work().journal) > written;
+    });
+    while (members().back().work().role == "producer") {
+        kill(members().back());
+        members().pop_back();
+    }
+    await_empty();
+    try_giving_back();
+    std::ranges::for_each(members(), [this](Member& member) { start(member); });
+    await_empty();
+    stop_all();
+
+    JobVerdict verdict(folder(), m_killed);
+    for (const Keys& keys : m_queues) {
+        verdict.add_recoveries(recoveries(keys));
+        verdict.add_dead(m_redis.lrange(keys.dead()));
+    }
+    std::ranges::copy(verdict.judge(report()), std::back_inserter(wrong()));
+    return std::move(wrong());
+}
+
+/// In one step: a job that failed meanwhile would be where it has been looked for already.
+inline bool JobCrowd::is_empty(const Keys& keys) {
+    constexpr const char* left = R"lua(
+local left = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2]) + redis.call('ZCARD', KEYS[3])
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+    if redis.call('TYPE', key).ok == 'list' then
+        left = left + redis.call('LLEN', key) - 1 -- the header
+    end
+end
+return left
+)lua";
+    return m_redis
+               .command({"EVAL", left, "3", keys.source(), keys.unack(), keys.scheduled(),
+                         keys.processing("*")})
+               .integer == 0;
+}
+
+inline void JobCrowd::await_empty() {
+    const bool empty = eventually(
+        [&] {
+            look_around();
+            return std::ranges::all_of(m_queues,
+                                       [this](const Keys& keys) { return is_empty(keys); });
+        },
+        patience);
+    if (!empty) {
+        wrong().emplace_back("not everything was finished");
+    }
+}
+
+/// Each ends by itself and leaves the registry.
+inline void JobCrowd::stop_all() {
+    for (const Member& member : members()) {
+        m_stopping.insert(member.work().serial);
+        member.process.ask_to_end();
+    }
+    for (Member& member : members()) {
+        if (!eventually([&] { return member.process.end() || !member.process.lives(); })) {
+            wrong().push_back(member.work().name() + " does not stop");
+        }
+        has_ended(member);
+    }
+    for (const Keys& keys : m_queues) {
+        if (m_redis.command({"SCARD", keys.consumers()}).integer != 0) {
+            wrong().push_back("a worker that stopped is registered at " + keys.source());
+        }
+    }
+}
+
+/// With a backlog of jobs that take longer than a stop waits, all are stopped in the middle.
+inline void JobCrowd::try_giving_back() {
+    const Work work{.role = "late",
+                    .serial = 900'000'000,
+                    .uri = server().uri(),
+                    .journal = folder() + "/late.journal"};
+    for (std::size_t i = 0; i < m_queues.size(); ++i) {
+        JobPushing jobs(work, m_queues[i].source(), work.first_message() + i * 1'000'000);
+        for (std::size_t count = 0; count < backlog; ++count) {
+            jobs.push({.milliseconds = 250});
+        }
+    }
+    const auto counted = [this] {
+        return std::array{recoveries(m_queues[0]), recoveries(m_queues[1])};
+    };
+    const auto before = written("worker");
+    static_cast<void>(eventually(
+        [&] { return written("worker") >= before + workers * job_threads * sizeof(JobRecord); }));
+    const auto crashes = counted();
+    stop_all();
+    if (counted() != crashes) {
+        wrong().emplace_back("a stop counted as a crash");
+    }
+    std::set<std::uint64_t> started;
+    for (const Member& member : members()) {
+        for (const JobRecord& record : JobJournal::read(member.work().journal)) {
+            started.insert(record.body);
+        }
+    }
+    std::ranges::for_each(m_queues, [&](const Keys& keys) { judge_given_back(keys, started); });
+}
+
+/// What was in hand comes first when somebody serves the queue again.
+inline void JobCrowd::judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started) {
+    constexpr std::size_t most_in_hand = workers * (job_threads + 2 * job_prefetch);
+    const std::vector<std::string> waiting = m_redis.lrange(keys.source());
+    std::size_t given_back = 0;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+        if (started.contains(body_of(waiting[i]))) {
+            ++given_back;
+            if (waiting.size() - i > most_in_hand) {
+                wrong().push_back("given back behind those that waited in " + keys.source());
+                return;
+            }
+        }
+    }
+    if (given_back > 0) {
+        report().came("job given back by a worker that stopped", given_back);
+    }
+}
+
+/// How often workers died with a message, by its SHA-1.
+inline std::map<std::string, std::int64_t> JobCrowd::recoveries(const Keys& keys) {
+    std::map<std::string, std::int64_t> counts;
+    const Answer fields = m_redis.command({"HGETALL", keys.recoveries()});
+    for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) {
+        counts[fields.elements[i].text] = std::stoll(fields.elements[i + 1].text);
+    }
+    return counts;
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What is known of each job of a storm, as journal.hpp has it of messages.
+
+#pragma once
+
+#include "crash/support/journal.hpp"
+
+#include <orizuru/detail/base/sha1.hpp>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace orizuru::test {
+
+enum class JobStep : std::uint8_t {
+    pushing,    ///< about to push
+    pushed,     ///< confirmed
+    not_pushed, ///< certainly not
+    started,    ///< a handler has it
+    failing,    ///< the handler is about to throw
+    done,       ///< the handler is through with it
+    acked       ///< by the handler itself, and confirmed
+};
+
+/// Redis runs on this machine: its clock.
+[[nodiscard]] inline std::int64_t wall_clock() {
+    return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now())
+        .time_since_epoch()
+        .count();
+}
+
+/// In 16 hexadecimal digits and in a number: enough to tell the storm's messages apart.
+[[nodiscard]] inline std::uint64_t body_number(std::string_view sha1) {
+    std::uint64_t number = 0;
+    std::from_chars(sha1.data(), sha1.data() + 16, number, 16);
+    return number;
+}
+[[nodiscard]] inline std::uint64_t body_of(std::string_view payload) {
+    const detail::Sha1Hex sha1 = detail::sha1_hex(payload);
+    return body_number({sha1.data(), sha1.size()});
+}
+
+struct alignas(64) JobRecord {
+    std::uint64_t job = 0;
+    JobStep step = JobStep::pushing;
+    bool held = false;   ///< of started: nobody else had it at that time
+    bool defers = false; ///< its worker acks some time after it has ended
+    int attempt = 0;
+    std::uint64_t body = 0;   ///< of the message's bytes
+    std::uint64_t unique = 0; ///< of pushing: the id under which it is pushed once; 0: none
+    std::uint64_t serial = 0; ///< of the process
+    /// Of pushing and failing: before this it must not come (again). Of started: when it came. In
+    /// milliseconds.
+    std::int64_t clock = 0;
+    std::int64_t time = monotonic_time();
+};
+
+using JobJournal = JournalOf<JobRecord>;
+
+/// What a job is to do: fail so many attempts, and take so long.
+struct JobPlan {
+    int failures = 0;
+    int milliseconds = 0;
+
+    [[nodiscard]] std::string text() const {
+        return std::to_string(failures) + ' ' + std::to_string(milliseconds);
+    }
+    static JobPlan from(const std::string& text) {
+        return {std::stoi(text), std::stoi(text.substr(text.find(' ')))};
+    }
+};
+
+} // namespace orizuru::test

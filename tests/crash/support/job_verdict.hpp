@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// When a storm of jobs is over and nothing waits any more: what the journals say of each job, held
+// against the dead lists and the crashes that the collectors have counted.
+//
+// A job's message changes with each attempt and with nothing else. So an attempt is one message;
+// the next is one more, and one for each worker that died with it.
+
+#pragma once
+
+#include "crash/support/job_journal.hpp"
+#include "crash/support/job_pushing.hpp"
+#include "crash/support/job_work.hpp"
+#include "support/fault_run.hpp"
+
+#include <orizuru/codec.hpp>
+#include <orizuru/jobs/job.hpp>
+
+#include <msgpack.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+class JobVerdict {
+  public:
+    /// Reads all journals of the folder. `killed`: the serials of processes that had no time to
+    /// give anything back.
+    JobVerdict(const std::string& folder, std::set<std::uint64_t> killed);
+
+    void add_recoveries(const std::map<std::string, std::int64_t>& counts) {
+        for (const auto& [sha1, count] : counts) {
+            m_crashes[body_number(sha1)] += count;
+        }
+    }
+    void add_dead(const std::vector<std::string>& entries);
+
+    /// Returns what is wrong, in words; the report is told what came.
+    std::vector<std::string> judge(FaultReport& report);
+
+  private:
+    /// Redis' clock has microseconds, and what is due has milliseconds.
+    static constexpr std::int64_t tolerance = 1;
+
+    struct Attempt {
+        std::uint64_t body = 0;
+        std::optional<std::int64_t> next_not_before; ///< of its failures, the first
+        std::int64_t first_start = 0;
+        std::set<std::uint64_t> unfinished; ///< serials of processes in which a handler had it
+    };
+    struct Told {
+        bool confirmed = false;
+        std::uint64_t unique = 0;
+        std::int64_t not_before = 0;
+        std::map<int, Attempt> attempts;
+        bool done = false;
+        std::optional<std::int64_t> acked;
+        std::int64_t last_start = 0;                   ///< when nobody else had it
+        int last_attempt = 0;                          ///< the same
+        std::vector<std::pair<int, std::string>> died; ///< attempt and reason
+    };
+
+    void tell(const JobRecord& record);
+    void started(Told& job, const JobRecord& record);
+    void judge(std::uint64_t number, const Told& job);
+    void judge_attempts(const Told& job, const std::string& name);
+    void judge_death(const Told& job, const std::string& name);
+    void judge_unique();
+    [[nodiscard]] std::int64_t crashes(std::uint64_t body) const {
+        const auto found = m_crashes.find(body);
+        return found == m_crashes.end() ? 0 : found->second;
+    }
+
+    std::set<std::uint64_t> m_killed;
+    std::map<std::uint64_t, Told> m_jobs;
+    std::map<std::uint64_t, std::int64_t> m_crashes; ///< by body
+    std::map<std::string, std::uint64_t> m_came;
+    std::vector<std::string> m_wrong;
+};
+
+inline JobVerdict::JobVerdict(const std::string& folder, std::set<std::uint64_t> killed)
+    : m_killed(std::move(killed)) {
+    std::vector<JobRecord> records;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+        if (file.path().extension() == ".journal") {
+            const auto more = JobJournal::read(file.path());
+            records.insert(records.end(), more.begin(), more.end());
+        }
+    }
+    std::ranges::stable_sort(records, {}, &JobRecord::time);
+    std::ranges::for_each(records, [this](const JobRecord& record) { tell(record); });
+}
+
+inline void JobVerdict::tell(const JobRecord& record) {
+    Told& job = m_jobs[record.job];
+    switch (record.step) {
+    case JobStep::pushing:
+        job.not_before = record.clock;
+        job.unique = record.unique;
+        ++m_came["push begun"];
+        break;
+    case JobStep::pushed:
+        job.confirmed = true;
+        ++m_came["push confirmed"];
+        break;
+    case JobStep::not_pushed:
+        m_came["unique push refused"] += record.unique != 0 ? 1 : 0;
+        break;
+    case JobStep::started:
+        started(job, record);
+        break;
+    case JobStep::failing: {
+        Attempt& attempt = job.attempts[record.attempt];
+        attempt.unfinished.erase(record.serial);
+        attempt.next_not_before =
+            std::min(attempt.next_not_before.value_or(record.clock), record.clock);
+        break;
+    }
+    case JobStep::done:
+        job.done = true;
+        job.attempts[record.attempt].unfinished.erase(record.serial);
+        break;
+    case JobStep::acked:
+        job.acked = record.time;
+        break;
+    }
+}
+
+inline void JobVerdict::started(Told& job, const JobRecord& record) {
+    const std::string name = "job " + std::to_string(record.job);
+    ++m_came["handler called"];
+    const auto [known, is_new] = job.attempts.try_emplace(record.attempt);
+    Attempt& attempt = known->second;
+    if (is_new) {
+        attempt.body = record.body;
+        attempt.first_start = record.clock;
+    } else if (attempt.body != record.body) {
+        m_wrong.push_back("DUP " + name + " has attempt " + std::to_string(record.attempt) +
+                          " twice");
+    }
+    attempt.first_start = std::min(attempt.first_start, record.clock);
+    if (!record.held) {
+        return;
+    }
+    // Of jobs that a dead worker has acked, and Redis does not know, it cannot tell those that it
+    // has not.
+    if (!record.defers) {
+        attempt.unfinished.insert(record.serial);
+    }
+    ++m_came["handler called by the only owner"];
+    if (job.acked) {
+        m_wrong.push_back("DUP " + name + " came again after its ack");
+    }
+    if (record.attempt < job.last_attempt) {
+        m_wrong.push_back(name + " came with attempt " + std::to_string(record.attempt) +
+                          " after " + std::to_string(job.last_attempt));
+    }
+    job.last_attempt = record.attempt;
+}
+
+inline void JobVerdict::add_dead(const std::vector<std::string>& entries) {
+    Scratch scratch;
+    for (const std::string& entry : entries) {
+        // [1, payload, reason, ms]
+        const msgpack::object_handle handle = msgpack::unpack(entry.data(), entry.size());
+        const auto fields = handle.get().as<std::vector<msgpack::object>>();
+        const auto job = Codec<Job<std::string>>::decode(fields.at(1).as<std::string>(), scratch);
+        m_jobs[number_in(job.id)].died.emplace_back(job.attempt, fields.at(2).as<std::string>());
+        ++m_came["job died"];
+    }
+}
+
+inline std::vector<std::string> JobVerdict::judge(FaultReport& report) {
+    for (const auto& [number, job] : m_jobs) {
+        judge(number, job);
+    }
+    judge_unique();
+    for (const auto& [kind, times] : m_came) {
+        report.came(kind, times);
+    }
+    return std::move(m_wrong);
+}
+
+inline void JobVerdict::judge(std::uint64_t number, const Told& job) {
+    const std::string name = "job " + std::to_string(number);
+    if ((job.confirmed || !job.attempts.empty()) && !job.done && job.died.empty()) {
+        m_wrong.push_back((job.confirmed ? "LOST " : "VANISHED ") + name + " with " +
+                          std::to_string(job.attempts.size()) + " attempts seen");
+    }
+    judge_attempts(job, name);
+    judge_death(job, name);
+}
+
+inline void JobVerdict::judge_attempts(const Told& job, const std::string& name) {
+    std::int64_t expected = 1;
+    std::optional<std::int64_t> not_before = job.not_before;
+    for (const auto& [number, attempt] : job.attempts) {
+        const std::string which = name + ", attempt " + std::to_string(number);
+        if (number != expected) {
+            m_wrong.push_back(which + ": " + std::to_string(expected) + " was to come");
+        }
+        if (!not_before) {
+            m_wrong.push_back(which + " follows one that has not failed");
+        } else if (attempt.first_start < *not_before - tolerance) {
+            m_wrong.push_back(which + " came " + std::to_string(*not_before - attempt.first_start) +
+                              " ms before its time");
+        }
+        const auto killed = std::ranges::count_if(
+            attempt.unfinished, [this](std::uint64_t serial) { return m_killed.contains(serial); });
+        const std::int64_t counted = crashes(attempt.body);
+        if (counted < killed && job.died.empty()) {
+            m_wrong.push_back(which + ": " + std::to_string(killed) + " workers died with it, " +
+                              std::to_string(counted) + " were counted");
+        }
+        m_came["crash seen and counted as an attempt"] += static_cast<std::uint64_t>(killed);
+        m_came["job tried again after a failure"] += number > 1 ? 1 : 0;
+        expected = number + 1 + counted;
+        not_before = attempt.next_not_before;
+    }
+}
+
+/// On the dead list, once, as its last attempt has failed.
+inline void JobVerdict::judge_death(const Told& job, const std::string& name) {
+    if (job.died.empty()) {
+        return;
+    }
+    const auto& [number, reason] = job.died.front();
+    const auto last = job.attempts.find(number);
+    const bool failed = last != job.attempts.end() && last->second.next_not_before;
+    if (job.died.size() > 1 || !failed || number + crashes(last->second.body) < job_attempts ||
+        reason != failure_of_job(number_in(name.substr(4)))) {
+        m_wrong.push_back(name + " died " + std::to_string(job.died.size()) +
+                          " times, of attempt " + std::to_string(number) + ": " + reason);
+    }
+}
+
+inline void JobVerdict::judge_unique() {
+    std::map<std::uint64_t, int> pushed;
+    for (const auto& [number, job] : m_jobs) {
+        if (job.unique != 0 && (job.confirmed || !job.attempts.empty()) &&
+            ++pushed[job.unique] > 1) {
+            m_wrong.push_back("a unique push let job " + std::to_string(number) + " pass");
+        }
+    }
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Those who move money, each a process that may be killed at any moment. A transfer is submitted to
+// the ledger, carried out by a payer, who puts a receipt into the outbox in the same transaction; a
+// clerk files the receipt, by an inbox. The tables have no unique key, which would hide a double.
+
+#pragma once
+
+#include "crash/support/work.hpp"
+#include "fuzz/simulation/chance.hpp"
+
+#include <orizuru/consumer.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/garbage_collector.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/msgpack.hpp>
+#include <orizuru/postgres.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace orizuru::test {
+
+inline constexpr int payment_accounts = 50;
+inline constexpr const char* transfers_queue = "transfers";
+inline constexpr const char* receipts_queue = "receipts";
+
+struct Transfer {
+    std::uint64_t number = 0;
+    int from = 0, to = 0, amount = 0;
+    MSGPACK_DEFINE(number, from, to, amount)
+};
+
+/// As soon as the servers let it.
+template <class Make>
+auto once_reachable(Make make) {
+    while (true) {
+        try {
+            return make();
+        } catch (const DatabaseError&) { // NOLINT(bugprone-empty-catch)
+        } catch (const pqxx::failure&) { // NOLINT(bugprone-empty-catch)
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+class PaymentWork {
+  public:
+    explicit PaymentWork(const Work& work) : m_work(work), m_chance(work.seed) {}
+
+    /// Until it is killed. Returns the exit status.
+    int run() {
+        if (m_work.role == "submitter") {
+            submit();
+        } else if (m_work.role == "payer") {
+            pay();
+        } else if (m_work.role == "clerk") {
+            file_receipts();
+        } else if (m_work.role == "reconciler") {
+            once_reachable([&] {
+                return connected<LedgerReconciler>(database(), m_work.endpoint());
+            })->run(std::stop_token());
+        } else if (m_work.role == "relay") {
+            once_reachable([&] {
+                return connected<OutboxRelay>(database(), m_work.endpoint());
+            })->run(std::stop_token());
+        } else {
+            connected<GarbageCollector>(m_work.endpoint(), m_work.queue, storm_collector())
+                ->run(std::stop_token(), storm_pass);
+        }
+        return EXIT_FAILURE;
+    }
+
+  private:
+    [[nodiscard]] Database database() const { return m_work.database; }
+    [[nodiscard]] std::unique_ptr<orizuru::Ledger<Transfer>> open_ledger() const {
+        RetryPolicy retry;
+        retry.max_attempts = 1'000'000;
+        retry.backoff = backoff::fixed(std::chrono::milliseconds(100));
+        return once_reachable([&] {
+            return std::make_unique<orizuru::Ledger<Transfer>>(
+                database(), transfers_queue,
+                LedgerOptions{.name = m_work.role, .lease = storm_lease, .retry = retry});
+        });
+    }
+
+    void submit();
+    void pay();
+    void file_receipts();
+
+    const Work& m_work;
+    Chance m_chance;
+};
+
+/// Whether a COMMIT in doubt has happened is in the database.
+inline void PaymentWork::submit() {
+    const auto ledger = open_ledger();
+    for (std::uint64_t number = m_work.first_message();;) {
+        auto connection = once_reachable(
+            [&] { return std::make_unique<pqxx::connection>(database().conninfo()); });
+        const pqxx::quiet_errorhandler quiet(*connection);
+        try {
+            while (true) {
+                pqxx::work tx(*connection);
+                for (std::size_t i = 0; i < 10; ++i) {
+                    const Transfer transfer{++number, static_cast<int>(m_chance.between(1, 50)),
+                                            static_cast<int>(m_chance.between(1, 50)),
+                                            static_cast<int>(m_chance.between(1, 100))};
+                    tx.exec("INSERT INTO requested VALUES (" + std::to_string(number) + ", " +
+                            std::to_string(transfer.from) + ", " + std::to_string(transfer.to) +
+                            ", " + std::to_string(transfer.amount) + ")");
+                    ledger->submit(tx, transfer);
+                }
+                tx.commit();
+                std::this_thread::sleep_for(std::chrono::milliseconds(10'000 / m_work.rate));
+            }
+        } catch (const pqxx::failure&) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+}
+
+inline void PaymentWork::pay() {
+    const auto ledger = open_ledger();
+    const Outbox<std::uint64_t> receipts(receipts_queue);
+    const auto carry_out = [&](pqxx::work& tx, const Transfer& transfer) {
+        const auto book = [&](int account, int amount) {
+            tx.exec("UPDATE accounts SET balance = balance + " + std::to_string(amount) +
+                    " WHERE id = " + std::to_string(account));
+        };
+        book(transfer.from, -transfer.amount);
+        book(transfer.to, transfer.amount);
+        tx.exec("INSERT INTO applied VALUES (" + std::to_string(transfer.number) + ")");
+        receipts.push(tx, transfer.number);
+        if (m_chance.happens(0.03)) {
+            throw std::runtime_error("the bank is closed");
+        }
+    };
+    const auto transfers = connected<Consumer<Job<Transfer>>>(
+        m_work.endpoint(), std::string(transfers_queue),
+        ConsumerOptions{.name = m_work.name(), .lease = storm_lease});
+    while (true) {
+        try {
+            if (auto guard = transfers->next()) {
+                ledger->process(*guard, carry_out);
+            }
+        } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+}
+
+inline void PaymentWork::file_receipts() {
+    const auto inbox =
+        once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
+    const auto receipts = connected<Consumer<Job<std::uint64_t>>>(
+        m_work.endpoint(), std::string(receipts_queue),
+        ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+    while (true) {
+        try {
+            if (auto guard = receipts->next()) {
+                inbox->process(*guard, (*guard)->id,
+                               [](pqxx::work& tx, const Job<std::uint64_t>& receipt) {
+                                   tx.exec("INSERT INTO filed VALUES (" +
+                                           std::to_string(receipt.payload) + ")");
+                               });
+            }
+        } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A process of a storm, seen by its parent: started, killed, paused, started again. It is the same
+// program with other arguments, so that it begins without any of its parent's threads and locks.
+
+#pragma once
+
+#include "crash/support/work.hpp"
+#include "support/fault_run.hpp"
+#include "support/posix.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace orizuru::test {
+
+/// The main function of a program whose processes are itself: `do_work` returns the exit status of
+/// a child.
+template <class DoWork, class Parent>
+int main_of_processes(int count, char** arguments, DoWork do_work, Parent parent) {
+    return run_fault_program([&] {
+        if (count > 1 && arguments[1] == Work::command) {
+            return do_work(Work::from(arguments));
+        }
+        return parent();
+    });
+}
+
+/// One thread's.
+class Process {
+  public:
+    /// What the process writes, which is nothing unless something is wrong, is appended to `log`.
+    Process(Work work, std::string log) : m_work(std::move(work)), m_log(std::move(log)) {}
+    Process(Process&& other) noexcept
+        : m_work(std::move(other.m_work)),
+          m_log(std::move(other.m_log)),
+          m_pid(std::exchange(other.m_pid, -1)) {}
+    Process& operator=(Process&&) = delete;
+    ~Process() { kill(); }
+
+    [[nodiscard]] const Work& work() const noexcept { return m_work; }
+    [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
+    [[nodiscard]] bool lives() const noexcept { return m_pid > 0; }
+
+    void start(std::uint64_t serial, std::uint64_t seed, std::string uri) {
+        m_work.serial = serial;
+        m_work.seed = seed;
+        m_work.uri = std::move(uri);
+        const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+        m_pid = spawn(m_work.words(), no_input.get(), m_log);
+    }
+    /// When it had ended by itself before that, and wrongly: its last words.
+    std::optional<std::string> kill() {
+        if (!lives()) {
+            return std::nullopt;
+        }
+        ::kill(m_pid, SIGKILL);
+        return wait(0);
+    }
+    void ask_to_end() const noexcept { ::kill(m_pid, SIGTERM); }
+    void pause() const noexcept { ::kill(m_pid, SIGSTOP); }
+    void resume() const noexcept { ::kill(m_pid, SIGCONT); }
+
+    /// When it has ended by itself, and wrongly: its last words.
+    [[nodiscard]] std::optional<std::string> end() {
+        return lives() ? wait(WNOHANG) : std::nullopt;
+    }
+
+  private:
+    std::optional<std::string> wait(int options) {
+        int status = 0;
+        if (wait_for(m_pid, options, &status) == 0) {
+            return std::nullopt;
+        }
+        m_pid = -1;
+        const bool killed = WIFSIGNALED(status);
+        const int number = killed ? WTERMSIG(status) : WEXITSTATUS(status);
+        if (number == (killed ? SIGKILL : EXIT_SUCCESS)) {
+            return std::nullopt;
+        }
+        std::ostringstream text;
+        text << m_work.role << ' ' << m_work.index << " has ended by itself, "
+             << (killed ? "by signal " : "with status ") << number << ": "
+             << std::ifstream(m_log).rdbuf();
+        return text.str();
+    }
+
+    Work m_work;
+    std::string m_log;
+    pid_t m_pid = -1;
+};
+
+} // namespace orizuru::test

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Producers, consumers and collectors of one queue, each a process, to which anything may happen at
+// any moment.
+//
+// Consumers with an odd number reach Redis through a proxy of their own, which does not tell it
+// when they are gone: their BLMOVE waits on, half-open, for seconds.
+
+#pragma once
+
+#include "crash/support/crowd.hpp"
+#include "crash/support/journal.hpp"
+#include "crash/support/storm_work.hpp"
+#include "support/proxy.hpp"
+#include "support/redis_client.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/keys.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+struct Crew {
+    std::size_t producers = 4;
+    std::size_t consumers = 8;
+    std::size_t collectors = 2;
+    std::size_t rate = 800; ///< messages per second and producer
+    /// Milliseconds in every 3000 in which nothing is pushed, so that consumers wait in Redis and,
+    /// killed, leave their waiting behind for longer than a lease.
+    std::size_t rest = 0;
+};
+
+class Storm final : public Crowd {
+  public:
+    Storm(RedisServer& server, FaultReport& report, std::uint64_t seed, std::string queue,
+          Crew crew = {});
+
+    /// Breaks the connections of a consumer that has a proxy.
+    void cut_one();
+
+    /// How many messages producers have begun to push.
+    [[nodiscard]] std::size_t pushes() const {
+        return written("producer") / sizeof(Record) / 2; // one before it, one after it
+    }
+
+    /// Kills all of them, has what is left finished, and returns what is wrong, in words.
+    std::vector<std::string> finish();
+
+  private:
+    static constexpr std::chrono::seconds longest_wait_of_a_ghost{6};
+
+    struct Ghost {
+        std::unique_ptr<Proxy> proxy;
+        Clock::time_point until;
+    };
+
+    static bool has_proxy(const Work& work) {
+        return work.role == "consumer" && work.index % 2 == 1;
+    }
+    std::string uri_for(const Work& work) override;
+    void was_killed(const Member& member) override;
+    void look_around() override;
+    std::size_t connections(const Member& member, const std::string& that);
+    std::size_t waiting(const Member& member) { return connections(member, " cmd=blmove "); }
+    void leave_ghosts();
+
+    Keys m_keys;
+    RedisClient m_redis{server().uri()};
+    std::deque<Ghost> m_ghosts;
+    std::map<std::size_t, std::unique_ptr<Proxy>> m_proxies; ///< by the consumer's index
+};
+
+inline Storm::Storm(RedisServer& server, FaultReport& report, std::uint64_t seed, std::string queue,
+                    Crew crew)
+    : Crowd(server, report, seed), m_keys(std::move(queue)) {
+    const auto add_all = [&](const std::string& role, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+            add({.role = role,
+                 .index = i,
+                 .rate = crew.rate,
+                 .rest = crew.rest,
+                 .queue = m_keys.source()});
+        }
+    };
+    add_all("collector", crew.collectors);
+    add_all("consumer", crew.consumers);
+    add_all("producer", crew.producers);
+}
+
+inline std::string Storm::uri_for(const Work& work) {
+    if (!has_proxy(work)) {
+        return server().uri();
+    }
+    auto& proxy = m_proxies[work.index];
+    proxy = std::make_unique<Proxy>(server().socket_path());
+    proxy->swallow_fin();
+    return proxy->uri();
+}
+
+inline void Storm::look_around() {
+    Crowd::look_around();
+    while (!m_ghosts.empty() && m_ghosts.front().until <= Clock::now()) {
+        m_ghosts.pop_front();
+    }
+}
+
+inline void Storm::was_killed(const Member& member) {
+    const auto proxy = m_proxies.find(member.work().index);
+    if (has_proxy(member.work()) && proxy != m_proxies.end()) {
+        // Redis itself may be paused: then nobody can be asked.
+        if (!redis_is_paused() && waiting(member) > 0) {
+            report().came("waiter left half-open");
+        }
+        m_ghosts.push_back({std::move(proxy->second), Clock::now() + longest_wait_of_a_ghost});
+        m_proxies.erase(proxy);
+    }
+}
+
+/// How many of its connections, lost ones too, Redis describes with such words.
+inline std::size_t Storm::connections(const Member& member, const std::string& that) {
+    const std::string name = " name=" + member.work().name() + ' ';
+    std::istringstream clients(m_redis.command({"CLIENT", "LIST"}).text);
+    std::size_t count = 0;
+    for (std::string line; std::getline(clients, line);) {
+        count +=
+            line.find(name) != std::string::npos && line.find(that) != std::string::npos ? 1 : 0;
+    }
+    return count;
+}
+
+inline void Storm::cut_one() {
+    const Member& member = pick([](const Member& any) { return has_proxy(any.work()); });
+    Proxy& proxy = *m_proxies.at(member.work().index);
+    switch (chance().below(3)) {
+    case 0:
+        report().came("consumer cut off by FIN");
+        return proxy.break_all(Proxy::Cut::fin);
+    case 1:
+        report().came("consumer cut off by RST");
+        return proxy.break_all(Proxy::Cut::rst);
+    default:
+        report().came("consumer cut off, half-open");
+        return proxy.lose_clients();
+    }
+}
+
+} // namespace orizuru::test
+
+#include "crash/support/storm_end.hpp"

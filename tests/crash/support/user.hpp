@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// How a user of the library goes about each thing on a Stage: calls again after an error, takes
+// what is in doubt as it is, and writes down each question and answer.
+
+#pragma once
+
+#include "crash/support/stage.hpp"
+
+#include <orizuru/codec.hpp>
+#include <orizuru/consumer.hpp>
+#include <orizuru/producer.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+using RawProducer = Producer<Raw>;
+using RawConsumer = Consumer<Raw>;
+using RawGuard = MessageGuard<Raw>;
+
+inline RawProducer producer_of(Stage& stage, const ProducerOptions& options = {}) {
+    return stage.insist([&] { return RawProducer(stage.uri(), stage.queue(), options); });
+}
+
+inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {
+    return stage.insist([&] { return RawConsumer(stage.uri(), stage.queue(), options); });
+}
+
+/// With more than 1 a fetch is a script on the control connection, else BLMOVE. No lease ends while
+/// the stage is patient.
+inline ConsumerOptions fetching(int prefetch) {
+    ConsumerOptions options;
+    options.prefetch = prefetch;
+    options.lease = std::chrono::minutes(2);
+    return options;
+}
+
+/// The next message that can be decoded, which must come.
+inline RawGuard take(Stage& stage, RawConsumer& consumer) {
+    return stage.insist([&] {
+        while (true) {
+            try {
+                if (auto guard = consumer.next(std::chrono::seconds(1))) {
+                    const std::string message(guard->payload());
+                    stage.hears([=](Ledger& book) { book.handed_out(message); });
+                    return std::move(*guard);
+                }
+            } catch (const DecodeError& error) {
+                const std::string message(error.payload());
+                stage.hears([=](Ledger& book) { book.settled(message, Place::dead); });
+            }
+            stage.still_patient("no message comes");
+        }
+    });
+}
+
+/// False when the message comes again. True also when the lease is over and the library has given
+/// up waiting: it then tries on by itself, and nobody knows.
+template <class How>
+bool settle(Stage& stage, RawGuard& guard, Place to, How how) {
+    const std::string message(guard.payload());
+    stage.asks([=](Ledger& book) { book.settling(message, to); });
+    try {
+        const bool done = how(guard);
+        stage.hears([=](Ledger& book) {
+            done ? book.settled(message, to) : book.not_settled(message, to);
+        });
+        return done;
+    } catch (const ConnectionError& error) {
+        stage.still_patient(error.what());
+        return true;
+    }
+}
+
+inline bool ack(Stage& stage, RawGuard& guard) {
+    return settle(stage, guard, Place::gone, [](RawGuard& held) { return held.ack(); });
+}
+
+/// Takes messages until so many are settled.
+template <class How>
+void settle_each(Stage& stage, RawConsumer& consumer, std::size_t count, Place to, How how) {
+    std::set<std::string> settled;
+    while (settled.size() < count) {
+        RawGuard guard = take(stage, consumer);
+        const std::string message(guard.payload());
+        if (settle(stage, guard, to, how)) {
+            settled.insert(message);
+        }
+    }
+}
+
+inline void ack_each(Stage& stage, RawConsumer& consumer, std::size_t count) {
+    settle_each(stage, consumer, count, Place::gone, [](RawGuard& guard) { return guard.ack(); });
+}
+
+/// What pushing has thrown says of each message that it is there, that it is not, or nothing.
+inline void write_failure(Stage& stage, const Error& error, const std::vector<std::string>& batch) {
+    const auto* const lost = dynamic_cast<const ConnectionError*>(&error);
+    const bool not_run = lost != nullptr && !lost->in_doubt();
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+        const std::string& message = batch[i];
+        if (i < error.pushed()) {
+            stage.hears([=](Ledger& book) { book.pushed(message); });
+        } else if (not_run) {
+            stage.hears([=](Ledger& book) { book.not_pushed(message); });
+        }
+    }
+}
+
+/// Pushes new messages until so many at once are confirmed.
+template <class How>
+void push_confirmed(Stage& stage, std::size_t count, How how) {
+    stage.insist([&] {
+        std::vector<std::string> batch;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string message = batch.emplace_back(stage.new_message());
+            stage.asks([=](Ledger& book) { book.pushing(message); });
+        }
+        try {
+            how(batch);
+        } catch (const Error& error) {
+            write_failure(stage, error, batch);
+            throw;
+        }
+        for (const std::string& message : batch) {
+            stage.hears([=](Ledger& book) { book.pushed(message); });
+        }
+    });
+}
+
+} // namespace orizuru::test

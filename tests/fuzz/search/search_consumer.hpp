@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A consumer for the exhaustive search: the library's own window, and a user who is handed each
+// message as soon as it is there. It cannot be copied, but done again: what it is follows from what
+// it was told.
+
+#pragma once
+
+#include "fuzz/model/server.hpp"
+#include "fuzz/search/window_state.hpp"
+
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/sha1.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::test {
+
+/// What a consumer does, or is told.
+struct Event {
+    enum class Kind : std::uint8_t {
+        start,
+        adopt,
+        wait,        ///< BLMOVE on the other connection
+        settle,      ///< what is acked
+        fetch,       ///< the same, and two messages more
+        move,        ///< what is to go elsewhere
+        ack,         ///< `which`: of the messages that the user holds
+        reject,      ///< the same
+        misdirect,   ///< the same, to what is no queue
+        answer,      ///< `reply` on the control connection
+        wait_answer, ///< `reply` on the other
+        fenced,      ///< says its heartbeat
+        cut          ///< of the connections
+    };
+    Kind kind;
+    std::size_t which = 0;
+    Reply reply = {};
+};
+
+/// What comes of it.
+struct Effect {
+    Words command = {};  ///< to be sent, if any: on the other connection only by `wait`
+    bool closes = false; ///< both connections
+    std::vector<std::string> acked = {}; ///< payloads of acks that said true
+};
+
+class SearchConsumer {
+  public:
+    using State = detail::Window::State;
+
+    explicit SearchConsumer(int number)
+        : m_window(keys(), std::chrono::seconds(60), [number, count = 0]() mutable {
+              const std::string name = std::to_string(number) + '-' + std::to_string(++count);
+              return detail::Identity{name,
+                                      "nonce" + std::to_string(number) + std::to_string(count)};
+          }) {}
+
+    static const Keys& keys() {
+        static const Keys names("q");
+        return names;
+    }
+
+    Effect take(const Event& event);
+    [[nodiscard]] const detail::Window& window() const noexcept { return m_window; }
+    [[nodiscard]] std::string text() const { return text_of(m_window); }
+
+    /// What the user holds.
+    [[nodiscard]] std::vector<detail::DeliveryPtr> guards() const {
+        std::vector<detail::DeliveryPtr> result;
+        std::copy_if(m_window.messages().begin(), m_window.messages().end(),
+                     std::back_inserter(result), [](const detail::DeliveryPtr& message) {
+                         return message->state == Held::held && message->handed_out;
+                     });
+        return result;
+    }
+
+  private:
+    using Held = detail::Delivery::State;
+
+    void send(const Event& event);
+    void want(const Event& event);
+    void follow(const detail::Verdict& verdict, Effect& effect);
+
+    detail::Window m_window;
+    std::string m_out;
+    std::vector<detail::DeliveryPtr> m_acks; ///< of which nothing was said yet
+};
+
+inline Effect SearchConsumer::take(const Event& event) {
+    using Kind = Event::Kind;
+    Effect effect;
+    Reply reply = event.reply;
+    switch (event.kind) {
+    case Kind::answer:
+        follow(m_window.state() == State::unregistered ? m_window.on_start(reply)
+               : m_window.state() == State::recovering ? m_window.on_adopt(reply)
+                                                       : m_window.on_reply(std::move(reply)),
+               effect);
+        static_cast<void>(m_window.take_recovered());
+        break;
+    case Kind::wait_answer:
+        follow(m_window.on_blocking_fetch(std::move(reply)), effect);
+        break;
+    case Kind::fenced:
+    case Kind::cut:
+        follow({detail::Verdict::Action::recover, {}}, effect);
+        break;
+    case Kind::ack:
+    case Kind::reject:
+    case Kind::misdirect:
+        want(event);
+        break;
+    default:
+        send(event);
+    }
+    if (!m_out.empty()) {
+        effect.command = words_of(std::exchange(m_out, {}));
+        if (effect.command.front() == "EVAL") {
+            // By its name: whether Redis knows it already makes no difference here.
+            const detail::Sha1Hex sha1 = detail::sha1_hex(effect.command[1]);
+            effect.command[0] = "EVALSHA";
+            effect.command[1].assign(sha1.data(), sha1.size());
+        }
+    }
+    std::erase_if(m_acks, [&effect](const detail::DeliveryPtr& message) {
+        if (message->state == Held::settled) {
+            effect.acked.push_back(message->payload);
+        }
+        return message->state != Held::wanted && message->state != Held::sent;
+    });
+    while (m_window.state() == State::running && m_window.has_ready()) {
+        static_cast<void>(m_window.hand_out());
+    }
+    return effect;
+}
+
+inline void SearchConsumer::send(const Event& event) {
+    using Kind = Event::Kind;
+    switch (event.kind) {
+    case Kind::start:
+        m_window.send_start(m_out);
+        break;
+    case Kind::adopt:
+        m_window.send_adopt(m_out);
+        break;
+    case Kind::wait:
+        m_window.send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
+        break;
+    case Kind::move:
+        m_window.send_move(m_out);
+        break;
+    default:
+        m_window.send_settle(m_out, event.kind == Kind::fetch ? 2 : 0);
+    }
+}
+
+inline void SearchConsumer::want(const Event& event) {
+    const detail::DeliveryPtr message = guards().at(event.which);
+    std::unique_ptr<detail::Move> move;
+    if (event.kind == Event::Kind::ack) {
+        m_acks.push_back(message);
+    } else {
+        const std::string target = event.kind == Event::Kind::reject ? keys().unack() : "no list";
+        move = std::make_unique<detail::Move>(detail::push_body(), Words{target}, Words{});
+    }
+    m_window.want(message, std::move(move));
+}
+
+inline void SearchConsumer::follow(const detail::Verdict& verdict, Effect& effect) {
+    if (verdict.action == detail::Verdict::Action::recover) {
+        effect.closes = true;
+        m_window.begin_recovery(); // nothing, unless it runs
+    }
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// All of a window that decides what it will do, as text: two windows of the same text cannot be
+// told apart from then on.
+
+#pragma once
+
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/consumer/adoption.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
+
+#include <string>
+
+namespace orizuru::test {
+
+// The names of private members may be used where a template is instantiated explicitly.
+template <class Name, auto member>
+struct Reveal {
+    friend constexpr auto revealed(Name) noexcept { return member; }
+};
+struct Moves {
+    friend constexpr auto revealed(Moves) noexcept;
+};
+template struct Reveal<Moves, &detail::Window::m_moves>;
+struct Requests {
+    friend constexpr auto revealed(Requests) noexcept;
+};
+template struct Reveal<Requests, &detail::Window::m_requests>;
+struct Confirmed {
+    friend constexpr auto revealed(Confirmed) noexcept;
+};
+template struct Reveal<Confirmed, &detail::Window::m_confirmed>;
+struct LastSent {
+    friend constexpr auto revealed(LastSent) noexcept;
+};
+template struct Reveal<LastSent, &detail::Window::m_last_sent>;
+struct Draining {
+    friend constexpr auto revealed(Draining) noexcept;
+};
+template struct Reveal<Draining, &detail::Window::m_draining>;
+struct Adopting {
+    friend constexpr auto revealed(Adopting) noexcept;
+};
+template struct Reveal<Adopting, &detail::Window::m_adoption>;
+struct Target {
+    friend constexpr auto revealed(Target) noexcept;
+};
+template struct Reveal<Target, &detail::Adoption::m_target>;
+struct Tried {
+    friend constexpr auto revealed(Tried) noexcept;
+};
+template struct Reveal<Tried, &detail::Adoption::m_tried>;
+struct Header {
+    friend constexpr auto revealed(Header) noexcept;
+};
+template struct Reveal<Header, &detail::Adoption::m_header>;
+
+inline std::string text_of(const detail::Delivery& message) {
+    std::string text = message.payload + '/' + std::to_string(static_cast<int>(message.state)) +
+                       '/' + std::to_string(message.version) + '/' +
+                       std::to_string(message.failures) + (message.handed_out ? "h" : "");
+    if (message.move != nullptr) {
+        for (const std::string& key : message.move->keys) {
+            text += '>' + key;
+        }
+    }
+    return text + (message.refusal.empty() ? " " : "r ");
+}
+
+inline std::string text_of(const detail::Adoption& adoption) {
+    std::string text = " adopts " + (adoption.*revealed(Target{})).id + " as";
+    for (const detail::Identity& identity : adoption.*revealed(Tried{})) {
+        text += ' ' + identity.id;
+    }
+    return text + " header " + (adoption.*revealed(Header{})).value_or("-");
+}
+
+inline std::string text_of(const detail::Window& window) {
+    std::string text = window.identity().id + ' ' +
+                       std::to_string(static_cast<int>(window.state())) +
+                       (window.blocked() ? "b" : "") + (window.*revealed(Draining{}) ? "d " : " ") +
+                       std::to_string(window.*revealed(Confirmed{})) + '-' +
+                       std::to_string(window.*revealed(LastSent{})) + " holds ";
+    for (const detail::DeliveryPtr& message : window.messages()) {
+        text += text_of(*message);
+    }
+    text += "moves ";
+    for (const detail::DeliveryPtr& message : window.*revealed(Moves{})) {
+        text += text_of(*message);
+    }
+    text += "requests ";
+    for (const auto& request : window.*revealed(Requests{})) {
+        text += std::to_string(static_cast<int>(request.kind)) + '/' +
+                std::to_string(request.fetch) + '/' + std::to_string(request.version) + '/' +
+                std::to_string(request.messages) + request.failure + ' ';
+    }
+    const auto& adoption = window.*revealed(Adopting{});
+    return text + (adoption ? text_of(*adoption) : "");
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What the consumer's users do with the messages, and what they are told. Part of simulation.hpp.
+
+#pragma once
+
+#include "fuzz/simulation/simulation.hpp"
+
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/script.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::test {
+
+inline void Simulation::use_guards(bool quiet) {
+    if (!m_stopping && m_chance.happens(0.7)) {
+        const auto& messages = m_window->messages();
+        const auto first = std::find_if(messages.begin(), messages.end(), [](const auto& message) {
+            return message->state == Held::held && !message->handed_out;
+        });
+        if (m_window->has_ready() != (first != messages.end())) {
+            throw Violation("what is ready is not what was not handed out");
+        }
+        if (m_window->has_ready()) {
+            const detail::DeliveryPtr expected = *first;
+            const detail::DeliveryPtr message = m_window->hand_out();
+            if (message != expected) {
+                throw Violation("not the oldest message was handed out");
+            }
+            say("handed out ", message->payload);
+            m_oracle.handed_out(message->payload);
+            m_guards.push_back(message);
+        }
+    }
+    std::erase_if(m_guards, [](const auto& message) { return message->state == Held::lost; });
+    if (m_guards.empty() || !m_chance.happens(0.5)) {
+        return;
+    }
+    const std::size_t chosen = m_chance.happens(0.6) ? 0 : m_chance.below(m_guards.size());
+    const detail::DeliveryPtr message = m_guards[chosen];
+    m_guards.erase(m_guards.begin() + static_cast<std::ptrdiff_t>(chosen));
+    if (message->state != Held::held) {
+        throw Violation("a guard's message is settled by nobody");
+    }
+    if (may_lose(0.02, quiet)) {
+        m_faults.came("taken back");
+        say("taken back ", message->payload);
+        m_window->take_back(message);
+    } else {
+        settle(message, quiet ? Settling::ack : any_settling());
+    }
+}
+
+inline Settling Simulation::any_settling() {
+    if (m_chance.happens(m_scenario.unusual_wishes)) {
+        return static_cast<Settling>(m_chance.between(static_cast<int>(Settling::refuse),
+                                                      static_cast<int>(Settling::wrong_target)));
+    }
+    if (m_chance.happens(0.65)) {
+        return Settling::ack;
+    }
+    return static_cast<Settling>(
+        m_chance.between(static_cast<int>(Settling::reject), static_cast<int>(Settling::record)));
+}
+
+inline void Simulation::settle(const detail::DeliveryPtr& message, Settling how) {
+    static const Script record_body(R"lua(
+redis.call('RPUSH', KEYS[1], ARGV[1])
+)lua");
+    static const Script refuse_body(R"lua(
+return redis.error_reply('NOTNOW ' .. payload)
+)lua");
+    static const Script fail_body(R"lua(
+redis.call('RPUSH', KEYS[1], payload)
+if ARGV[1] == 'INCR' then redis.call('INCR', KEYS[1]) end
+error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
+)lua");
+    const auto move = [](const Script& script, Words keys, Words args = {}) {
+        return std::make_unique<detail::Move>(
+            detail::Move{script, std::move(keys), std::move(args)});
+    };
+    // By a command that Redis refuses, by a plain text, and by what looks like another's answer.
+    static constexpr std::array failures{"INCR", "", "SRC", "STALE", "NOSCRIPT", "BUSY"};
+    const int mark = m_oracle.new_mark();
+    const std::string marked = Oracle::marked(message->payload, mark);
+    std::unique_ptr<detail::Move> wanted;
+    switch (how) {
+    case Settling::ack:
+        break;
+    case Settling::reject:
+        wanted = move(detail::push_body(), {m_keys.unack()});
+        break;
+    case Settling::push:
+        wanted = move(detail::push_body(), {"other"});
+        break;
+    case Settling::replace:
+        wanted = move(detail::push_body(), {"other"}, {marked});
+        break;
+    case Settling::bury:
+        wanted = move(detail::bury_body(), {m_keys.dead()}, {"a reason"});
+        break;
+    case Settling::give_back:
+        wanted = move(detail::give_back_body(), {m_keys.source()});
+        break;
+    case Settling::record:
+        wanted = move(record_body, {"record"}, {marked});
+        break;
+    case Settling::refuse:
+        wanted = move(refuse_body, {});
+        break;
+    case Settling::fail:
+        wanted = move(fail_body, {"partial"}, {m_chance.pick(failures)});
+        break;
+    case Settling::wrong_target:
+        wanted = m_chance.happens(0.5) ? move(detail::push_body(), {"no list"})
+                                       : move(detail::bury_body(), {"no list"}, {"a reason"});
+        break;
+    }
+    say("wanted ", message->payload, ", settling ", static_cast<int>(how), ", mark ", mark);
+    m_oracle.asked(message->payload, how);
+    message->failures = 0; // as the session does
+    m_window->want(message, std::move(wanted));
+    m_wishes.push_back({message, how, mark, m_recoveries});
+}
+
+inline void Simulation::look_at_outcomes() {
+    bool ownerless = false;
+    std::erase_if(m_wishes, [&](const Wish& wish) {
+        const detail::Delivery& message = *wish.message;
+        switch (message.state) {
+        case Held::wanted:
+        case Held::sent:
+            return false;
+        case Held::settled:
+            say("settled ", message.payload, ", mark ", wish.mark);
+            m_oracle.said_true(message.payload, wish.how, wish.mark);
+            m_faults.came(wish.how == Settling::ack ? "acks that said true"
+                                                    : "other settlements that said true");
+            return true;
+        case Held::lost:
+            m_faults.came("lease lost");
+            return true;
+        case Held::held:
+            break;
+        }
+        const std::string_view why = message.refusal;
+        const bool own_fault = wish.how == Settling::refuse || wish.how == Settling::fail ||
+                               wish.how == Settling::wrong_target;
+        const bool injected = why.starts_with("NOPERM") || why.starts_with("ERR nobody") ||
+                              why.starts_with("ERR a reply of the wrong type") ||
+                              (why.starts_with("ERR the connection broke") &&
+                               m_recoveries - wish.recoveries_before >= fewest_recoveries_to_blame);
+        if (why.empty() ||
+            (!own_fault && !injected && !m_source_was_broken && m_scenario.rewind == 0)) {
+            throw Violation("refused without a reason: " + message.payload + " " + message.refusal);
+        }
+        if (!injected) {
+            m_faults.came(wish.how == Settling::refuse         ? "refused by its body"
+                          : wish.how == Settling::fail         ? "refused because its body failed"
+                          : wish.how == Settling::wrong_target ? "wrong target"
+                                                               : "source refused");
+        }
+        say("refused ", message.payload, ": ", why);
+        if (m_forsaken) {
+            ownerless = true;
+        } else {
+            m_guards.push_back(wish.message);
+        }
+        return true;
+    });
+    if (ownerless) {
+        m_window->forsake();
+    }
+}
+
+} // namespace orizuru::test

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A producer with a buffer: what it accepts is in Redis in time, in order, and once, unless a reply
+// was lost.
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace buffered_producer_test {
+
+using namespace std::chrono_literals;
+using orizuru::EncodeError;
+using orizuru::Producer;
+using orizuru::ProducerOptions;
+using orizuru::Raw;
+using orizuru::ReplyError;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::Making;
+using orizuru::test::message_of;
+using orizuru::test::QueueFixture;
+using orizuru::test::Texts;
+
+/// Its Codec does what `use` says before it encodes.
+struct Using {
+    std::function<void()> use;
+};
+
+} // namespace buffered_producer_test
+
+template <>
+struct orizuru::Codec<buffered_producer_test::Using> {
+    static std::string encode(const buffered_producer_test::Using& value) {
+        value.use();
+        return "encoded";
+    }
+    static buffered_producer_test::Using decode(std::string_view /*bytes*/) { return {}; }
+};
+
+namespace buffered_producer_test {
+
+Texts numbered(std::size_t first, std::size_t end) {
+    Texts texts;
+    for (std::size_t i = first; i < end; ++i) {
+        texts.push_back(std::to_string(i));
+    }
+    return texts;
+}
+
+void push_numbers(Producer<Raw>& producer, std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+        producer.push({std::to_string(i)});
+    }
+}
+
+std::ptrdiff_t threads() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+struct Buffering : QueueFixture {
+    /// Nothing goes because of the time.
+    static constexpr ProducerOptions patient(int buffer) {
+        return {.buffer = buffer, .buffer_time = 24h};
+    }
+
+    Buffering() { redis.command({"CONFIG", "RESETSTAT"}); }
+    ~Buffering() { redis.command({"CONFIG", "SET", "maxmemory", "0"}); }
+    Buffering(const Buffering&) = delete;
+    Buffering& operator=(const Buffering&) = delete;
+
+    std::int64_t pushes() { return info("commandstats", "cmdstat_lpush:calls"); }
+    /// Pushes numbers from `first` until Redis' refusal is told; the first that was not accepted.
+    std::size_t push_until_refused(Producer<Raw>& producer, std::size_t first) {
+        for (std::size_t i = first; i < first + 10'000; ++i) {
+            try {
+                producer.push({std::to_string(i)});
+            } catch (const ReplyError&) {
+                return i;
+            }
+        }
+        throw std::runtime_error("nothing was refused");
+    }
+};
+
+TEST_CASE_FIXTURE(Buffering, "a buffer or a time that cannot be is refused by name") {
+    for (const int buffer : {-1, 1001}) {
+        CHECK(contains(
+            message_of<std::invalid_argument>([&] { Producer<Raw>(uri, "q", {.buffer = buffer}); }),
+            "buffer must"));
+    }
+    for (const std::chrono::milliseconds time : {0ms, -1ms, 24h + 1ms}) {
+        CHECK(contains(message_of<std::invalid_argument>(
+                           [&] { Producer<Raw>(uri, "q", {.buffer = 10, .buffer_time = time}); }),
+                       "buffer_time must"));
+    }
+    CHECK_NOTHROW(Producer<Raw>(uri, "q", {.buffer = 1, .buffer_time = 1ms}));
+    CHECK_NOTHROW(Producer<Raw>(uri, "q", {.buffer = 1000, .buffer_time = 24h}));
+}
+
+TEST_CASE_FIXTURE(Buffering, "a thread is started with a buffer, and only then") {
+    const auto before = threads();
+    const Producer<Raw> plain(uri, "q");
+    CHECK(threads() == before);
+    {
+        const Producer<Raw> buffered(uri, "q", {.buffer = 10});
+        CHECK(threads() == before + 1);
+    }
+    CHECK(threads() == before);
+}
+
+TEST_CASE_FIXTURE(Buffering, "pushed messages stay in the buffer until it is flushed") {
+    Producer<Raw> producer(uri, "q", patient(1000));
+    CHECK(producer.unconfirmed() == 0);
+    for (const std::string text : {"a", "b", "c"}) {
+        CHECK(producer.push({text}) == 0);
+    }
+    CHECK(producer.unconfirmed() == 3);
+    CHECK_FALSE(redis.exists("q"));
+    producer.flush();
+    CHECK(producer.unconfirmed() == 0);
+    CHECK(waiting() == Texts{"a", "b", "c"});
+    CHECK(pushes() == 1);
+    CHECK(producer.push({"d"}) == 3); // as Redis last told it
+    producer.flush();
+    producer.flush();
+    CHECK(waiting() == Texts{"a", "b", "c", "d"});
+    CHECK(pushes() == 2);
+}
+
+TEST_CASE_FIXTURE(Buffering, "a full buffer goes to Redis by itself, in one LPUSH") {
+    for (const int most : {1, 2, 10, 1000}) {
+        redis.flushall();
+        redis.command({"CONFIG", "RESETSTAT"});
+        const auto count = static_cast<std::size_t>(most);
+        Producer<Raw> producer(uri, "q", patient(most));
+        push_numbers(producer, 0, 2 * count - 1);
+        CHECK(eventually([&] { return waiting() == numbered(0, count); }));
+        CHECK(eventually([&] { return producer.unconfirmed() == count - 1; }));
+        push_numbers(producer, 2 * count - 1, 5 * count);
+        CHECK(eventually([&] { return waiting() == numbered(0, 5 * count); }));
+        CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
+        CHECK(pushes() == 5);
+    }
+}
+
+TEST_CASE_FIXTURE(Buffering, "large messages fill the buffer by their bytes") {
+    Producer<Raw> producer(uri, "q", patient(1000));
+    Texts texts;
+    for (int i = 0; i < 44; ++i) {
+        texts.push_back(std::string(100'000, static_cast<char>('0' + i)));
+        producer.push({texts.back()});
+    }
+    CHECK(eventually([&] { return waiting() == texts; })); // 11 of them pass the mebibyte
+    texts.push_back(std::string(5 << 20, 'x'));
+    producer.push({texts.back()});
+    CHECK(eventually([&] { return waiting() == texts; }));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
+    CHECK(pushes() == 5);
+}
+
+TEST_CASE_FIXTURE(Buffering, "a message waits no longer than buffer_time while nobody calls") {
+    Producer<Raw> producer(uri, "q", {.buffer = 1000, .buffer_time = 30ms});
+    for (std::size_t i = 0; i < 20; ++i) {
+        const auto begun = std::chrono::steady_clock::now();
+        push_numbers(producer, 3 * i, 3 * i + 3);
+        REQUIRE(eventually([&] { return redis.llen("q") >= static_cast<int>(3 * i + 3); }));
+        const auto waited = std::chrono::steady_clock::now() - begun;
+        CHECK(waited < 1s);
+        // Confirmed as well, although nobody asks for it.
+        CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
+    }
+    CHECK(waiting() == numbered(0, 60));
+    CHECK(pushes() >= 20);
+    CHECK(pushes() < 60);
+}
+
+TEST_CASE_FIXTURE(Buffering, "a million buffered messages arrive once each and in order") {
+    constexpr std::size_t count = 1'000'000;
+    {
+        Producer<Raw> producer(uri, "q", {.buffer = 1000, .buffer_time = 1ms});
+        push_numbers(producer, 0, count);
+        producer.flush();
+        CHECK(producer.unconfirmed() == 0);
+    }
+    REQUIRE(redis.llen("q") == count);
+    constexpr std::size_t slice = 100'000;
+    for (std::size_t first = 0; first < count; first += slice) {
+        const auto from_right = static_cast<std::int64_t>(first);
+        Texts part =
+            redis.lrange("q", -from_right - static_cast<std::int64_t>(slice), -from_right - 1);
+        std::ranges::reverse(part);
+        REQUIRE(part == numbered(first, first + slice));
+    }
+}
+
+TEST_CASE_FIXTURE(Buffering, "the destructor flushes, and so does an assignment") {
+    {
+        Producer<Raw> producer(uri, "q", patient(10));
+        push_numbers(producer, 0, 17);
+    }
+    CHECK(waiting() == numbered(0, 17));
+    Producer<Raw> one(uri, "q", patient(10));
+    push_numbers(one, 17, 20);
+    Producer<Raw> other(uri, "other", patient(10));
+    other.push({"x"});
+    other = std::move(one);
+    CHECK(redis.lrange("other") == Texts{"x"});
+    push_numbers(other, 20, 38);
+    Producer<Raw> third(std::move(other));
+    push_numbers(third, 38, 45);
+    third.flush();
+    CHECK(waiting() == numbered(0, 45));
+}
+
+TEST_CASE_FIXTURE(Buffering, "push_all sends what is in the buffer first") {
+    Producer<Raw> producer(uri, "q", patient(10));
+    push_numbers(producer, 0, 25);
+    CHECK(producer.push_all(
+              Making(2000, [](std::size_t i) { return Raw{std::to_string(25 + i)}; })) == 2025);
+    CHECK(producer.unconfirmed() == 0);
+    push_numbers(producer, 2025, 2050);
+    CHECK(producer.push_all(std::vector<Raw>()) == 2050);
+    CHECK(waiting() == numbered(0, 2050));
+}
+
+TEST_CASE_FIXTURE(Buffering, "push, push_all and size may take turns while the thread is at work") {
+    Producer<Raw> producer(uri, "q", {.buffer = 4, .buffer_time = 1ms});
+    std::size_t count = 0;
+    for (std::size_t round = 0; round < 100; ++round) {
+        push_numbers(producer, count, count + round % 15);
+        count += round % 15;
+        if (round % 2 == 0) {
+            CHECK(producer.size() <= count);
+        }
+        const std::size_t first = count;
+        count += round * 20;
+        CHECK(producer.push_all(Making(count - first, [=](std::size_t i) {
+            return Raw{std::to_string(first + i)};
+        })) == count);
+    }
+    CHECK(waiting() == numbered(0, count));
+}
+
+TEST_CASE_FIXTURE(Buffering, "size is the queue's length without what is in the buffer") {
+    Producer<Raw> producer(uri, "q", patient(10));
+    push_numbers(producer, 0, 13);
+    CHECK(producer.size() == 10);
+    CHECK(producer.unconfirmed() == 3);
+    redis.command({"RENAME", "q", "other"});
+    CHECK(producer.size() == 0);
+}
+
+TEST_CASE_FIXTURE(Buffering, "a message that cannot be encoded is not accepted, those before are") {
+    Producer<Raw> producer(uri, "q", {.max_payload = 100, .buffer = 3, .buffer_time = 24h});
+    for (int i = 0; i < 5; ++i) {
+        CHECK_THROWS_AS(producer.push({std::string(101, 'x')}), EncodeError);
+        push_numbers(producer, static_cast<std::size_t>(i), static_cast<std::size_t>(i) + 1);
+    }
+    producer.flush();
+    CHECK(waiting() == numbered(0, 5));
+    CHECK(pushes() == 2);
+}
+
+TEST_CASE_FIXTURE(Buffering, "a range that uses the producer that reads it is refused") {
+    Producer<Raw> producer(uri, "q", patient(10));
+    const std::vector<std::function<void()>> uses{[&] { producer.push({"x"}); },
+                                                  [&] { static_cast<void>(producer.size()); },
+                                                  [&] { producer.flush(); }};
+    for (const auto& use : uses) {
+        CHECK_THROWS_AS(producer.push_all(Making(10,
+                                                 [&](std::size_t) {
+                                                     use();
+                                                     return Raw{"y"};
+                                                 })),
+                        std::logic_error);
+    }
+    push_numbers(producer, 0, 3);
+    producer.flush();
+    CHECK(waiting() == numbered(0, 3));
+}
+
+TEST_CASE_FIXTURE(Buffering, "a Codec that uses the producer it encodes for is refused") {
+    for (const int buffer : {0, 10}) {
+        Producer<Using> producer(uri, "q", patient(buffer));
+        const Using good{[] {}};
+        const auto refused = [&](const auto& use) {
+            return contains(message_of<EncodeError>([&] { producer.push({use}); }), "is used") &&
+                   contains(message_of<EncodeError>([&] { producer.push_all({{use}}); }),
+                            "is used");
+        };
+        CHECK(refused([&] { producer.push(good); }));
+        CHECK(refused([&] { producer.push_all({good}); }));
+        CHECK(refused([&] { static_cast<void>(producer.size()); }));
+        if (buffer > 0) {
+            CHECK(refused([&] { producer.flush(); }));
+            CHECK(contains(message_of<EncodeError>([&] {
+                               producer.push({[&] { static_cast<void>(producer.unconfirmed()); }});
+                           }),
+                           "is used"));
+        }
+        producer.push(good);
+        producer.flush();
+        CHECK(waiting() == Texts{"encoded"});
+        redis.del("q");
+    }
+}
+
+TEST_CASE_FIXTURE(Buffering,
+                  "what Redis refuses stays in the buffer; a full buffer refuses the next "
+                  "message, and nothing is lost or repeated") {
+    redis.set("q", "a string");
+    Producer<Raw> producer(uri, "q", patient(10));
+    const std::size_t accepted = push_until_refused(producer, 0);
+    CHECK(accepted == 30);
+    CHECK(producer.unconfirmed() == accepted);
+    // Again and again.
+    CHECK(push_until_refused(producer, accepted) == accepted);
+    try {
+        producer.flush();
+        FAIL_CHECK("no exception");
+    } catch (const ReplyError& error) {
+        CHECK(error.code() == "WRONGTYPE");
+        CHECK(contains(error.what(), "'q'"));
+    }
+    CHECK_THROWS_AS(producer.push_all({Raw{"y"}}), ReplyError);
+    CHECK_THROWS_AS(producer.size(), ReplyError);
+    CHECK(producer.unconfirmed() == accepted);
+    redis.del("q");
+    SUBCASE("flush sends it") { producer.flush(); }
+    SUBCASE("the next push sends it") {
+        push_numbers(producer, accepted, accepted + 1);
+        producer.flush();
+        CHECK(waiting() == numbered(0, accepted + 1));
+        return;
+    }
+    SUBCASE("the thread sends it, when nobody calls") {
+        CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
+    }
+    CHECK(producer.unconfirmed() == 0);
+    CHECK(waiting() == numbered(0, accepted));
+}
+
+TEST_CASE_FIXTURE(Buffering,
+                  "what was pushed into a full Redis goes by itself when there is room") {
+    Producer<Raw> producer(uri, "q", {.buffer = 10});
+    producer.push({"first"});
+    producer.flush();
+    redis.command({"CONFIG", "SET", "maxmemory", "1"});
+    const std::size_t accepted = push_until_refused(producer, 0);
+    CHECK(message_of<ReplyError>([&] { producer.flush(); }).find("OOM") != std::string::npos);
+    CHECK(producer.size() == 1); // is allowed, and tells the truth
+    redis.command({"CONFIG", "SET", "maxmemory", "0"});
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
+    Texts all = numbered(0, accepted);
+    all.insert(all.begin(), "first");
+    CHECK(waiting() == all);
+}
+
+TEST_CASE_FIXTURE(Buffering,
+                  "an LPUSH that was on its way when the one in front was refused is done "
+                  "once, and so is the refused one") {
+    Producer<Raw> producer(uri, "q", patient(1000));
+    redis.set("q", "a string");
+    push_numbers(producer, 0, 1000);
+    // The refusal is there; nobody has read it when the next LPUSH goes.
+    while (pushes() == 0) {
+    }
+    redis.del("q");
+    push_numbers(producer, 1000, 3000);
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
+    Texts there = waiting();
+    CHECK(there.size() == 3000);
+    std::ranges::sort(there);
+    Texts all = numbered(0, 3000);
+    std::ranges::sort(all);
+    CHECK(there == all);
+}
+
+TEST_CASE_FIXTURE(Buffering, "a connection that was closed while idle is replaced without a word") {
+    Producer<Raw> producer(uri, "q", patient(10));
+    for (std::size_t i = 0; i < 50; i += 10) {
+        redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+        push_numbers(producer, i, i + 10);
+        producer.flush();
+    }
+    CHECK(waiting() == numbered(0, 50));
+}
+
+} // namespace buffered_producer_test

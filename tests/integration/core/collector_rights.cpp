@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A collector moves nothing that it may not move to the end, nor what is another queue's.
+
+#include "integration/core/queue_fixture.hpp"
+
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace collector_rights_test {
+
+using namespace std::chrono_literals;
+using orizuru::Collected;
+using orizuru::Consumer;
+using orizuru::EventKind;
+using orizuru::GarbageCollector;
+using orizuru::Raw;
+using orizuru::ReplyError;
+using orizuru::test::contains;
+using orizuru::test::Diary;
+using orizuru::test::eventually;
+using orizuru::test::QueueFixture;
+using orizuru::test::server;
+using orizuru::test::Texts;
+using std::chrono::milliseconds;
+
+struct Clerk : QueueFixture {
+    Clerk() { change({"reset", "on", ">open-sesame", "~*", "&*", "+@all"}); }
+    ~Clerk() { redis.try_command({"ACL", "DELUSER", "clerk"}); }
+
+    std::string clerk = "unix://clerk:open-sesame@" + server().socket_path();
+
+    void change(const Texts& rules) {
+        Texts words{"ACL", "SETUSER", "clerk"};
+        words.insert(words.end(), rules.begin(), rules.end());
+        redis.command(words);
+    }
+    static void check_refused(GarbageCollector& collector) {
+        try {
+            collector.collect();
+            FAIL_CHECK("no exception");
+        } catch (const ReplyError& error) {
+            CHECK_MESSAGE(error.code() == "NOPERM", error.what());
+        }
+    }
+    static Texts sorted(Texts list) {
+        std::ranges::sort(list);
+        return list;
+    }
+    /// Every list there is.
+    std::map<std::string, Texts> lists() {
+        std::map<std::string, Texts> found;
+        for (const std::string& key : redis.keys()) {
+            if (redis.type(key) == "list") {
+                found.emplace(key, redis.lrange(key));
+            }
+        }
+        return found;
+    }
+};
+
+TEST_CASE_FIXTURE(Clerk, "a collector that may not shorten the unack list doubles nothing") {
+    redis.lpush(unack, {"a", "b"});
+    change({"-ltrim"});
+    GarbageCollector collector(clerk, "q", {.grace = 0ms});
+    const auto before = lists();
+    for (int i = 0; i < 3; ++i) {
+        check_refused(collector);
+        CHECK(lists() == before);
+    }
+    change({"+ltrim"});
+    CHECK(collector.collect() == Collected{.unacked = 2});
+    CHECK(waiting().size() == 2);
+    CHECK_FALSE(redis.exists(unack));
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector that may not fence a dead consumer doubles nothing") {
+    add_dead_consumer("id", {"a", "b"});
+    change({"-set"});
+    GarbageCollector collector(clerk, "q", {.grace = 0ms});
+    const auto before = lists();
+    for (int i = 0; i < 3; ++i) {
+        check_refused(collector);
+        CHECK(lists() == before);
+        CHECK(ids() == Texts{"id"});
+    }
+    change({"+set"});
+    CHECK(collector.collect() == Collected{.reclaimed = 2, .consumers = 1});
+    CHECK(waiting() == Texts{"a", "b"});
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector goes on without what it can do without") {
+    for (const Texts& rules :
+         {Texts{"-info"}, Texts{"-role"}, Texts{"-scan"}, Texts{"-mget"}, Texts{"-client|unblock"},
+          Texts{"-@dangerous"}, Texts{"-@dangerous", "-scan", "-mget"},
+          Texts{"-@dangerous", "resetkeys", "~q", "~orizuru:{q}:*"}}) {
+        CAPTURE(rules.back());
+        redis.flushall();
+        change({"+@all", "~*"});
+        change(rules);
+        GarbageCollector collector(clerk, "q", {.grace = 0ms});
+        for (const std::string id : {"1", "2"}) {
+            add_dead_consumer(id, {id});
+            add_dead_consumer("alive " + id, {"c"});
+            redis.set(heartbeat("alive " + id), "1");
+            redis.lpush(unack, "b");
+            CHECK(collector.collect() == Collected{.unacked = 1, .reclaimed = 1, .consumers = 1});
+        }
+        CHECK(waiting() == Texts{"2", "1", "b", "b"});
+        CHECK(ids() == Texts{"alive 1", "alive 2"});
+    }
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector without the right to SCAN says so once, and leaves the lists "
+                         "that nobody is registered for") {
+    const std::string orphan = "worker:host:1:0123456789abcdef";
+    add_dead_consumer(orphan, {"a"});
+    redis.del(consumers);
+    change({"-scan"});
+    const Diary diary;
+    {
+        GarbageCollector collector(clerk, "q", {.grace = 0ms, .on_event = diary.pen()});
+        for (int i = 0; i < 3; ++i) {
+            CHECK(collector.collect() == Collected{});
+        }
+        CHECK(diary.count(EventKind::sweep_refused) == 1);
+        GarbageCollector fresh(clerk, "q", {.grace = 0ms, .on_event = diary.pen()});
+        const std::jthread running([&](const std::stop_token& token) { fresh.run(token, 5ms); });
+        redis.lpush(unack, "b");
+        CHECK(eventually([this] { return redis.exists("q"); }));
+    }
+    REQUIRE(diary.count(EventKind::sweep_refused) == 2);
+    CHECK(diary.of(EventKind::sweep_refused).front().queue == "q");
+    CHECK(contains(diary.of(EventKind::sweep_refused).front().detail, "NOPERM"));
+    CHECK(held(orphan) == Texts{"a"});
+    // Nor does it keep those from it who may.
+    GarbageCollector other(uri, "q", {.grace = 0ms});
+    const std::jthread running([&](const std::stop_token& token) { other.run(token, 5ms); });
+    CHECK(eventually([this] { return sorted(waiting()) == Texts{"a", "b"}; }));
+}
+
+TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their own") {
+    for (const Texts& rules :
+         {Texts{"-pttl"}, Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers"},
+          Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers",
+                "%R~orizuru:{q}:collected"}}) {
+        CAPTURE(rules.back());
+        redis.flushall();
+        change({"+@all", "~*"});
+        change(rules);
+        redis.command({"SET", "orizuru:{q}:collected", "", "PX", "60000"});
+        add_dead_consumer("id", {"a"});
+        GarbageCollector collector(clerk, "q", {.grace = 0ms});
+        const std::jthread running(
+            [&](const std::stop_token& token) { collector.run(token, 50ms); });
+        CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
+    }
+}
+
+TEST_CASE_FIXTURE(Clerk, "without the right to INFO the grace is the age of the collector's own "
+                         "connection") {
+    change({"-@dangerous"});
+    add_dead_consumer("id", {"a"});
+    GarbageCollector patient(clerk, "q", {.grace = 1h});
+    GarbageCollector collector(clerk, "q", {.grace = 2s});
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK(eventually([&] { return collector.collect().consumers == 1; }));
+    CHECK(std::chrono::steady_clock::now() - begun > 1500ms);
+    add_dead_consumer("other", {"b"});
+    CHECK(patient.collect() == Collected{});
+    CHECK(collector.collect() == Collected{.reclaimed = 1, .consumers = 1});
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose name begins as its "
+                         "own processing lists do") {
+    for (const std::string queue : {"a", "{t}a"}) {
+        const std::string other = queue == "a" ? "processing:{a}" : "{t}a:processing:b";
+        CAPTURE(other);
+        redis.flushall();
+        Consumer<Raw> consumer(uri, other);
+        redis.lpush(other, {"held", "rejected", "buried", "waiting"});
+        const auto guard = consumer.next(1s);
+        REQUIRE(guard);
+        CHECK(consumer.next(1s)->reject());
+        CHECK(consumer.next(1s)->bury());
+        const auto before = lists();
+        CHECK(before.size() == 4);
+        GarbageCollector collector(uri, queue, {.grace = 0ms});
+        // What nobody has registered is taken for an orphan when it is seen twice.
+        for (int i = 0; i < 3; ++i) {
+            CHECK(collector.collect() == Collected{});
+        }
+        CHECK(lists() == before);
+    }
+}
+
+TEST_CASE_FIXTURE(QueueFixture, "a collector's interval must be positive") {
+    GarbageCollector collector(uri, "q", {.grace = 0ms});
+    std::stop_source stopped; // so that a collector that did run would end at once
+    stopped.request_stop();
+    for (const milliseconds interval : {0ms, -1ms, milliseconds::min()}) {
+        CAPTURE(interval.count());
+        CHECK_THROWS_AS(collector.run(stopped.get_token(), interval), std::invalid_argument);
+    }
+    CHECK_NOTHROW(collector.run(stopped.get_token(), 1ms));
+}
+
+} // namespace collector_rights_test

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What the tests of faults share: a queue `q` on a redis-server of the test case's own, which may
+// be killed, and a look at where every message is.
+
+#pragma once
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_client.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/consumer.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace orizuru::test {
+
+using RawConsumer = Consumer<Raw>;
+using RawGuard = MessageGuard<Raw>;
+
+/// Far beyond what a loaded machine needs, a back-off of 5 s included.
+inline constexpr std::chrono::seconds long_enough{20};
+
+struct OwnServer {
+    RedisServer server;
+    RedisClient redis{server.uri()};
+    std::string unack = "orizuru:{q}:unack";
+    std::string dead = "orizuru:{q}:dead";
+
+    OwnServer() = default;
+    explicit OwnServer(Texts arguments) : server(std::move(arguments)) {}
+
+    /// A server that forgets nothing it has confirmed.
+    static Texts durable() { return {"--appendonly", "yes", "--appendfsync", "always"}; }
+
+    /// With a bound on the waiting for each reply.
+    [[nodiscard]] std::string uri(std::chrono::milliseconds command_timeout) const {
+        return server.uri() + "?command_timeout=" + std::to_string(command_timeout.count());
+    }
+
+    void push(const Texts& payloads) { redis.lpush("q", payloads); }
+    /// Messages 0, 1, 2, …
+    void push_numbers(int count) {
+        for (int i = 0; i < count;) {
+            Texts some;
+            for (const int end = std::min(count, i + 1000); i < end; ++i) {
+                some.push_back(std::to_string(i));
+            }
+            push(some);
+        }
+    }
+
+    /// What all consumers hold, headers apart.
+    Texts held() {
+        Texts messages;
+        for (const std::string& key : redis.keys("orizuru:{q}:processing:*")) {
+            // Not asked for its type first: a fence may come in between.
+            for (const Answer& element : redis.try_command({"LRANGE", key, "0", "-2"}).elements) {
+                messages.push_back(element.text);
+            }
+        }
+        return messages;
+    }
+    /// Everything that lies in any of these lists or with a consumer, sorted.
+    Texts everywhere(const Texts& other_queues = {}) {
+        Texts all = held();
+        Texts lists = other_queues;
+        lists.insert(lists.end(), {"q", unack});
+        for (const std::string& list : lists) {
+            std::ranges::copy(redis.lrange(list), std::back_inserter(all));
+        }
+        std::ranges::sort(all);
+        return all;
+    }
+    bool is_empty() { return everywhere().empty() && redis.llen(dead) == 0; }
+    std::size_t registered() {
+        return redis.command({"SMEMBERS", "orizuru:{q}:consumers"}).elements.size();
+    }
+    /// As a collector that comes too early sees it: the consumer was not heard for its lease.
+    void forget_heartbeats() {
+        for (const std::string& key : redis.keys("orizuru:{q}:heartbeat:*")) {
+            redis.del(key);
+        }
+    }
+    /// Nobody is registered, and of every consumer there was only the fence is left.
+    bool nobody_left() {
+        return registered() == 0 && redis.keys("orizuru:{q}:heartbeat:*").empty() &&
+               std::ranges::all_of(
+                   redis.keys("orizuru:{q}:processing:*"),
+                   [this](const std::string& key) { return redis.type(key) == "string"; });
+    }
+    /// Somebody waits in Redis for a message.
+    bool somebody_waits() {
+        return eventually([this] {
+            return contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove");
+        });
+    }
+
+    static RawGuard take(RawConsumer& consumer) {
+        auto guard = consumer.next(long_enough);
+        REQUIRE(guard);
+        return std::move(*guard);
+    }
+    /// `next` in a thread of its own.
+    static std::future<std::optional<RawGuard>> take_in_background(RawConsumer& consumer) {
+        return std::async(std::launch::async, [&consumer] { return consumer.next(long_enough); });
+    }
+};
+
+/// The same with a server that forgets nothing.
+struct DurableServer : OwnServer {
+    DurableServer() : OwnServer(durable()) {}
+};
+
+} // namespace orizuru::test

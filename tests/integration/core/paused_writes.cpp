@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// CLIENT PAUSE, and FAILOVER with it, keeps what writes from running: a BLMOVE too, which then
+// neither waits nor has been refused. Redis before 8.2 crashes when CLIENT UNBLOCK ends such a one
+// with a time-out, and runs it all the same when it is ended with an error.
+
+#include "integration/core/fault_fixture.hpp"
+
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace paused_writes_test {
+
+using namespace std::chrono_literals;
+using orizuru::test::eventually;
+using orizuru::test::OwnServer;
+using orizuru::test::RawConsumer;
+using orizuru::test::RawGuard;
+
+struct PausedWrites : OwnServer {
+    RawConsumer consumer{server.uri(), "q"};
+
+    PausedWrites() {
+        // Its connections are made, and BLMOVE is what comes next.
+        CHECK_FALSE(consumer.next(1ms));
+        redis.command({"CLIENT", "PAUSE", "60000", "WRITE"});
+    }
+    void go_on() { redis.command({"CLIENT", "UNPAUSE"}); }
+    [[nodiscard]] bool somebody_is_postponed() {
+        return orizuru::test::contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove");
+    }
+};
+
+TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it harms nobody") {
+    for (int i = 0; i < 3; ++i) {
+        CHECK_FALSE(consumer.next(20ms));
+        CHECK(somebody_is_postponed());
+    }
+    CHECK(redis.command({"PING"}).text == "PONG");
+
+    go_on();
+    push({"a", "b"});
+    for (const std::string expected : {"a", "b"}) {
+        RawGuard guard = take(consumer);
+        CHECK(guard.payload() == expected);
+        CHECK(guard.ack());
+    }
+    CHECK_FALSE(consumer.next(20ms));
+    CHECK(is_empty());
+}
+
+TEST_CASE_FIXTURE(PausedWrites,
+                  "a call that only looks in gets what a postponed wait has brought") {
+    CHECK_FALSE(consumer.next(20ms));
+    go_on();
+    push({"a", "b", "c", "d"});
+    for (const std::string expected : {"a", "b", "c", "d"}) {
+        std::optional<RawGuard> guard;
+        REQUIRE(eventually([&] { return (guard = consumer.next(0ms)).has_value(); }));
+        CHECK(guard->payload() == expected);
+        CHECK(guard->ack());
+    }
+    CHECK(is_empty());
+}
+
+TEST_CASE_FIXTURE(PausedWrites,
+                  "a call that ends with its wait postponed ends at once when stopped") {
+    CHECK_FALSE(consumer.next(20ms));
+    std::atomic<std::chrono::steady_clock::time_point> stopped_at{};
+    const std::jthread stopping([&] {
+        std::this_thread::sleep_for(30ms); // its time is up then, and it asks to be unblocked
+        stopped_at = std::chrono::steady_clock::now();
+        consumer.stop();
+    });
+    CHECK_FALSE(consumer.next(20ms));
+    const auto ended_at = std::chrono::steady_clock::now();
+    REQUIRE(eventually([&] { return consumer.stopped(); }));
+    CHECK(ended_at - stopped_at.load() < 60ms);
+    go_on();
+}
+
+TEST_CASE_FIXTURE(PausedWrites, "what a postponed wait brings when nobody asks is not lost") {
+    CHECK_FALSE(consumer.next(20ms));
+    go_on();
+    push({"a"});
+    REQUIRE(eventually([this] { return held().size() == 1; }));
+    RawGuard guard = take(consumer);
+    CHECK(guard.payload() == "a");
+    CHECK(guard.ack());
+    CHECK_FALSE(consumer.next(20ms));
+    CHECK(is_empty());
+}
+
+TEST_CASE("a consumer that ends while Redis has postponed its wait takes nothing along") {
+    OwnServer own;
+    {
+        RawConsumer consumer{own.server.uri() + "?command_timeout=200", "q"};
+        CHECK_FALSE(consumer.next(1ms));
+        own.redis.command({"CLIENT", "PAUSE", "60000", "WRITE"});
+        CHECK_FALSE(consumer.next(20ms));
+    }
+    own.redis.command({"CLIENT", "UNPAUSE"});
+    own.push({"a"});
+    own.forget_heartbeats();
+    orizuru::GarbageCollector(own.server.uri(), "q", {.grace = 0ms}).collect();
+    CHECK(own.everywhere() == orizuru::test::Texts{"a"});
+    CHECK(own.nobody_left());
+    CHECK(own.redis.llen("q") == 1);
+}
+
+} // namespace paused_writes_test

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// For processes that run a worker.
+
+#pragma once
+
+#include "integration/worker/worker_fixture.hpp"
+#include "support/redis_client.hpp"
+
+#include <orizuru/worker.hpp>
+
+#include <functional>
+#include <string>
+
+namespace orizuru::test {
+
+struct ServingFixture : WorkerFixture {
+    /// With a connection of its own: events are told by another thread, and may come meanwhile.
+    using Handler = std::function<void(JobContext<Raw>&, RedisClient&)>;
+
+    int serve(const Handler& handler, int concurrency = 1, const std::string& queue = "q") {
+        WorkerOptions chosen = options(concurrency);
+        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.on_event = [this](const WorkerEvent& event) {
+            if (event.kind == WorkerEventKind::report) {
+                RedisClient(uri).lpush("reports", std::string(event.detail));
+            }
+        };
+        Worker worker(uri, chosen);
+        worker.handle<Raw>(queue, [&](JobContext<Raw>& context) {
+            RedisClient own(uri);
+            handler(context, own);
+        });
+        return worker.run();
+    }
+};
+
+} // namespace orizuru::test

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What users put around a worker's handlers, its fetches and the pushes of jobs.
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs/job_producer.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace worker_middleware_test {
+
+using namespace std::chrono_literals;
+using orizuru::FetchMiddleware;
+using orizuru::HandleMiddleware;
+using orizuru::Job;
+using orizuru::JobProducer;
+using orizuru::JobRun;
+using orizuru::PushMiddleware;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::message_of;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+using Next = std::function<void()>;
+using Fetch = std::function<bool()>;
+
+struct Fixture : WorkerFixture {
+    /// Writes down when it is entered and left.
+    HandleMiddleware noting(const std::string& name) const {
+        return [=, record = handled](JobRun& job, const Next& next) {
+            record.add(name + " before " + job.queue());
+            next();
+            record.add(name + " after");
+        };
+    }
+    WorkerOptions inside(std::vector<HandleMiddleware> middleware) const {
+        WorkerOptions chosen = options();
+        chosen.handle_middleware = std::move(middleware);
+        return chosen;
+    }
+    WorkerOptions fetching_inside(std::vector<FetchMiddleware> middleware) const {
+        WorkerOptions chosen = options();
+        chosen.fetch_middleware = std::move(middleware);
+        return chosen;
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "handling is inside its middleware, the first one outermost") {
+    Worker worker(uri, inside({noting("one"), noting("two")}));
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", write_down()); }
+    SUBCASE("a handler of batches") {
+        worker.handle_batch<Raw>(
+            "q", [this](orizuru::JobBatch<Raw> batch) { handled.add(batch[0]->payload.bytes); },
+            {.size = 1});
+    }
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(has_handled({"one before q", "two before q", "a", "two after", "one after"}));
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job whose middleware does not go on fails, with all of its batch") {
+    Worker worker(uri, inside({noting("one"), [](JobRun&, const Next&) {}, noting("three")}));
+    std::size_t pushed = 1;
+    SUBCASE("a handler of jobs") { worker.handle<Raw>("q", write_down(), much_later()); }
+    SUBCASE("a handler of batches") {
+        pushed = 3;
+        worker.handle_batch<Raw>(
+            "q", [this](orizuru::JobBatch<Raw>) { handled.add("handled"); }, {.size = 3},
+            much_later());
+    }
+    push_jobs(Texts(pushed, "a"));
+    const Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == pushed; }));
+    CHECK(contains(put_off().back().last_error, "has not called next"));
+    CHECK(worker.statistics().succeeded == 0);
+    CHECK(worker.statistics().failed == pushed);
+    CHECK(handled.all() == Texts{"one before q", "one after"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "middleware that does not go on may settle the job itself") {
+    Worker worker(uri, inside({[](JobRun& job, const Next&) {
+                      dynamic_cast<orizuru::JobContext<Raw>&>(job).guard()->bury("no licence");
+                  }}));
+    worker.handle<Raw>("q", write_down());
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().settled == 1; }));
+    CHECK(redis.llen(dead) == 1);
+    CHECK(handled.all().empty());
+    CHECK(diary.count(WorkerEventKind::failed) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job fails by what its middleware throws, or lets through, or says") {
+    HandleMiddleware failing;
+    SUBCASE("throws before") {
+        failing = [](JobRun&, const Next&) { throw std::runtime_error("no licence"); };
+    }
+    SUBCASE("throws behind") {
+        failing = [](JobRun&, const Next& next) {
+            next();
+            throw std::runtime_error("no licence");
+        };
+    }
+    SUBCASE("says") {
+        failing = [](JobRun& job, const Next& next) {
+            next();
+            job.fail("no licence");
+        };
+    }
+    Worker worker(uri, inside({[](JobRun&, const Next& next) { next(); }, failing}));
+    worker.handle<Raw>(
+        "q", [](const Raw&) {}, much_later());
+    push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([this] { return put_off().size() == 1; }));
+    CHECK(put_off().front().last_error == "no licence");
+    CHECK(eventually([this] { return held_jobs().empty(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "middleware can let a failed job pass") {
+    std::atomic<bool> seen{false};
+    Worker worker(uri, inside({[&](JobRun&, const Next& next) {
+                      try {
+                          next();
+                      } catch (const std::runtime_error&) {
+                          seen = true;
+                      }
+                  }}));
+    worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("no such user"); });
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(eventually([this] { return nothing_left(); }));
+    CHECK(seen);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a fetch is inside its middleware, which sees whether there was "
+                           "something") {
+    const auto noting_fetch = [this](const std::string& name) {
+        return [=, record = handled](std::string_view queue, const Fetch& fetch) {
+            const bool found = fetch();
+            if (found) {
+                record.add(name + " from " + std::string(queue));
+            }
+            return found;
+        };
+    };
+    Worker worker(uri, fetching_inside({noting_fetch("outer"), noting_fetch("inner")}));
+    worker.handle<Raw>("q", write_down());
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(has_handled({"inner from q", "outer from q", "a"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue that its fetch's middleware passes over is looked at again") {
+    std::atomic<bool> open{false};
+    Worker worker(uri, fetching_inside({[&](std::string_view queue, const Fetch& fetch) {
+                      return queue == "q" && !open ? false : fetch();
+                  }}));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    push_jobs({"a", "b"});
+    push_jobs({"x", "y"}, "other");
+    const Running running(worker);
+    CHECK(has_handled({"x", "y"}));
+    CHECK(so_many_wait(1));
+    CHECK(jobs() == Texts{"a", "b"});
+    open = true;
+    CHECK(has_handled({"x", "y", "a", "b"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a fetch's middleware throws is told, and no other queue suffers") {
+    std::atomic<bool> broken{true};
+    Worker worker(uri, fetching_inside({[&](std::string_view queue, const Fetch& fetch) {
+                      if (queue == "q" && broken) {
+                          throw std::runtime_error("no licence");
+                      }
+                      return fetch();
+                  }}));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    push_jobs({"a"});
+    push_jobs({"x"}, "other");
+    const Running running(worker);
+    CHECK(has_handled({"x"}));
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::fetch_failed) > 0; }));
+    CHECK(diary.of(WorkerEventKind::fetch_failed).front().queue == "q");
+    CHECK(diary.of(WorkerEventKind::fetch_failed).front().detail == "no licence");
+    broken = false;
+    CHECK(has_handled({"x", "a"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a push is inside its middleware, which may change the job") {
+    const auto tagging = [](const std::string& tag) -> PushMiddleware<Raw> {
+        return [=](Job<Raw>& job, const Next& push) {
+            job.payload.bytes += tag;
+            push();
+        };
+    };
+    JobProducer<Raw> producer(uri, "q", {tagging("1"), tagging("2")});
+    const std::optional<std::string> id = producer.push(Raw{"a"});
+    REQUIRE(id);
+    CHECK(jobs() == Texts{"a12"});
+    CHECK(job_of(waiting().front()).id == *id);
+    CHECK(producer.push(Raw{"later"}, {.expires_after = 2h, .delay = 1h}));
+    REQUIRE(put_off().size() == 1);
+    CHECK(put_off().front().payload.bytes == "later12");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that is due at a time waits for it") {
+    JobProducer<Raw> producer(uri, "q");
+    const orizuru::JobTime time = orizuru::job_time() + 1h;
+    producer.push(Raw{"past"}, {.delay = 1h, .at = time - 2h});
+    CHECK(jobs() == Texts{"past"});
+    producer.push(Raw{"later"}, {.at = time});
+    CHECK(redis.command({"ZRANGE", "orizuru:{q}:scheduled", "0", "-1", "WITHSCORES"})
+              .elements.at(1)
+              .text == std::to_string(time.time_since_epoch().count()));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job expires so long after it is due") {
+    JobProducer<Raw> producer(uri, "q");
+    const auto expires_after = [&](const orizuru::JobOptions& options) {
+        redis.flushall();
+        producer.push(Raw{"a"}, options);
+        const Job<Raw> job = put_off().empty() ? job_of(waiting().front()) : put_off().front();
+        CHECK(job.first_enqueued_at == job.enqueued_at);
+        return job.expires_at.value() - job.enqueued_at;
+    };
+    CHECK(expires_after({.expires_after = 2h}) == 2h);
+    CHECK(expires_after({.expires_after = 2h, .delay = 24h}) == 26h);
+    CHECK(expires_after({.expires_after = 2h, .delay = -24h}) == 2h);
+    const orizuru::JobTime now = orizuru::job_time();
+    CHECK(expires_after({.expires_after = 2h, .delay = 24h, .at = now - 24h}) == 2h);
+    const auto of_tomorrow = expires_after({.expires_after = 2h, .at = now + 24h});
+    CHECK(of_tomorrow <= 26h);
+    CHECK(of_tomorrow > 26h - 1min);
+}
+
+TEST_CASE_FIXTURE(Fixture, "middleware that does not push, or throws, leaves nothing behind") {
+    JobProducer<Raw> silent(uri, "q", {[](Job<Raw>&, const Next&) {}});
+    CHECK_FALSE(silent.push(Raw{"a"}));
+    JobProducer<Raw> loud(uri, "q", {[](Job<Raw>&, const Next&) { throw std::logic_error("no"); }});
+    CHECK(message_of<std::logic_error>([&] { loud.push(Raw{"a"}); }) == "no");
+    CHECK(nothing_left());
+}
+
+} // namespace worker_middleware_test

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Which job a free thread of a worker gets, and what is left to others.
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace worker_order_test {
+
+using namespace std::chrono_literals;
+using orizuru::Pause;
+using orizuru::QueueOrder;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerOptions;
+using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+struct Fixture : WorkerFixture {
+    WorkerOptions in_order(QueueOrder order) const {
+        WorkerOptions chosen = options();
+        chosen.order = order;
+        return chosen;
+    }
+    /// How many of the first 400 jobs that one thread gets come from the first one of two queues
+    /// with 400 each.
+    std::ptrdiff_t first_ones(QueueOrder order, int weight) {
+        push_jobs(Texts(400, "first"), "first");
+        push_jobs(Texts(400, "second"), "second");
+        Worker worker(uri, in_order(order));
+        worker.handle<Raw>("first", write_down(), {.weight = weight})
+            .handle<Raw>("second", write_down());
+        const Running running(worker);
+        REQUIRE(eventually([this] { return handled.size() == 800; }));
+        const Texts all = handled.all();
+        return std::count(all.begin(), all.begin() + 400, "first");
+    }
+    /// Connections besides the test's own, once a worker of 20 handled jobs is idle.
+    std::size_t connections(int concurrency) {
+        push_jobs(Texts(20, "a"));
+        Worker worker(uri, options(concurrency));
+        worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+        const Running running(worker);
+        REQUIRE(eventually([&] { return worker.statistics().succeeded == 20; }));
+        REQUIRE(so_many_wait(2));
+        const std::string clients = redis.command({"CLIENT", "LIST"}).text;
+        return static_cast<std::size_t>(std::ranges::count(clients, '\n')) - 1;
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "in strict order a queue is served when those before it are empty") {
+    push_jobs({"c", "d"});
+    push_jobs({"a", "b"}, "urgent");
+    Worker worker(uri, options());
+    worker.handle<Raw>("urgent", write_down()).handle<Raw>("q", write_down());
+    const Running running(worker);
+    CHECK(has_handled({"a", "b", "c", "d"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is urgent goes in front of all that was there before it") {
+    const Gate gate;
+    push_jobs({"a", "b", "c"});
+    Worker worker(uri, options());
+    worker.handle<Raw>("urgent", write_down()).handle<Raw>("q", [=, this](const Raw& payload) {
+        handled.add(payload.bytes);
+        gate.pass();
+    });
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    push_jobs({"x", "y"}, "urgent");
+    gate.open();
+    CHECK(has_handled({"a", "x", "y", "b", "c"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue with three times the weight is three times as often first") {
+    // 300 are expected; eight standard deviations are 70.
+    const auto first = first_ones(QueueOrder::weighted, 3);
+    CHECK(first > 230);
+    CHECK(first < 370);
+}
+
+TEST_CASE_FIXTURE(Fixture, "in random order all queues are alike, whatever they weigh") {
+    // 200 are expected; eight standard deviations are 80.
+    const auto first = first_ones(QueueOrder::random, 100);
+    CHECK(first > 120);
+    CHECK(first < 280);
+}
+
+TEST_CASE_FIXTURE(Fixture, "nothing is fetched while no thread is free") {
+    const Gate gate;
+    const Texts queues{"q", "second", "third"};
+    Worker worker(uri, options());
+    for (const std::string& queue : queues) {
+        worker.handle<Raw>(queue, [=](const Raw&) { gate.pass(); });
+    }
+    SUBCASE("full queues") {
+        for (const std::string& queue : queues) {
+            push_jobs({"a", "b", "c"}, queue);
+        }
+    }
+    bool empty = false;
+    SUBCASE("queues that were empty") { empty = true; }
+    const Running running(worker);
+    if (empty) {
+        REQUIRE(so_many_wait(3));
+        push_jobs({"a"}, "second");
+    }
+    REQUIRE(gate.reached());
+    REQUIRE(so_many_wait(0)); // who waits would get what comes
+    const std::int64_t left = redis.llen("q") + redis.llen("second") + redis.llen("third");
+    for (const std::string& queue : queues) {
+        push_jobs({"d", "e"}, queue);
+    }
+    CHECK_FALSE(eventually([&] { return gate.arrived() > 1; }, 50ms));
+    CHECK(redis.llen("q") + redis.llen("second") + redis.llen("third") == left + 6);
+    CHECK(held_jobs("q").size() + held_jobs("second").size() + held_jobs("third").size() == 1);
+    gate.open();
+    CHECK(eventually([&] { return std::cmp_equal(gate.arrived(), left + 7); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a fetch takes no more jobs than threads are free") {
+    const Gate brief;
+    const Gate busy;
+    Worker worker(uri, options(2));
+    worker.handle<Raw>("q",
+                       [=](const Raw& payload) { (payload.bytes == "b" ? brief : busy).pass(); });
+    push_jobs({"a", "b", "c", "d"});
+    const Running running(worker);
+    REQUIRE(brief.reached());
+    brief.open();
+    REQUIRE(busy.reached(2));
+    CHECK(jobs() == Texts{"d"});
+    CHECK(held_jobs() == Texts{"a", "c"});
+    busy.open();
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what two queues bring at once for one thread goes back to its place") {
+    const Gate gate;
+    Worker worker(uri, options());
+    const auto handler = [=, this](const Raw& payload) {
+        gate.pass();
+        handled.add(payload.bytes);
+    };
+    worker.handle<Raw>("q", handler).handle<Raw>("second", handler);
+    const Running running(worker);
+    REQUIRE(so_many_wait(2));
+    // Two jobs for each, in one step: both of those who wait are served.
+    push_jobs({"a", "b"}, "jobs");
+    const Texts bytes = oldest_first("jobs");
+    const std::string push_both = "for _, queue in ipairs(KEYS) do "
+                                  "redis.call('LPUSH', queue, unpack(ARGV)) end";
+    redis.command({"EVAL", push_both, "2", "q", "second", bytes[0], bytes[1]});
+    REQUIRE(gate.reached());
+    const auto held = [this] { return held_jobs("q").size() + held_jobs("second").size(); };
+    CHECK(eventually([&] { return held() == 1; }));
+    const bool first_runs = held_jobs("q").size() == 1;
+    CHECK(oldest_first(first_runs ? "second" : "q") == bytes);
+    CHECK(oldest_first(first_runs ? "q" : "second") == Texts{bytes[1]});
+    CHECK(gate.arrived() == 1);
+    gate.open();
+    CHECK(eventually([&] { return handled.size() == 4; }));
+    CHECK(eventually([&] { return held() == 0; }));
+    CHECK(redis.llen("q") + redis.llen("second") == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "more threads need no more connections") {
+    // Three of the consumer, two of the scheduler, one each of the collector, the worker and, from
+    // its first look on, the dead list.
+    CHECK(connections(2) <= 8);
+    redis.flushall();
+    REQUIRE(eventually([this] {
+        return std::ranges::count(redis.command({"CLIENT", "LIST"}).text, '\n') == 1;
+    }));
+    CHECK(connections(50) <= 8);
+}
+
+TEST_CASE_FIXTURE(Fixture, "all workers of a queue pause, and go on together") {
+    Worker one(uri, options());
+    Worker other(uri, options());
+    for (Worker* const worker : {&one, &other}) {
+        worker->handle<Raw>("q", write_down()).handle<Raw>("free", write_down());
+    }
+    Pause pause(uri, "q");
+    SUBCASE("paused before they came") {
+        pause.pause();
+        push_jobs({"a", "b"});
+    }
+    SUBCASE("paused while they wait") {}
+    const Running running(one);
+    const Running running_too(other);
+    if (!pause.paused()) {
+        REQUIRE(so_many_wait(4));
+        pause.pause();
+        REQUIRE(so_many_wait(2)); // those of the other queue
+        push_jobs({"a", "b"});
+    }
+    push_jobs({"x"}, "free");
+    CHECK(eventually([this] { return handled.size() > 0; }));
+    CHECK(handled.all() == Texts{"x"});
+    REQUIRE(so_many_wait(2));
+    CHECK(jobs() == Texts{"a", "b"});
+    pause.resume();
+    CHECK(eventually([this] { return handled.size() == 3; }));
+    CHECK(eventually([this] { return nothing_left(); }));
+    CHECK(so_many_wait(4));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a worker that is quiet ends what it has and takes nothing more") {
+    const Gate gate;
+    Worker worker(uri, options(2));
+    worker.handle<Raw>("q", [=, this](const Raw& payload) {
+        gate.pass();
+        handled.add(payload.bytes);
+    });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    REQUIRE(so_many_wait(1));
+    worker.quiet();
+    REQUIRE(so_many_wait(0));
+    push_jobs({"b"});
+    gate.open();
+    CHECK(has_handled({"a"}));
+    CHECK(eventually([this] { return held_jobs().empty(); }));
+    CHECK_FALSE(running.ended(50ms));
+    CHECK(jobs() == Texts{"b"});
+    CHECK(running.stop() == 0);
+    CHECK(handled.all() == Texts{"a"});
+    CHECK(jobs() == Texts{"b"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "what was fetched ahead goes back when its queue is paused") {
+    Worker worker(uri, options(1));
+    Gate gate;
+    worker.handle<Raw>("q",
+                       [&](const Raw& job) {
+                           gate.pass();
+                           handled.add(job.bytes);
+                       },
+                       {.prefetch = 3});
+    push_jobs({"1", "2", "3", "4", "5", "6", "7"});
+    const Running running(worker);
+    REQUIRE(
+        eventually([this] { return jobs().size() == 1; })); // three at work or in hand, three ahead
+    Pause pause(uri, "q");
+    pause.pause();
+    redis.command({"CONFIG", "RESETSTAT"});
+    REQUIRE(eventually([this] { return info("commandstats", "cmdstat_exists:calls") >= 2; }));
+    gate.open();
+    CHECK(eventually([this] { return jobs() == Texts{"4", "5", "6", "7"}; }));
+    CHECK(has_handled({"1", "2", "3"}));
+    pause.resume();
+    CHECK(has_handled({"1", "2", "3", "4", "5", "6", "7"}));
+    CHECK(eventually([this] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "many short jobs come through pauses and waits without a lost wake-up") {
+    constexpr int count = 3'000;
+    Worker worker(uri, options(4));
+    worker.handle<Raw>("q", write_down()).handle<Raw>("second", write_down(), {.prefetch = 5});
+    const Running running(worker);
+    Pause pause(uri, "second");
+    for (int i = 0; i < count; i += 10) {
+        const Texts some(10, std::to_string(i));
+        push_jobs(some, i % 20 == 0 ? "q" : "second");
+        if (i % 500 == 0) {
+            i % 1000 == 0 ? pause.pause() : pause.resume();
+        }
+        if (i % 200 == 0) {
+            CHECK(eventually([&] { return redis.llen("q") == 0; }));
+        }
+    }
+    pause.resume();
+    CHECK(eventually([&] { return handled.size() == count; }, 20s));
+    CHECK(eventually([&] { return nothing_left(); }));
+    CHECK(worker.statistics().succeeded == count);
+}
+
+TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {
+    Texts expected;
+    for (int i = 0; i < 600; ++i) {
+        expected.push_back(std::to_string(1000 + i));
+    }
+    push_jobs(expected);
+    for (int round = 0; round < 60; ++round) {
+        Worker worker(uri, options(4));
+        worker.handle<Raw>("q", write_down(), {.prefetch = 1 + round % 3})
+            .handle<Raw>("other", write_down());
+        Running running(worker);
+        std::this_thread::sleep_for(std::chrono::microseconds(100 * (round % 20)));
+        worker.quiet();
+        CHECK(running.stop() == 0);
+        REQUIRE(nobody_left());
+    }
+    Texts all = handled.all();
+    const Texts rest = jobs();
+    all.insert(all.end(), rest.begin(), rest.end());
+    std::ranges::sort(all);
+    CHECK(all == expected);
+    CHECK(held_jobs().empty());
+}
+
+} // namespace worker_order_test

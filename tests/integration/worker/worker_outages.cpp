@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A worker, and its end, while Redis does not answer.
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/worker.hpp>
+#include <orizuru/worker/job_context.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace worker_outages_test {
+
+using namespace std::chrono_literals;
+using orizuru::JobContext;
+using orizuru::make_job;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::Child;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::Record;
+using orizuru::test::RedisClient;
+using orizuru::test::RedisServer;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::time_of;
+using orizuru::test::WorkerFixture;
+
+/// With a server that may be ended.
+struct Fixture : WorkerFixture {
+    RedisServer server;
+    RedisClient own{server.uri()};
+
+    /// In a process, until SIGTERM; its handler does not end.
+    int run(int queues, const QueueOptions& of_queue) {
+        RedisClient client(server.uri()); // the parent's goes on
+        WorkerOptions chosen = options();
+        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.stop_timeout = 100ms;
+        chosen.collect_interval = 10ms;
+        chosen.scheduler.emplace();
+        Worker worker(server.uri(), chosen);
+        for (int i = 0; i < queues; ++i) {
+            worker.handle<Raw>(
+                "q" + std::to_string(i),
+                [&](const Raw&) {
+                    client.lpush("started", "x");
+                    std::this_thread::sleep_for(1h);
+                },
+                of_queue);
+        }
+        return worker.run();
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a stop is over 5 s after stop_timeout, however long the lease, when "
+                           "Redis does not answer") {
+    int queues = 1;
+    QueueOptions of_queue{.lease = 24h};
+    std::function<void(RedisServer&)> fail = &RedisServer::pause;
+    SUBCASE("with many queues") { queues = 20; }
+    SUBCASE("with many in hand") {
+        of_queue.prefetch = 100;
+        fail = &RedisServer::kill;
+    }
+    for (int i = 0; i < 150; ++i) {
+        own.lpush("q0", bytes_of(make_job(Raw{"a"})));
+    }
+    Child child([&] { return run(queues, of_queue); });
+    REQUIRE(eventually([&] { return own.llen("started") == 1; }));
+    fail(server);
+    const auto begun = std::chrono::steady_clock::now();
+    child.signal(SIGTERM);
+    CHECK(child.status() == 1); // the handler; what waited for Redis has ended
+    CHECK(std::chrono::steady_clock::now() - begun < 7s);
+}
+
+/// An idle worker of several queues, with all that runs beside its jobs.
+struct IdleWorker : Fixture {
+    static constexpr int queues = 5;
+
+    std::unique_ptr<Worker> worker;
+    std::unique_ptr<Running> running;
+
+    void start(const std::string& where, std::chrono::milliseconds stop_timeout) {
+        WorkerOptions chosen = options(3);
+        chosen.stop_timeout = stop_timeout;
+        chosen.collect_interval = 10ms;
+        chosen.scheduler.emplace();
+        worker = std::make_unique<Worker>(where, chosen);
+        for (int i = 0; i < queues; ++i) {
+            worker->handle<Raw>("q" + std::to_string(i), write_down());
+        }
+        own.lpush("q0", bytes_of(make_job(Raw{"a"})));
+        running = std::make_unique<Running>(*worker);
+        REQUIRE(has_handled({"a"}));
+        REQUIRE(eventually([this] { // consumers and schedulers
+            return contains(own.command({"INFO", "clients"}).text,
+                            "blocked_clients:" + std::to_string(2 * queues));
+        }));
+    }
+    /// From the stop until nothing is left of it.
+    std::chrono::milliseconds end() {
+        return time_of([this] {
+            CHECK(running->stop() == 0);
+            running.reset();
+            worker.reset();
+        });
+    }
+};
+
+TEST_CASE_FIXTURE(IdleWorker, "a stop in an outage is over 1 s after stop_timeout, with all that "
+                              "the worker had begun, when no handler runs") {
+    start(server.uri() + "?command_timeout=5000", 500ms);
+    SUBCASE("with Redis frozen") { server.pause(); }
+    SUBCASE("with Redis gone") { server.kill(); }
+    SUBCASE("with Redis gone for a while") {
+        server.kill();
+        REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
+    }
+    CHECK(end() < 1500ms);
+}
+
+TEST_CASE_FIXTURE(IdleWorker,
+                  "a stop in an outage waits for Redis for one command_timeout, however "
+                  "many queues there are, when no handler runs") {
+    start(server.uri() + "?command_timeout=1000", 1h);
+    server.pause();
+    CHECK(end() < 2500ms);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that comes to a worker which stops while Redis is frozen is the "
+                           "collector's after the lease") {
+    WorkerOptions chosen = options();
+    chosen.stop_timeout = 0ms;
+    Worker worker(server.uri(), chosen);
+    worker.handle<Raw>("q", write_down(), {.lease = 200ms});
+    Running running(worker);
+    REQUIRE(eventually([this] {
+        return contains(own.command({"INFO", "clients"}).text, "blocked_clients:1");
+    }));
+    server.pause();
+    auto pushing = std::async(std::launch::async, [this] {
+        return RedisClient(server.uri()).lpush("q", bytes_of(make_job(Raw{"a"})));
+    });
+    CHECK(running.stop() == 0);
+    server.resume();
+    CHECK(pushing.get() == 1);
+    CHECK(handled.size() == 0);
+    orizuru::GarbageCollector collector(server.uri(), "q", {.grace = 0ms});
+    CHECK(eventually([&] {
+        collector.collect();
+        return own.llen("q") == 1 && own.command({"SCARD", "orizuru:{q}:consumers"}).integer == 0;
+    }));
+    CHECK(payloads_of(own.lrange("q")) == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a SIGTERM that comes while a worker waits for Redis is not lost when "
+                           "that is in vain") {
+    server.pause();
+    Child child([&] {
+        ::signal(SIGTERM, SIG_DFL); // the test's own would report a crash
+        RedisClient client(uri);
+        Worker worker(server.uri() + "?connect_timeout=1000", WorkerOptions{.on_event = {}});
+        worker.handle<Raw>("q", [](const Raw&) {});
+        client.lpush("started", "x");
+        try {
+            return worker.run();
+        } catch (const orizuru::ConnectionError&) {
+            return 50;
+        }
+    });
+    REQUIRE(eventually([this] { return redis.llen("started") == 1; }));
+    std::this_thread::sleep_for(100ms); // one that comes before `run` is nobody's
+    child.signal(SIGTERM);
+    CHECK(child.status() == -1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "who tells its progress does not wait for all others in an outage") {
+    constexpr int threads = 12;
+    const Gate gate;
+    const Record<std::chrono::milliseconds> waited;
+    Worker worker(server.uri() + "?connect_timeout=300&command_timeout=300", options(threads));
+    worker.handle<Raw>("q", [=](JobContext<Raw>& job) {
+        job.progress(0.1);
+        gate.pass();
+        const auto begun = std::chrono::steady_clock::now();
+        job.progress(0.2);
+        waited.add(std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - begun));
+    });
+    for (int i = 0; i < threads; ++i) {
+        own.lpush("q", bytes_of(make_job(Raw{"a"})));
+    }
+    const Running running(worker);
+    REQUIRE(gate.reached(threads));
+    server.pause();
+    gate.open();
+    REQUIRE(eventually([&] { return waited.size() == threads; }, 20s));
+    server.resume();
+    // A turn, a connection and an answer are waited for, each for 300 ms; 12 * 300 are 3.6 s.
+    CHECK(std::ranges::max(waited.all()) < 2s);
+    CHECK(diary.count(WorkerEventKind::progress_failed) == threads);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the guard of a job that has failed is free while Redis is asked how "
+                           "often it was recovered") {
+    JobContext<Raw>* context = nullptr;
+    const Gate gate;
+    Worker worker(server.uri(), options());
+    worker.handle<Raw>(
+        "q",
+        [&](JobContext<Raw>& job) {
+            context = &job;
+            gate.pass();
+            job.fail("no such user");
+        },
+        much_later());
+    own.lpush("q", bytes_of(make_job(Raw{"a"})));
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    server.pause();
+    gate.open();
+    const auto end = std::chrono::steady_clock::now() + 1s;
+    while (std::chrono::steady_clock::now() < end) {
+        REQUIRE(context->guard_within(200ms));
+        std::this_thread::sleep_for(1ms);
+    }
+    server.resume();
+    CHECK(eventually(
+        [&] {
+            return own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer == 1;
+        },
+        20s));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a worker that Redis has kept from running runs when it is called "
+                           "again") {
+    Worker worker(server.uri(), options());
+    worker.handle<Raw>("q", write_down());
+    server.kill();
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    worker.handle<Raw>("r", write_down());
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    SUBCASE("after an outage") {
+        server.restart();
+        RedisClient(server.uri()).lpush("r", bytes_of(make_job(Raw{"a"})));
+        Running running(worker);
+        CHECK(has_handled({"a"}));
+        CHECK(running.stop() == 0);
+    }
+    SUBCASE("and not when it was stopped") {
+        worker.stop();
+        CHECK(worker.run() == 0);
+    }
+}
+
+} // namespace worker_outages_test

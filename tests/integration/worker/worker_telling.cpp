@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What a worker tells of the jobs that it handles, and what it counts.
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs/retry.hpp>
+#include <orizuru/worker.hpp>
+#include <orizuru/worker/job_context.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <stdexcept>
+
+namespace worker_telling_test {
+
+using namespace std::chrono_literals;
+using orizuru::JobContext;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEvent;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::Running;
+using orizuru::test::WorkerFixture;
+
+struct Fixture : WorkerFixture {};
+
+TEST_CASE_FIXTURE(Fixture, "what becomes of a job is told with its guard unlocked") {
+    std::atomic<JobContext<Raw>*> context{nullptr};
+    WorkerEventKind kind{};
+    QueueOptions of_queue = much_later();
+    const Gate gate;
+    bool stops = false;
+    SUBCASE("put off") { kind = WorkerEventKind::failed; }
+    SUBCASE("buried") {
+        kind = WorkerEventKind::died;
+        of_queue.retry.max_attempts = 1;
+    }
+    SUBCASE("not settled") {
+        kind = WorkerEventKind::unsettled;
+        redis.set("orizuru:{q}:scheduled", "a string");
+    }
+    SUBCASE("given back") {
+        kind = WorkerEventKind::given_back;
+        stops = true;
+    }
+    WorkerOptions watched = options();
+    watched.stop_timeout = 0ms;
+    std::atomic<int> told{0};
+    std::atomic<bool> locked{false};
+    watched.on_event = [&](const WorkerEvent& event) {
+        if (event.kind == kind) {
+            // Another thread: the lock is a thread's own.
+            auto open = std::async(std::launch::async,
+                                   [&] { return context.load()->guard_within(0ms).has_value(); });
+            locked = locked || !open.get();
+            ++told;
+        }
+    };
+    Worker worker(uri, watched);
+    worker.handle<Raw>(
+        "q",
+        [&](JobContext<Raw>& job) {
+            context = &job;
+            if (stops) {
+                gate.pass();
+            }
+            throw std::runtime_error("no such user");
+        },
+        of_queue);
+    push_jobs({"a"});
+    Running running(worker);
+    if (stops) {
+        REQUIRE(gate.reached());
+        worker.stop();
+    }
+    CHECK(eventually([&] { return told > 0; }));
+    CHECK_FALSE(locked);
+    redis.del("orizuru:{q}:scheduled");
+    gate.open();
+    worker.stop();
+    CHECK(running.ended());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that goes back for want of a free thread is neither told nor "
+                           "counted") {
+    const Gate gate;
+    Worker worker(uri, options());
+    const auto handler = [&](const Raw&) { gate.pass(); };
+    worker.handle<Raw>("q", handler).handle<Raw>("r", handler);
+    const Running running(worker);
+    REQUIRE(so_many_wait(2));
+    redis.command({"EVAL", "redis.call('LPUSH', 'q', ARGV[1]); redis.call('LPUSH', 'r', ARGV[1])",
+                   "2", "q", "r", bytes_of(orizuru::make_job(Raw{"a"}))});
+    REQUIRE(gate.reached());
+    CHECK(eventually([&] { return redis.llen("q") + redis.llen("r") == 1; }));
+    CHECK(worker.statistics().given_back == 0);
+    CHECK(diary.count(WorkerEventKind::given_back) == 0);
+    gate.open();
+    CHECK(eventually([&] { return worker.statistics().succeeded == 2; }));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that was given back counts once, whatever its handler does then") {
+    const Gate gate;
+    WorkerOptions impatient = options();
+    impatient.stop_timeout = 0ms;
+    Worker worker(uri, impatient);
+    worker.handle<Raw>("q", [&](const Raw&) {
+        gate.pass();
+        throw std::runtime_error("too late");
+    });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    CHECK(running.stop() == 1);
+    gate.open();
+    CHECK(eventually([&] { return worker.running().empty(); }));
+    CHECK(worker.statistics().given_back == 1);
+    CHECK(worker.statistics().failed == 0);
+    CHECK(worker.statistics().settled == 0);
+    CHECK(diary.count(WorkerEventKind::failed) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job runs since its handler began, however long it was in hand") {
+    const Gate gate;
+    Worker worker(uri, options());
+    std::chrono::steady_clock::time_point begun;
+    std::chrono::steady_clock::time_point since;
+    worker.handle<Raw>("q",
+                       [&](const Raw& payload, JobContext<Raw>& context) {
+                           if (payload.bytes == "a") {
+                               gate.pass();
+                               begun = std::chrono::steady_clock::now();
+                           } else {
+                               since = context.since();
+                           }
+                       },
+                       {.prefetch = 2});
+    push_jobs({"a", "b"});
+    const Running running(worker);
+    REQUIRE(gate.reached());
+    gate.open();
+    REQUIRE(eventually([&] { return worker.statistics().succeeded == 2; }));
+    CHECK(since >= begun);
+}
+
+TEST_CASE_FIXTURE(Fixture, "progress that cannot be written is told, and the job goes on") {
+    Worker worker(uri, options());
+    std::atomic<bool> written{true};
+    worker.handle<Raw>("q", [&](JobContext<Raw>& context) {
+        written = context.progress(0.5);
+        CHECK_THROWS_AS(context.progress(2), std::invalid_argument);
+    });
+    const auto job = orizuru::make_job(Raw{"a"});
+    redis.set("orizuru:{q}:progress:" + job.id, "a string");
+    push({bytes_of(job)});
+    const Running running(worker);
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK_FALSE(written);
+    REQUIRE(diary.count(WorkerEventKind::progress_failed) == 1);
+    CHECK(diary.of(WorkerEventKind::progress_failed).front().job_id == job.id);
+    CHECK(contains(diary.of(WorkerEventKind::progress_failed).front().detail, "WRONGTYPE"));
+}
+
+} // namespace worker_telling_test

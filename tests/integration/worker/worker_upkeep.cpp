@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// What goes on beside a worker's jobs, when something is wrong with it.
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+namespace worker_upkeep_test {
+
+using namespace std::chrono_literals;
+using orizuru::JobContext;
+using orizuru::Pause;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+using orizuru::test::Child;
+using orizuru::test::eventually;
+using orizuru::test::RedisClient;
+using orizuru::test::Running;
+using orizuru::test::server;
+using orizuru::test::WorkerFixture;
+
+TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors goes on, and ends as "
+                                 "it should") {
+    Child child([this] {
+        RedisClient own(uri); // the parent's goes on
+        own.command({"PING"});
+        WorkerOptions chosen = options();
+        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.scheduler.emplace();
+        chosen.collect_interval = 10ms;
+        Worker worker(uri, chosen);
+        worker.handle<Raw>("q", [&](const Raw&) {
+            const rlimit none{8, 8}; // all of which are in use
+            ::setrlimit(RLIMIT_NOFILE, &none);
+            own.lpush("handled", "x");
+        });
+        return worker.run();
+    });
+    REQUIRE(so_many_wait(2)); // the scheduler, and for jobs
+    push_jobs({"the last descriptor goes"});
+    REQUIRE(eventually([this] { return redis.llen("handled") == 1; }));
+    // More than one beat of everything.
+    CHECK_FALSE(eventually([&] { return child.ended(); }, 200ms));
+    push_jobs({"handled all the same"});
+    CHECK(eventually([this] { return redis.llen("handled") == 2; }));
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
+    CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a dead list that cannot be trimmed keeps neither others from it "
+                                 "nor the worker from seeing that a queue was paused") {
+    redis.command({"SET", "orizuru:{q}:dead", "no list"});
+    redis.lpush("orizuru:{other}:dead", {"a", "b", "c"});
+    const QueueOptions kept{.dead = {.most = 1}};
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down(), kept).handle<Raw>("other", write_down(), kept);
+    const Running running(worker);
+    CHECK(eventually([this] { return redis.llen("orizuru:{other}:dead") == 1; }));
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) == 1; }));
+    CHECK(diary.of(WorkerEventKind::upkeep_failed).front().queue == "q");
+    REQUIRE(so_many_wait(2));
+    Pause(uri, "q").pause();
+    CHECK(so_many_wait(1));
+    Pause(uri, "q").resume();
+    CHECK(so_many_wait(2));
+    redis.command({"DEL", "orizuru:{q}:dead"});
+    redis.lpush("orizuru:{q}:dead", {"a", "b", "c"});
+    CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == 1; }, 20s));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "the jobs of a worker that died come back though neither user has "
+                                 "a dangerous right") {
+    redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">sesame", "~q", "~orizuru:{q}:*",
+                   "&*", "+@all", "-@dangerous"});
+    const std::string clerk = "unix://clerk:sesame@" + server().socket_path();
+    const QueueOptions brief{.lease = 300ms};
+    Child child([&] {
+        Worker worker(clerk, options());
+        worker.handle<Raw>(
+            "q", [](const Raw&) { ::kill(::getpid(), SIGKILL); }, brief);
+        return worker.run();
+    });
+    push_jobs({"a"});
+    CHECK(child.status() == -1);
+    WorkerOptions chosen = options();
+    chosen.scheduler.emplace();
+    chosen.collect_interval = 50ms;
+    Worker worker(clerk, chosen);
+    worker.handle<Raw>("q", write_down(), brief);
+    const Running running(worker);
+    // Without INFO nobody is taken for dead before the collector has been connected for 10 s.
+    CHECK(eventually([this] { return handled.size() == 1; }, 30s));
+    CHECK(diary.count(WorkerEventKind::upkeep_failed) == 0);
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connection each") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [](JobContext<Raw>& context) { context.fail("of no use"); },
+                       {.retry = {.max_attempts = 1}, .dead = {.most = 1}});
+    const Running running(worker);
+    REQUIRE(so_many_wait(1));
+    const auto all_died = [&](std::uint64_t count) {
+        return eventually(
+            [&] { return worker.statistics().died == count && redis.llen(dead) == 1; });
+    };
+    push_jobs({"a", "b", "c"});
+    REQUIRE(all_died(3));
+    const auto before = info("stats", "total_connections_received");
+    push_jobs({"a", "b", "c"});
+    REQUIRE(all_died(6));
+    CHECK(info("stats", "total_connections_received") == before);
+}
+
+TEST_CASE_FIXTURE(WorkerFixture,
+                  "a worker has a connection of its own, and for a queue six to nine: "
+                  "a seventh beats, an eighth asks about failures, a ninth tells of "
+                  "progress") {
+    WorkerOptions chosen = options();
+    chosen.scheduler.emplace();
+    chosen.collect_interval = 1h;
+    Worker worker(uri, chosen);
+    QueueOptions of_queue = much_later();
+    of_queue.lease = 4500ms;
+    worker.handle<Raw>(
+        "q",
+        [](JobContext<Raw>& job) {
+            if (job->payload.bytes == "fails") {
+                job.fail("no such user");
+            } else {
+                job.progress(0.5);
+            }
+        },
+        of_queue);
+    const auto has = [this](int connections) {
+        return eventually([=, this] { // besides the test's own
+            return info("clients", "connected_clients") == connections + 1;
+        });
+    };
+    REQUIRE(has(0));
+    const Running running(worker);
+    CHECK(has(1 + 6));
+    CHECK(has(1 + 7)); // from the first beat on
+    push_jobs({"fails"});
+    CHECK(has(1 + 8));
+    push_jobs({"tells"});
+    CHECK(has(1 + 9));
+}
+
+} // namespace worker_upkeep_test
