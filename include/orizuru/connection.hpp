@@ -5,22 +5,17 @@
 // A connection to Redis that sends a command and waits for its reply. Producer and
 // GarbageCollector talk through it; it is there for code of your own as well.
 
-#include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/redis/cutoff.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
-#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
-#include <poll.h>
-
-#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -30,7 +25,8 @@ namespace orizuru {
 
 namespace detail {
 class PushPipeline;
-}
+class Stream;
+} // namespace detail
 
 /// One connection, used by one thread at a time.
 ///
@@ -41,7 +37,10 @@ class Connection {
   public:
     /// Connects. Throws ConnectionError within connect_timeout (name resolution excluded),
     /// ReplyError when Redis refuses the credentials or the database.
-    explicit Connection(Endpoint endpoint) : m_endpoint(std::move(endpoint)) { connect(); }
+    explicit Connection(Endpoint endpoint);
+    Connection(Connection&&) noexcept;
+    Connection& operator=(Connection&&) noexcept;
+    ~Connection();
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
 
@@ -77,30 +76,26 @@ class Connection {
     /// says whether any byte had left; ProtocolError. `about` names key or purpose in the message.
     template <class... Arguments>
     Reply command(std::string_view about, std::string_view name, const Arguments&... arguments) {
-        return roundtrip(about, name, [&](std::string& out) {
-            detail::append_command(out, name, arguments...);
-        });
+        std::string bytes;
+        detail::append_command(bytes, name, arguments...);
+        return exchange(about, name, bytes);
     }
 
     /// The same for a command that `write` appends to the bytes to be sent.
     template <std::invocable<std::string&> Write>
     Reply roundtrip(std::string_view about, std::string_view name, Write write) {
-        ensure_connected();
-        Reply reply = await(about, name, write);
-        check(reply, about, name);
-        return reply;
+        std::string bytes;
+        write(bytes);
+        return exchange(about, name, bytes);
     }
 
     /// Sends a command and does not wait: its reply is what `finish` returns. Nothing else can be
     /// sent before, but by a std::logic_error.
     template <class... Arguments>
     void begin(std::string_view name, const Arguments&... arguments) {
-        ensure_connected();
-        auto stream = std::move(m_stream);
-        stream->append([&](std::string& out) { detail::append_command(out, name, arguments...); });
-        stream->flush();
-        m_stream = std::move(stream);
-        m_begun = name;
+        std::string bytes;
+        detail::append_command(bytes, name, arguments...);
+        start(name, bytes);
     }
     [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
 
@@ -117,82 +112,18 @@ class Connection {
     }
 
     /// Drops the connection and throws ProtocolError: no reply to `name` can be what came.
-    [[noreturn]] void refuse(std::string_view name) {
-        m_stream.reset();
-        throw ProtocolError(m_endpoint.address() + ": " + std::string(name) +
-                            " was answered by a reply of the wrong type");
-    }
+    [[noreturn]] void refuse(std::string_view name);
 
   private:
     friend class detail::PushPipeline;
 
-    void ensure_connected(detail::TimePoint limit = detail::TimePoint::max()) {
-        if (begun()) {
-            throw std::logic_error("a connection to " + m_endpoint.address() + " is used while " +
-                                   m_begun + " is not answered");
-        }
-        if (m_stream) {
-            m_stream->refuse_fork();
-            if (m_stream->disturbed()) {
-                m_stream.reset();
-            }
-        }
-        if (!m_stream && m_pinned) {
-            throw ConnectionError(m_endpoint.address() + ": the connection was lost",
-                                  ConnectionError::Outcome::not_run);
-        }
-        if (!m_stream) {
-            connect(limit);
-            m_replaced = true;
-        }
-    }
-
-    void check(const Reply& reply, std::string_view about, std::string_view name) {
-        if (reply.is(Reply::Type::error)) {
-            if (detail::refers_elsewhere(reply)) {
-                m_stream.reset();
-            }
-            throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
-        }
-    }
-
-    void connect(detail::TimePoint limit = detail::TimePoint::max()) {
-        m_stream.reset();
-        m_stream = std::make_unique<detail::Stream>(
-            m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
-            detail::Cutoff::of(m_endpoint));
-        m_connected_at = detail::Clock::now();
-    }
-
-    [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const {
-        std::string text = m_endpoint.address() + ": " + std::string(name);
-        if (!about.empty()) {
-            text += " '" + std::string(about) + "'";
-        }
-        return text;
-    }
-
-    template <class Write>
-    Reply await(std::string_view about, std::string_view name, Write write) {
-        // What is thrown here leaves a stream with half a command or a reply that it owes: it must
-        // not live on.
-        auto stream = std::move(m_stream);
-        stream->append(write);
-        try {
-            Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout(),
-                                              detail::Cutoff::of(m_endpoint));
-            // One that answers early will not read the rest.
-            if (stream->flushed()) {
-                m_stream = std::move(stream);
-            }
-            return reply;
-        } catch (const ConnectionError& error) {
-            const bool nothing_left = !stream->flushed() && stream->sent() == 0;
-            throw ConnectionError(describe(about, name) + ": " + error.what(),
-                                  nothing_left ? ConnectionError::Outcome::not_run
-                                               : ConnectionError::Outcome::in_doubt);
-        }
-    }
+    void ensure_connected(detail::TimePoint limit = detail::TimePoint::max());
+    void check(const Reply& reply, std::string_view about, std::string_view name);
+    void connect(detail::TimePoint limit = detail::TimePoint::max());
+    [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const;
+    Reply await(std::string_view about, std::string_view name, std::string_view bytes);
+    Reply exchange(std::string_view about, std::string_view name, std::string_view bytes);
+    void start(std::string_view name, std::string_view bytes);
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
@@ -202,33 +133,8 @@ class Connection {
     bool m_pinned = false;
 };
 
-inline std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,
-                                               const std::stop_token& token) {
-    if (!begun()) {
-        throw std::logic_error("a reply is awaited to no command");
-    }
-    const detail::Wake wake;
-    const std::stop_callback stop(token, [&wake] { wake.signal(); });
-    // As in `await`.
-    auto stream = std::move(m_stream);
-    while (true) {
-        const bool all = stream->flush();
-        if (Reply* const reply = stream->next_reply()) {
-            Reply result = std::move(*reply);
-            m_stream = std::move(stream);
-            const std::string name = std::exchange(m_begun, {});
-            check(result, "", name);
-            return result;
-        }
-        const short ready =
-            detail::wait_ready(stream->fd(), all ? POLLIN : POLLIN | POLLOUT, &wake, until);
-        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
-            stream->fill();
-        } else if (ready == 0) {
-            m_stream = std::move(stream);
-            return std::nullopt;
-        }
-    }
-}
-
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/connection.ipp>
+#endif

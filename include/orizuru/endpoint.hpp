@@ -10,7 +10,8 @@
 // Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text.
 // User, password, host, path and client_name may be percent-encoded.
 
-#include <orizuru/detail/base/uri.hpp>
+#include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/config.hpp>
 
 #include <chrono>
 #include <memory>
@@ -33,7 +34,7 @@ class Endpoint {
     /// (without the password) and the reason. `rediss://` is refused: TLS is not built yet.
     Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
-    Endpoint(std::string_view uri) : m_address(detail::UriParser(uri).parse()) {}
+    Endpoint(std::string_view uri);
 
     /// The socket's path; empty for TCP.
     [[nodiscard]] const std::string& path() const noexcept { return m_address.path; }
@@ -56,14 +57,7 @@ class Endpoint {
     }
 
     /// The address for messages: scheme, host and port or path, database; no user, no password.
-    [[nodiscard]] std::string address() const {
-        if (!path().empty()) {
-            return "unix://" + path() + (db() == 0 ? "" : "?db=" + std::to_string(db()));
-        }
-        const bool v6 = host().find(':') != std::string::npos;
-        return "redis://" + (v6 ? "[" + host() + "]" : host()) + ":" + std::to_string(port()) +
-               (db() == 0 ? "" : "/" + std::to_string(db()));
-    }
+    [[nodiscard]] std::string address() const;
 
   private:
     friend class detail::Cutoff;
@@ -73,3 +67,7 @@ class Endpoint {
 };
 
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/endpoint.ipp>
+#endif

@@ -5,8 +5,7 @@
 // A Lua body that settles a message in one step with the message's removal: what
 // `MessageGuard::settle` takes.
 
-#include <orizuru/detail/base/sha1.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/base/config.hpp>
 
 #include <memory>
 #include <string>
@@ -30,58 +29,24 @@ namespace orizuru {
 /// Cheap to copy; never changes; may be used by any thread.
 class Script {
   public:
-    explicit Script(std::string_view body) : m_text(std::make_shared<Text>(around(body))) {}
+    explicit Script(std::string_view body);
 
     /// The whole script as Redis gets it.
     [[nodiscard]] const std::string& source() const noexcept { return m_text->source; }
     /// Its name in Redis' script cache.
-    [[nodiscard]] std::string_view sha1() const noexcept {
-        return {m_text->sha1.data(), m_text->sha1.size()};
-    }
+    [[nodiscard]] const std::string& sha1() const noexcept { return m_text->sha1; }
 
   private:
     struct Text {
-        explicit Text(std::string text) : source(std::move(text)), sha1(detail::sha1_hex(source)) {}
         std::string source;
-        detail::Sha1Hex sha1;
+        std::string sha1;
     };
-
-    static std::string around(std::string_view body);
 
     std::shared_ptr<const Text> m_text;
 };
 
-// KEYS[1] processing; KEYS[2..] the body's.
-// ARGV[1] header expected, [2] next header, [3] least length, [4] index of the message; [5..] the
-// body's. Returns 1 | STALE (not the list it was written for) | REFUSED (by the body) | WRONGTYPE
-// (fenced). The marker is the next header: it is fresh, so it cannot be in the list yet.
-inline std::string Script::around(std::string_view body) {
-    std::string text = detail::moving_script(R"lua(
-local p = KEYS[1]
-if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
-if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
-local missing = refusal({}, {{'LSET', p, '0', 'x'}, {'LREM', p, '0', 'x'}})
-if missing then return missing end
-local function body(KEYS, ARGV, payload)
-)lua");
-    text += body;
-    text += R"lua(
-end
-local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},
-    redis.call('LINDEX', p, ARGV[4]))
-if not ran then
-    refused = type(refused) == 'table' and refused or {err = tostring(refused)}
-    if not string.find(refused.err, '^%u+ ') then refused.err = 'ERR ' .. refused.err end
-end
-if type(refused) == 'table' and refused.err then
-    return redis.error_reply('REFUSED ' .. refused.err)
-end
-redis.call('LSET', p, ARGV[4], ARGV[2])
-redis.call('LREM', p, -1, ARGV[2])
-redis.call('LSET', p, -1, ARGV[2])
-return 1
-)lua";
-    return text;
-}
-
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/script.ipp>
+#endif

@@ -5,7 +5,7 @@
 // How long a caller will wait. The clock is read when that is first asked for: a call that need not
 // wait costs less than reading it.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 
 #include <chrono>
 #include <optional>

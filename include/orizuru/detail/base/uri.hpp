@@ -4,6 +4,8 @@
 
 // The address of a Redis as text, taken apart; endpoint.hpp says which forms there are.
 
+#include <orizuru/detail/base/address.hpp>
+
 #include <sys/un.h>
 
 #include <charconv>
@@ -18,18 +20,6 @@
 #include <utility>
 
 namespace orizuru::detail {
-
-struct Address {
-    std::string path; ///< of a Unix socket; empty for TCP
-    std::string host;
-    int port = 6379;
-    int db = 0;
-    std::string user;
-    std::optional<std::string> password;
-    std::string client_name;
-    std::chrono::milliseconds connect_timeout{5000};
-    std::chrono::milliseconds command_timeout{5000};
-};
 
 class UriParser {
   public:

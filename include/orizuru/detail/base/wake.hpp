@@ -5,6 +5,8 @@
 // An eventfd that ends a poll from another thread or from a signal handler, and the poll itself
 // with a monotonic deadline.
 
+#include <orizuru/detail/base/clock.hpp>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,16 +22,6 @@
 #include <system_error>
 
 namespace orizuru::detail {
-
-using Clock = std::chrono::steady_clock;
-using TimePoint = Clock::time_point;
-
-/// A time from now; what lies beyond the clock's reach is never.
-[[nodiscard]] inline TimePoint deadline_in(std::chrono::milliseconds time) {
-    constexpr std::chrono::hours never(24 * 365 * 100);
-    return time >= never ? TimePoint::max()
-                         : Clock::now() + std::max(time, std::chrono::milliseconds(0));
-}
 
 class Wake {
   public:

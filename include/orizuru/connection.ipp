@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of connection.hpp.
+
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/error.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+ORIZURU_INLINE Connection::Connection(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {
+    connect();
+}
+ORIZURU_INLINE Connection::Connection(Connection&&) noexcept = default;
+ORIZURU_INLINE Connection& Connection::operator=(Connection&&) noexcept = default;
+ORIZURU_INLINE Connection::~Connection() = default;
+
+ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
+    if (begun()) {
+        throw std::logic_error("a connection to " + m_endpoint.address() + " is used while " +
+                               m_begun + " is not answered");
+    }
+    if (m_stream) {
+        m_stream->refuse_fork();
+        if (m_stream->disturbed()) {
+            m_stream.reset();
+        }
+    }
+    if (!m_stream && m_pinned) {
+        throw ConnectionError(m_endpoint.address() + ": the connection was lost",
+                              ConnectionError::Outcome::not_run);
+    }
+    if (!m_stream) {
+        connect(limit);
+        m_replaced = true;
+    }
+}
+
+ORIZURU_INLINE void Connection::check(const Reply& reply, std::string_view about,
+                                      std::string_view name) {
+    if (reply.is(Reply::Type::error)) {
+        if (detail::refers_elsewhere(reply)) {
+            m_stream.reset();
+        }
+        throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
+    }
+}
+
+ORIZURU_INLINE void Connection::connect(detail::TimePoint limit) {
+    m_stream.reset();
+    m_stream = std::make_unique<detail::Stream>(
+        m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
+        detail::Cutoff::of(m_endpoint));
+    m_connected_at = detail::Clock::now();
+}
+
+ORIZURU_INLINE std::string Connection::describe(std::string_view about,
+                                                std::string_view name) const {
+    std::string text = m_endpoint.address() + ": " + std::string(name);
+    if (!about.empty()) {
+        text += " '" + std::string(about) + "'";
+    }
+    return text;
+}
+
+ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view name,
+                                       std::string_view bytes) {
+    // What is thrown here leaves a stream with half a command or a reply that it owes: it must
+    // not live on.
+    auto stream = std::move(m_stream);
+    stream->append([bytes](std::string& out) { out += bytes; });
+    try {
+        Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout(),
+                                          detail::Cutoff::of(m_endpoint));
+        // One that answers early will not read the rest.
+        if (stream->flushed()) {
+            m_stream = std::move(stream);
+        }
+        return reply;
+    } catch (const ConnectionError& error) {
+        const bool nothing_left = !stream->flushed() && stream->sent() == 0;
+        throw ConnectionError(describe(about, name) + ": " + error.what(),
+                              nothing_left ? ConnectionError::Outcome::not_run
+                                           : ConnectionError::Outcome::in_doubt);
+    }
+}
+
+ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_view name,
+                                          std::string_view bytes) {
+    ensure_connected();
+    Reply reply = await(about, name, bytes);
+    check(reply, about, name);
+    return reply;
+}
+
+ORIZURU_INLINE void Connection::start(std::string_view name, std::string_view bytes) {
+    ensure_connected();
+    auto stream = std::move(m_stream);
+    stream->append([bytes](std::string& out) { out += bytes; });
+    stream->flush();
+    m_stream = std::move(stream);
+    m_begun = name;
+}
+
+ORIZURU_INLINE void Connection::refuse(std::string_view name) {
+    m_stream.reset();
+    throw ProtocolError(m_endpoint.address() + ": " + std::string(name) +
+                        " was answered by a reply of the wrong type");
+}
+
+ORIZURU_INLINE std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,
+                                                       const std::stop_token& token) {
+    if (!begun()) {
+        throw std::logic_error("a reply is awaited to no command");
+    }
+    const detail::Wake wake;
+    const std::stop_callback stop(token, [&wake] { wake.signal(); });
+    // As in `await`.
+    auto stream = std::move(m_stream);
+    while (true) {
+        const bool all = stream->flush();
+        if (Reply* const reply = stream->next_reply()) {
+            Reply result = std::move(*reply);
+            m_stream = std::move(stream);
+            const std::string name = std::exchange(m_begun, {});
+            check(result, "", name);
+            return result;
+        }
+        const short ready =
+            detail::wait_ready(stream->fd(), all ? POLLIN : POLLIN | POLLOUT, &wake, until);
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream->fill();
+        } else if (ready == 0) {
+            m_stream = std::move(stream);
+            return std::nullopt;
+        }
+    }
+}
+
+} // namespace orizuru

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The clock of all deadlines.
+
+#include <algorithm>
+#include <chrono>
+
+namespace orizuru::detail {
+
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+
+/// A time from now; what lies beyond the clock's reach is never.
+[[nodiscard]] inline TimePoint deadline_in(std::chrono::milliseconds time) {
+    constexpr std::chrono::hours never(24 * 365 * 100);
+    return time >= never ? TimePoint::max()
+                         : Clock::now() + std::max(time, std::chrono::milliseconds(0));
+}
+
+} // namespace orizuru::detail
