@@ -6,38 +6,24 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/producer/push_buffer.hpp>
-#include <orizuru/detail/producer/push_chunk.hpp>
-#include <orizuru/detail/producer/push_pipeline.hpp>
-#include <orizuru/detail/producer/push_series.hpp>
+#include <orizuru/detail/producer/producer_core.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/producer_options.hpp>
 #include <orizuru/reply.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <ranges>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace orizuru {
-
-namespace detail {
-
-/// Adds to an error on its way out how far a push_all had come.
-struct PushCount {
-    static void set(Error& error, std::uint64_t pushed) noexcept { error.m_pushed = pushed; }
-};
-
-} // namespace detail
 
 /// A range, read once, whose elements can be read as T.
 template <class R, class T>
@@ -67,17 +53,7 @@ class Producer {
     /// With a buffer, the destructor tries to flush for at most command_timeout, and cannot tell
     /// whether it has: call flush() first. In a forked child it sends nothing.
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
-        : m_keys(std::move(queue)),
-          m_options(checked(options)),
-          m_chunks{detail::PushChunk(m_keys.source()), detail::PushChunk(m_keys.source())} {
-        if (m_options.buffer == 0) {
-            m_pipeline.emplace(std::move(endpoint), m_keys.source());
-        } else {
-            m_buffer.reset(new detail::PushBuffer(std::move(endpoint), m_keys.source(),
-                                                  static_cast<std::size_t>(m_options.buffer),
-                                                  m_options.buffer_time));
-        }
-    }
+        : m_core(std::move(endpoint), std::move(queue), options) {}
 
     /// Puts one message on the queue; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
@@ -90,13 +66,11 @@ class Producer {
     /// until Redis has answered the first, at most connect_timeout and command_timeout. Throws as
     /// above when Redis does not take it; the message is not accepted then, those before still are.
     std::uint64_t push(const T& message) {
-        if (m_buffer) {
-            return m_buffer->push(writer(message));
-        }
-        detail::PushSeries series(*m_pipeline, m_chunks);
-        series.add(writer(message));
-        series.finish();
-        return *series.length();
+        const auto payload = [&](std::string& out) {
+            detail::encode(message, out, options().max_payload);
+            return true;
+        };
+        return m_core.push(payload);
     }
 
     /// Puts many messages on the queue, in their order, in few round trips; returns the queue's
@@ -127,93 +101,52 @@ class Producer {
     /// Blocks: at most command_timeout for each, and connect_timeout.
     /// Throws: ReplyError, ConnectionError, ProtocolError. All that is unconfirmed stays in the
     ///     buffer: the producer's thread tries again after a while, the next call at once.
-    void flush() {
-        if (m_buffer) {
-            m_buffer->flush();
-        }
-    }
+    void flush() { m_core.flush(); }
 
     /// How many of the messages that push() has accepted Redis has not confirmed; 0 without a
     /// buffer.
-    [[nodiscard]] std::size_t unconfirmed() const { return m_buffer ? m_buffer->unconfirmed() : 0; }
+    [[nodiscard]] std::size_t unconfirmed() const { return m_core.unconfirmed(); }
 
     /// A command of your own on the producer's connection, such as a script that pushes in a way of
     /// its own. With a buffer, what is in it goes first, as by flush(), which may throw.
     /// Blocks at most command_timeout. Throws as push without a buffer does.
     template <class... Arguments>
     Reply command(std::string_view name, const Arguments&... arguments) {
-        flush();
-        return (m_buffer ? m_buffer->pipeline() : *m_pipeline).command(name, arguments...);
+        std::string bytes;
+        detail::append_command(bytes, name, arguments...);
+        return m_core.command(name, bytes);
     }
 
-    [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
-    [[nodiscard]] const ProducerOptions& options() const noexcept { return m_options; }
+    [[nodiscard]] const Keys& keys() const noexcept { return m_core.keys(); }
+    [[nodiscard]] const ProducerOptions& options() const noexcept { return m_core.options(); }
 
     /// The length of the queue, without what is in the buffer.
     /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.
-    std::uint64_t size() { return m_buffer ? m_buffer->length() : m_pipeline->length(); }
+    std::uint64_t size() { return m_core.length(); }
 
   private:
-    static ProducerOptions checked(ProducerOptions options) {
-        detail::check_max_payload(options.max_payload);
-        if (options.buffer < 0 ||
-            options.buffer > static_cast<int>(detail::PushChunk::most_messages)) {
-            throw std::invalid_argument("buffer must be 0 to 1000");
-        }
-        if (options.buffer_time < std::chrono::milliseconds(1) ||
-            options.buffer_time > std::chrono::hours(24)) {
-            throw std::invalid_argument("buffer_time must be 1 ms to 24 h");
-        }
-        return options;
-    }
-
-    [[nodiscard]] auto writer(const T& message) const {
-        return [&message, this](std::string& out) {
-            detail::encode(message, out, m_options.max_payload);
-        };
-    }
-
-    template <RangeOf<T> R>
-    void add_all(detail::PushSeries& series, R& messages);
-
-    Keys m_keys;
-    ProducerOptions m_options;
-    detail::PushSeries::Chunks m_chunks;
-    std::optional<detail::PushPipeline> m_pipeline; ///< without a buffer, else the buffer's
-    detail::PushBuffer::Pointer m_buffer;
+    detail::ProducerCore m_core;
 };
 
 template <MessageEncodable T>
 template <RangeOf<T> R>
 std::uint64_t Producer<T>::push_all(R&& messages) {
-    flush();
-    std::optional<std::uint64_t> length;
-    {
-        detail::PushSeries series(m_buffer ? m_buffer->pipeline() : *m_pipeline, m_chunks);
-        try {
-            add_all(series, messages);
-        } catch (Error& error) {
-            detail::PushCount::set(error, series.pushed());
-            throw;
+    auto at = std::ranges::begin(messages);
+    const auto end = std::ranges::end(messages);
+    bool begun = false;
+    const auto payloads = [&](std::string& out) {
+        // Not before the next one is wanted: then those before may be on their way.
+        if (std::exchange(begun, true)) {
+            ++at;
         }
-        length = series.length();
-    }
-    return length ? *length : size();
-}
-
-template <MessageEncodable T>
-template <RangeOf<T> R>
-void Producer<T>::add_all(detail::PushSeries& series, R& messages) {
-    try {
-        for (auto&& message : messages) {
-            series.add(writer(message));
+        if (at == end) {
+            return false;
         }
-    } catch (...) {
-        // What fails in Redis was in front of what has failed here.
-        series.settle();
-        throw;
-    }
-    series.finish();
+        const T& message = *at;
+        detail::encode(message, out, options().max_payload);
+        return true;
+    };
+    return m_core.push_all(payloads);
 }
 
 } // namespace orizuru

@@ -13,6 +13,7 @@
 // only to the one LPUSH that was on its way already.
 
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
@@ -22,7 +23,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,11 +45,8 @@ class PushBacklog {
     [[nodiscard]] PushPipeline& pipeline() noexcept { return m_pipeline; }
     [[nodiscard]] const PushPipeline& pipeline() const noexcept { return m_pipeline; }
 
-    /// Takes the message that `encode` appends to a string. Not when the chunk is full.
-    template <std::invocable<std::string&> Encode>
-    void add(Encode encode) {
-        filling().add(encode);
-    }
+    /// Takes the next message of `payload`. Not when the chunk is full.
+    void add(PayloadSource payload) { filling().add(payload); }
     /// Of the chunk that is being filled.
     [[nodiscard]] bool full() const noexcept { return filling().full(m_most); }
     [[nodiscard]] bool filled() const noexcept { return !filling().empty(); }

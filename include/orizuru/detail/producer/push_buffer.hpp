@@ -7,6 +7,7 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_backlog.hpp>
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -53,16 +53,15 @@ class PushBuffer {
     /// Tries to flush, for at most command_timeout.
     ~PushBuffer();
 
-    /// Takes the message that `encode` appends to a string; returns the queue's length as last
-    /// heard. What it throws has not taken the message.
-    template <std::invocable<std::string&> Encode>
-    std::uint64_t push(Encode encode) {
+    /// Takes the one message of `payload`; returns the queue's length as last heard. When it
+    /// throws, the message is not taken.
+    std::uint64_t push(PayloadSource payload) {
         const auto lock = begin();
         if (m_backlog.full()) {
             make_room();
         }
         const bool first = !m_backlog.filled();
-        add(encode);
+        add(payload);
         if (first) {
             m_due = Clock::now() + m_time;
             look_by(m_due);
@@ -114,11 +113,10 @@ class PushBuffer {
     }
 
     // Encodes under the lock, for which a Codec that uses this producer would wait for ever.
-    template <std::invocable<std::string&> Encode>
-    void add(Encode encode) {
+    void add(PayloadSource payload) {
         m_encoding = true;
         const auto encoded = at_exit([this] { m_encoding = false; });
-        m_backlog.add(encode);
+        m_backlog.add(payload);
     }
     void make_room();
     void send_full() noexcept;

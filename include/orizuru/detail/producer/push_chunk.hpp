@@ -6,12 +6,12 @@
 // bytes that are sent. What stands in front of bytes that are not written yet, their count, is
 // written behind them: room is kept, of the size that it will most likely have.
 
+#include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -30,20 +30,23 @@ class PushChunk {
         m_first = m_bytes.size();
     }
 
-    /// Adds a message, the bytes that `encode` appends to a string. When it throws, nothing is
+    /// Adds the next message of `payloads`; false when there is none. When it throws, nothing is
     /// added.
-    template <std::invocable<std::string&> Encode>
-    void add(Encode encode) {
+    bool add(PayloadSource payloads) {
         const std::size_t begin = m_bytes.size();
         try {
             m_bytes.append(m_header, ' ');
-            encode(m_bytes);
+            if (!payloads(m_bytes)) {
+                m_bytes.resize(begin);
+                return false;
+            }
             close(begin);
         } catch (...) {
             m_bytes.resize(begin);
             throw;
         }
         ++m_count;
+        return true;
     }
 
     /// How many messages there are.

@@ -46,11 +46,10 @@ class PushPipeline {
     /// as Connection does.
     std::uint64_t length();
 
-    /// Any command, while nothing is in flight. Throws as `length` does.
-    template <class... Arguments>
-    Reply command(std::string_view name, const Arguments&... arguments) {
+    /// Any command, by its bytes, while nothing is in flight. Throws as `length` does.
+    Reply command(std::string_view name, std::string_view bytes) {
         refuse_taken();
-        return m_connection.command(m_key, name, arguments...);
+        return m_connection.exchange(m_key, name, bytes);
     }
 
     /// For one user at a time, until `give_back`. Throws std::logic_error when it is taken: a range
@@ -149,7 +148,8 @@ class PushPipeline {
 };
 
 inline std::uint64_t PushPipeline::length() {
-    const Reply reply = command("LLEN", m_key);
+    refuse_taken();
+    const Reply reply = m_connection.command(m_key, "LLEN", m_key);
     if (!is_count(reply)) {
         m_connection.refuse("LLEN");
     }

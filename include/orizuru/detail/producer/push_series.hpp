@@ -5,13 +5,13 @@
 // One push or push_all under way: a chunk is written while the one before it is on its way, and
 // what is certainly in the queue is counted, as a prefix of the messages.
 
+#include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,14 +34,16 @@ class PushSeries {
     PushSeries& operator=(const PushSeries&) = delete;
     ~PushSeries() { m_pipeline.give_back(); }
 
-    /// Adds the message that `encode` appends to a string, and sends the chunk that it fills.
-    /// Throws what `encode` throws; the errors of Redis are about the messages before.
-    template <std::invocable<std::string&> Encode>
-    void add(Encode encode) {
-        m_chunks[m_filling].add(encode);
+    /// Adds the next message of `payloads`, and sends the chunk that it fills; false when there is
+    /// none. Throws what `payloads` throws; the errors of Redis are about the messages before.
+    bool add(PayloadSource payloads) {
+        if (!m_chunks[m_filling].add(payloads)) {
+            return false;
+        }
         if (m_chunks[m_filling].full()) {
             send();
         }
+        return true;
     }
 
     /// Sends what is left.

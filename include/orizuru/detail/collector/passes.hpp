@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The passes of a garbage collector, alone and as one of a fleet.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/collector/fleet_turn.hpp>
+#include <orizuru/detail/collector/grace.hpp>
+#include <orizuru/detail/collector/orphans.hpp>
+#include <orizuru/detail/collector/registry.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/garbage_collector_options.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// The passes of one collector.
+class Passes {
+  public:
+    Passes(Endpoint endpoint, std::string queue, GarbageCollectorOptions options);
+
+    Collected collect();
+    void run(std::stop_token token, std::chrono::milliseconds interval);
+
+  private:
+    /// For whom the search for orphans is made.
+    enum class Sweeps { own, shared };
+
+    Collected pass(Sweeps sweeps);
+    void take_part(std::chrono::milliseconds interval);
+    std::chrono::milliseconds until_next_turn(std::chrono::milliseconds interval);
+    bool may_reap();
+    void reap(const std::string& id, Collected& collected);
+    bool search_due(Sweeps sweeps);
+    std::set<std::string> search();
+    void refill(Collected& collected);
+
+    Keys m_keys;
+    GarbageCollectorOptions m_options;
+    Connection m_connection;
+    EventQueue m_events;
+    Grace m_grace{m_options.grace};
+    Orphans m_orphans;
+    bool m_warned = false;
+    bool m_search_refused = false;
+    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+};
+
+inline Passes::Passes(Endpoint endpoint, std::string queue, GarbageCollectorOptions options)
+    : m_keys(queue),
+      m_options(std::move(options)),
+      m_connection(std::move(endpoint)),
+      m_events(std::move(queue), m_options.on_event) {
+    if (m_options.batch < 1 || m_options.batch > largest_batch) {
+        throw std::invalid_argument("batch must be 1 to 1000");
+    }
+    if (m_options.blamed < 1) {
+        throw std::invalid_argument("blamed must be 1 or more");
+    }
+    if (m_options.max_recoveries < 0 || m_options.dead_limit < 0 || m_options.grace.count() < 0) {
+        throw std::invalid_argument("max_recoveries, dead_limit and grace must not be negative");
+    }
+}
+
+inline Collected Passes::collect() { return pass(Sweeps::own); }
+
+inline Collected Passes::pass(Sweeps sweeps) {
+    // On another connection the grace begins anew.
+    const Connection::Pin pin(m_connection);
+    Collected collected;
+    if (may_reap()) {
+        const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
+        for (const std::string& id : unheard_consumers(m_connection, m_keys, registered)) {
+            reap(id, collected);
+        }
+        const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
+        for (const std::string& id : m_orphans.seen_again(lists, registered)) {
+            reap(id, collected);
+            m_orphans.forget(id);
+        }
+    }
+    refill(collected);
+    return collected;
+}
+
+inline bool Passes::may_reap() {
+    const bool over = m_grace.over(m_connection);
+    const std::string& policy = m_grace.evicting_policy();
+    if (!policy.empty() && !std::exchange(m_warned, true)) {
+        m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
+    }
+    return over;
+}
+
+inline void Passes::reap(const std::string& id, Collected& collected) {
+    const Reply reply =
+        run_script(m_connection, m_keys.source(), cached_reap(), 6, m_keys.heartbeat(id),
+                   m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
+                   m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
+                   recovery_memory.count(), m_options.dead_limit, m_options.blamed);
+    const std::vector<Reply>& parts = reply.elements;
+    if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
+        return; // alive, or another collector was here before
+    }
+    if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
+        std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
+        !std::all_of(parts.begin() + 2, parts.end(),
+                     [](const Reply& part) { return part.is(Reply::Type::string); })) {
+        m_connection.refuse("EVALSHA");
+    }
+    collected.consumers += 1;
+    collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
+    collected.buried += static_cast<std::uint64_t>(parts[1].integer);
+    for (auto buried = parts.begin() + 2; buried != parts.end(); ++buried) {
+        m_events.tell({EventKind::buried, m_keys.source(), id,
+                       "its consumers died more than max_recoveries times", buried->text});
+    }
+}
+
+inline bool Passes::search_due(Sweeps sweeps) {
+    constexpr auto interval = Orphans::interval;
+    return m_orphans.search_due() &&
+           (sweeps == Sweeps::own ||
+            FleetTurn{m_keys.swept(), interval, "SCAN"}.take(m_connection, interval));
+}
+
+/// Of all lists, or of none when SCAN is refused.
+inline std::set<std::string> Passes::search() {
+    try {
+        return m_orphans.search(m_connection, m_keys);
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+        m_orphans.postpone_search();
+        if (!std::exchange(m_search_refused, true)) {
+            m_events.tell({EventKind::sweep_refused, m_keys.source(), "", error.what(), ""});
+        }
+        return {};
+    }
+}
+
+inline void Passes::refill(Collected& collected) {
+    const std::string unack = m_keys.unack();
+    const Reply length = m_connection.command(unack, "LLEN", unack);
+    if (!is_count(length)) {
+        m_connection.refuse("LLEN");
+    }
+    // Bounded, or a handler that rejects at once would keep a pass from ever ending.
+    std::int64_t left = length.integer;
+    while (left > 0) {
+        const auto step = std::min<std::int64_t>(left, m_options.batch);
+        const Reply moved =
+            run_script(m_connection, unack, cached_refill(), 2, unack, m_keys.source(), step);
+        if (!is_count(moved) || moved.integer > step) {
+            m_connection.refuse("EVALSHA");
+        }
+        if (moved.integer == 0) {
+            return;
+        }
+        collected.unacked += static_cast<std::uint64_t>(moved.integer);
+        left -= moved.integer;
+    }
+}
+
+inline void Passes::take_part(std::chrono::milliseconds interval) {
+    const Connection::Pin pin(m_connection);
+    if (!m_grace.was_over(m_connection) && !may_reap()) {
+        // The turn is for those who may reap.
+        Collected collected;
+        refill(collected);
+        return;
+    }
+    // Nobody else knows of the suspects.
+    const FleetTurn turn{m_keys.collected(), std::chrono::minutes(1)};
+    if (turn.take(m_connection, interval - interval / 10) || !m_orphans.suspects().empty()) {
+        pass(Sweeps::shared);
+    }
+}
+
+/// A little earlier than the interval, so that processes that Redis has held up together do not ask
+/// together for ever; later than the turn, which one that is alone has each time.
+inline std::chrono::milliseconds Passes::until_next_turn(std::chrono::milliseconds interval) {
+    using Count = std::chrono::milliseconds::rep;
+    return interval - std::chrono::milliseconds(
+                          std::uniform_int_distribution<Count>(0, interval.count() / 20)(m_random));
+}
+
+inline void Passes::run(std::stop_token token, std::chrono::milliseconds interval) {
+    if (interval <= std::chrono::milliseconds(0)) {
+        throw std::invalid_argument("the collector's interval must be positive");
+    }
+    JitteredPauses backoff;
+    while (!token.stop_requested()) {
+        std::chrono::milliseconds pause = until_next_turn(interval);
+        try {
+            take_part(interval);
+            backoff.reset();
+        } catch (const ConnectionError&) {
+            pause = backoff.next();
+        } catch (const ProtocolError&) {
+            pause = backoff.next();
+        } catch (const ReplyError& error) {
+            const auto meaning = classify(error);
+            if (meaning != ReplyClass::passing && meaning != ReplyClass::elsewhere) {
+                throw;
+            }
+            pause = backoff.next();
+        }
+        sleep_until(deadline_in(pause), token);
+    }
+}
+
+} // namespace orizuru::detail

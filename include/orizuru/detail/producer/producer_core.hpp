@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Producer does that does not depend on the type of its messages.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/payload_source.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/producer_options.hpp>
+#include <orizuru/reply.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// For one thread at a time. Blocks and throws as Producer says.
+class ProducerCore {
+  public:
+    ProducerCore(Endpoint endpoint, std::string queue, ProducerOptions options);
+    ProducerCore(ProducerCore&&) noexcept;
+    ProducerCore& operator=(ProducerCore&&) noexcept;
+    ~ProducerCore();
+
+    /// Pushes the one message of `payload`.
+    std::uint64_t push(PayloadSource payload);
+    /// Pushes all messages of `payloads`.
+    std::uint64_t push_all(PayloadSource payloads);
+    void flush();
+    [[nodiscard]] std::size_t unconfirmed() const;
+    std::uint64_t length();
+    /// A command by its bytes; `name` is for the messages of errors.
+    Reply command(std::string_view name, std::string_view bytes);
+
+    [[nodiscard]] const Keys& keys() const noexcept;
+    [[nodiscard]] const ProducerOptions& options() const noexcept;
+
+  private:
+    struct Parts;
+    std::unique_ptr<Parts> m_parts;
+};
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/producer/producer_core.ipp>
+#endif
