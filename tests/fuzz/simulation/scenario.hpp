@@ -103,9 +103,8 @@ inline constexpr std::array sabotages{
              .to = "local held"},
     Sabotage{.name = "header_not_advanced",
              .scenario = "good_uniq",
-             .from = "    redis.call('RPUSH', p, ARGV[2])\nelse\n"
-                     "    redis.call('LSET', p, -1, ARGV[2])\nend\nif n == '0'",
-             .to = "    redis.call('RPUSH', p, ARGV[1])\nend\nif n == '0'"},
+             .from = "redis.call('LSET', p, -1 - k, ARGV[2])",
+             .to = "redis.call('LSET', p, -1 - k, ARGV[1])"},
     Sabotage{.name = "removed_before_type_check",
              .scenario = "good",
              .from = "if type(refused) == 'table' and refused.err then\n",

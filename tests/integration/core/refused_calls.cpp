@@ -15,7 +15,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace refused_calls_test {
@@ -173,6 +175,92 @@ TEST_CASE_FIXTURE(Clerk, "each right that SETTLE needs, taken away in the middle
         for (const std::string payload : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
             CHECK_MESSAGE(std::ranges::find(seen, payload) != seen.end(), payload);
         }
+    }
+}
+
+struct Settling : Clerk {
+    /// Takes a right away, has the action run meanwhile, and gives the right back.
+    template <class Action>
+    void without(const std::string& right, Action action) {
+        const std::uint64_t refused = refusals();
+        allow_all_but({"-" + right});
+        std::jthread thread(action);
+        CHECK(eventually([&] { return refusals() > refused; }));
+        allow_all_but({});
+    }
+    std::uint64_t refusals() {
+        return static_cast<std::uint64_t>(info("stats", "unexpected_error_replies") +
+                                          info("stats", "total_error_replies"));
+    }
+    static void try_ack(MessageGuard<Raw>& guard) {
+        try {
+            static_cast<void>(guard.ack());
+        } catch (const ReplyError&) {
+        }
+    }
+};
+
+TEST_CASE_FIXTURE(Settling, "a right that is gone for a moment mixes up no equal messages") {
+    for (const std::string right : {"rpush", "ltrim", "lset", "lrem"}) {
+        CAPTURE(right);
+        redis.flushall();
+        allow_all_but({});
+        Consumer<Raw> consumer(clerk, "q");
+        push({"a", "a"});
+        auto first = *consumer.next();
+        auto second = *consumer.next();
+        if (right == "rpush") {
+            allow_all_but({"-rpush"});
+            try_ack(first);
+            allow_all_but({});
+        } else {
+            without(right, [&] { try_ack(right == "lrem" ? second : first); });
+        }
+        auto& other = right == "lrem" ? first : second;
+        if (!other.settled()) {
+            other.reject();
+        }
+        CHECK(redis.llen(unack) + redis.llen("q") + static_cast<int>(held().size()) >= 1);
+    }
+}
+
+TEST_CASE_FIXTURE(Settling, "a right that is gone for a moment leaves nothing that is no message") {
+    Texts got;
+    {
+        Consumer<Raw> consumer(clerk, "q");
+        push({"a", "b", "c"});
+        auto a = *consumer.next();
+        auto b = *consumer.next();
+        auto c = *consumer.next();
+        bool acked = false;
+        without("lrem", [&] { acked = b.ack(); });
+        CHECK(acked);
+        take_all(consumer, got);
+    }
+    CHECK(got.empty());
+    CHECK(waiting().empty());
+    Texts left = rejected();
+    std::ranges::sort(left);
+    CHECK(left == Texts{"a", "c"});
+}
+
+TEST_CASE_FIXTURE(Settling, "a collector returns messages only, whatever a lost right has left") {
+    {
+        Consumer<Raw> consumer(clerk, "q", {.lease = 300ms});
+        push({"a", "b", "c"});
+        auto a = *consumer.next();
+        auto b = *consumer.next();
+        auto c = *consumer.next();
+        // As it lies there when LREM was refused and the process died.
+        const std::string id = only_id();
+        const std::string head = header(id);
+        const std::string next = head.substr(0, head.rfind(':') + 1) + "99";
+        redis.command({"LSET", processing(id), "-3", next});
+        forget_heartbeat(id);
+        orizuru::GarbageCollector collector(uri, "q", {.grace = 0ms});
+        CHECK(collector.collect().reclaimed == 2);
+        CHECK(waiting() == Texts{"a", "c"});
+        CHECK(fence(id) == "reaped " + next);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/take_headers.hpp>
 
 #include <chrono>
 #include <string>
@@ -27,7 +28,7 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 ///   oldest first | WRONGTYPE | ERR (what was counted is no number)
 /// O(messages held); the payloads of the blamed are hashed.
 inline const std::string& reap_script() {
-    static const std::string script = moving_script(R"lua(
+    static const std::string script = moving_script(std::string(take_headers_function) + R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
 local refused = refusal({}, {
     {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
@@ -46,9 +47,7 @@ end
 refused = refusal({{processing, 'list'}, {source, 'list'}, {consumers, 'set'},
     {recoveries, 'hash'}, {dead, 'list'}}, {})
 if refused then return refused end
-local held = redis.call('LRANGE', processing, 0, -1)
-local header = ''
-if #held > 0 and string.find(held[#held], '^orz:%w+:%d+$') then header = table.remove(held) end
+local held, header = take_headers(redis.call('LRANGE', processing, 0, -1))
 local most, blamed = tonumber(ARGV[3]), tonumber(ARGV[6])
 local deaths, back, buried = {}, {}, {}
 for i, payload in ipairs(held) do

@@ -12,6 +12,7 @@
 
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/take_headers.hpp>
 #include <orizuru/script.hpp>
 
 #include <string>
@@ -72,9 +73,10 @@ return kind == 'none' and 2 or 1
 
 /// Removes settled messages by position and fetches others.
 ///
-/// Of all rights it asks for the one without which what it took from the source would be lost. The
-/// others START has asked for: when one is taken away later, the script stops on its way, and the
-/// recovery that follows finds in the list and its header what has happened.
+/// Of all rights it asks for the one without which what it took from the source would be lost.
+/// START has asked for the others. When one of them is taken away later, the script stops on its
+/// way. It has then left the next header somewhere in the list, by which ADOPT and REAP know that
+/// its messages are settled, or has changed nothing.
 ///
 /// KEYS processing, source
 /// ARGV expected header, next header, least length, k, n, index...: the k oldest go, then those at
@@ -96,12 +98,8 @@ if #ARGV > 5 then
     for i = 6, #ARGV do redis.call('LSET', p, ARGV[i], ARGV[2]) end
     redis.call('LREM', p, 5 - #ARGV, ARGV[2])
 end
-if k > 0 then
-    redis.call('LTRIM', p, 0, -2 - k)
-    redis.call('RPUSH', p, ARGV[2])
-else
-    redis.call('LSET', p, -1, ARGV[2])
-end
+redis.call('LSET', p, -1 - k, ARGV[2])
+if k > 0 then redis.call('LTRIM', p, 0, -1 - k) end
 if n == '0' then return {} end
 local fetched = redis.pcall('RPOP', KEYS[2], n)
 if not fetched then return {} end
@@ -156,10 +154,10 @@ return #back
 /// ARGV old id, new id, new header, fence time (ms), lease (ms), old header without its number
 /// Returns {old header or '', payloads newest first} | FENCED <text> | BUSYNAME
 inline const std::string& adopt_script() {
-    static const std::string script = moving_script(R"lua(
+    static const std::string script = moving_script(std::string(take_headers_function) + R"lua(
 local old_heartbeat, old, new_heartbeat, new, consumers = unpack(KEYS)
 local refused = refusal({{new_heartbeat, 'string'}, {consumers, 'set'}}, {
-    {'TYPE', old}, {'GET', old}, {'LRANGE', old, '0', '0'}, {'RPOP', old}, {'EXISTS', new},
+    {'TYPE', old}, {'GET', old}, {'LRANGE', old, '0', '0'}, {'LREM', old, '0', 'x'}, {'EXISTS', new},
     {'RENAME', old, new}, {'RPUSH', new, 'x'}, {'SET', old, 'x', 'PX', '1'},
     {'DEL', old_heartbeat}, {'SET', new_heartbeat, '1', 'PX', '1'}, {'SREM', consumers, 'x'},
     {'SADD', consumers, 'x'}})
@@ -168,15 +166,9 @@ if redis.call('TYPE', old).ok == 'string' then
     return redis.error_reply('FENCED ' .. redis.call('GET', old))
 end
 if redis.call('EXISTS', new) == 1 then return redis.error_reply('BUSYNAME ' .. new) end
-local held = redis.call('LRANGE', old, 0, -1)
-local header = ''
-if #held > 0 then
-    if string.sub(held[#held], 1, #ARGV[6]) == ARGV[6] then
-        header = table.remove(held)
-        redis.call('RPOP', old)
-    end
-    if #held > 0 then redis.call('RENAME', old, new) end
-end
+local held, header, headers = take_headers(redis.call('LRANGE', old, 0, -1), ARGV[6])
+for mark in pairs(headers) do redis.call('LREM', old, 0, mark) end
+if #held > 0 then redis.call('RENAME', old, new) end
 redis.call('RPUSH', new, ARGV[3])
 redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])
 redis.call('DEL', old_heartbeat)
