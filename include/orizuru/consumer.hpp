@@ -11,7 +11,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/message_guard.hpp>
@@ -56,15 +56,14 @@ class Consumer {
     ///     Redis refuses the credentials, or the user lacks a right that consuming needs;
     ///     std::system_error when the process can have no more descriptors or threads.
     Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
-        : m_session(detail::Session::open(std::move(endpoint), Keys(std::move(queue)),
-                                          std::move(options))) {}
+        : m_core(std::move(endpoint), std::move(queue), std::move(options)) {}
 
     Consumer(const Consumer&) = delete;
     Consumer& operator=(const Consumer&) = delete;
 
     /// Sends deferred acks and gives back what was fetched and not handed out; waits at most
     /// command_timeout, or less after end_by. Guards live on; the last one leaves the registry.
-    ~Consumer() { m_session->close(); }
+    ~Consumer() = default;
 
     /// The next message; waits until there is one. Nothing = stopped.
     /// Redis: BLMOVE, or one script that sends the deferred acks too and takes up to `prefetch`.
@@ -101,24 +100,24 @@ class Consumer {
     /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
     /// for who can use now more, now fewer. For the thread that calls `next`. Throws
     /// std::invalid_argument.
-    void limit(int most) { m_session->limit(most); }
+    void limit(int most) { m_core.limit(most); }
 
     /// How many messages `next` hands out without asking Redis: what is left of a batch, and a
     /// message that there was no memory to decode. With a prefetch of 1 there is no batch. For the
     /// thread that calls `next`.
-    [[nodiscard]] std::size_t in_hand() const noexcept { return m_session->in_hand(); }
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_core.in_hand(); }
 
     /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was
     /// fetched and not handed out is given back by `next` or the destructor.
-    void stop() noexcept { m_session->stop(); }
-    [[nodiscard]] bool stopped() const noexcept { return m_session->stopped(); }
+    void stop() noexcept { m_core.stop(); }
+    [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 
     /// Bounds the end: nothing of this consumer waits for Redis beyond `deadline` any more, neither
     /// the calls of `next` and the settlements that are under way, which then end as if their own
     /// time were over, nor the destructor. What it has not given back by then comes again after the
     /// lease. Guards that outlive it wait as ever. Any thread.
     void end_by(std::chrono::steady_clock::time_point deadline) noexcept {
-        m_session->end_by(deadline);
+        m_core.end_by(deadline);
     }
 
     /// Sends the deferred acks and waits for Redis, as long as a settlement would.
@@ -126,17 +125,17 @@ class Consumer {
     /// again. After 0 none of the messages acked so far will be.
     /// Throws ConnectionError when Redis could not be reached, ReplyError when it refused: the acks
     /// stay queued.
-    std::size_t flush() { return m_session->flush(); }
+    std::size_t flush() { return m_core.flush(); }
 
     /// The length of the source list.
     /// Redis: LLEN, O(1); waits at most command_timeout, connecting anew included.
     /// Throws ConnectionError when there is none in time, or it breaks before the answer;
     /// ReplyError.
-    std::uint64_t size() { return m_session->size(); }
+    std::uint64_t size() { return m_core.size(); }
 
     /// The id of the present incarnation, as in the registry; it changes when a lease was lost or
     /// a connection broke in the middle of something.
-    [[nodiscard]] std::string name() const { return m_session->id(); }
+    [[nodiscard]] std::string name() const { return m_core.id(); }
 
     /// for (auto& guard : consumer): until stopped. An undecodable message is told to on_event and
     /// passed over; the guard of the round before is rejected unless it was settled. What else
@@ -182,10 +181,10 @@ class Consumer {
         typename MessageGuard<U>::Holder message;
         Scratch scratch;
         decode_into(message, delivery->payload, scratch);
-        return MessageGuard<U>(*m_session, std::move(delivery), std::move(message));
+        return MessageGuard<U>(m_core.guard(std::move(delivery)), std::move(message));
     }
 
-    std::shared_ptr<detail::Session> m_session;
+    detail::ConsumerCore m_core;
     Scratch m_scratch;
 };
 
@@ -229,14 +228,14 @@ template <MessageDecodable T>
 template <class TakeOver>
 std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                                                  detail::Timeout timeout, TakeOver take_over) {
-    while (auto delivery = m_session->next(token, timeout)) {
+    while (auto delivery = m_core.next(token, timeout)) {
         typename Guard::Holder message;
         std::string reason;
         try {
             decode(delivery, message, reason, take_over);
         } catch (...) {
             if (delivery) {
-                m_session->put_back(std::move(delivery));
+                m_core.put_back(std::move(delivery));
             }
             throw;
         }
@@ -245,14 +244,14 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
         }
         if (message) {
             delivery->shortages = 0;
-            return Guard(*m_session, std::move(delivery), std::move(message));
+            return Guard(m_core.guard(std::move(delivery)), std::move(message));
         }
-        const auto buried = m_session->bury(delivery, reason, token, timeout.deadline());
+        const auto buried = m_core.bury(delivery, reason, token, timeout.deadline());
         if (buried.value_or(true)) {
-            m_session->tell(EventKind::decode_failed, reason, delivery->payload);
+            m_core.tell(EventKind::decode_failed, reason, delivery->payload);
         }
         if (buried == true) {
-            throw DecodeError("a message of '" + m_session->keys().source() +
+            throw DecodeError("a message of '" + m_core.keys().source() +
                                   "' is on the dead list: " + reason,
                               std::move(delivery->payload));
         }
@@ -283,7 +282,7 @@ void Consumer<T>::decode(detail::DeliveryPtr& delivery, typename Guard::Holder& 
 template <MessageDecodable T>
 void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& message,
                          std::string& reason) {
-    const auto max_payload = static_cast<std::uint64_t>(m_session->options().max_payload);
+    const auto max_payload = static_cast<std::uint64_t>(m_core.options().max_payload);
     if (payload.size() > max_payload) {
         reason = "the payload of " + std::to_string(payload.size()) +
                  " bytes is over max_payload, " + std::to_string(max_payload);

@@ -6,15 +6,13 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
-#include <orizuru/error.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -47,19 +45,12 @@ class Consumer;
 template <class T>
 class [[nodiscard]] MessageGuard {
   public:
-    MessageGuard(MessageGuard&& other) noexcept
-        : m_session(std::exchange(other.m_session, nullptr)),
-          m_delivery(std::move(other.m_delivery)),
-          m_message(std::move(other.m_message)),
-          m_burial(std::move(other.m_burial)) {}
+    MessageGuard(MessageGuard&&) noexcept = default;
     /// Settles an own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
         if (this != &other) {
-            reject_unsettled();
-            m_session = std::exchange(other.m_session, nullptr);
-            m_delivery = std::move(other.m_delivery);
+            m_core = std::move(other.m_core);
             m_message = std::move(other.m_message);
-            m_burial = std::move(other.m_burial);
         }
         return *this;
     }
@@ -67,7 +58,7 @@ class [[nodiscard]] MessageGuard {
     MessageGuard& operator=(const MessageGuard&) = delete;
     /// Rejects an unsettled message. Never throws; waits at most command_timeout, what is left to
     /// do then is done in the background.
-    ~MessageGuard() { reject_unsettled(); }
+    ~MessageGuard() = default;
 
     /// The message. Valid as long as the guard, settled or not; not after it was moved from.
     [[nodiscard]] const T& operator*() const noexcept { return *m_message; }
@@ -75,57 +66,39 @@ class [[nodiscard]] MessageGuard {
 
     /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it
     /// was moved to.
-    [[nodiscard]] std::string_view payload() const {
-        check_not_moved_from();
-        return m_delivery->payload;
-    }
+    [[nodiscard]] std::string_view payload() const { return m_core.payload(); }
 
     /// The message is done: it leaves the processing list and is not delivered again.
     /// Redis: LTRIM for the oldest held, else LSET and LREM by position, in one script.
     /// With AckMode::deferred it returns at once; true means accepted.
-    bool ack() { return settle_with(nullptr, "acking"); }
+    bool ack() { return m_core.ack(); }
 
     /// To the unack list, from where a collector returns it to the source: for a message that may
     /// succeed elsewhere or later.
     /// Redis: LPUSH and the removal, in one script.
-    bool reject() {
-        return move_to(detail::push_body(), {session().keys().unack()}, {}, "rejecting");
-    }
+    bool reject() { return m_core.reject(); }
 
     /// Back to the source's serving end, as if it had never been fetched; counted nowhere.
     /// Redis: RPUSH and the removal, in one script.
-    bool release() {
-        return move_to(detail::give_back_body(), {session().keys().source()}, {}, "releasing");
-    }
+    bool release() { return m_core.release(); }
 
     /// The same bytes to another queue.
     /// Redis: LPUSH and the removal, in one script; ReplyError WRONGTYPE when `queue` is no list.
     /// Throws std::invalid_argument for a name that no queue can have.
-    bool push(std::string_view queue) {
-        return move_to(detail::push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
-    }
+    bool push(std::string_view queue) { return m_core.push(queue); }
 
     /// Another message in its place to another queue. Throws EncodeError before anything is sent.
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
         std::string payload;
-        detail::encode(replacement, payload, session().options().max_payload);
-        return move_to(detail::push_body(), {Keys(std::string(queue)).source()},
-                       {std::move(payload)}, "pushing");
+        detail::encode(replacement, payload, max_payload());
+        return m_core.push(queue, std::move(payload));
     }
 
     /// To the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
     /// Redis: LPUSH and the removal, in one script.
-    bool bury(std::string_view reason = {}) {
-        auto burial = std::make_unique<const std::string>(reason);
-        const bool done =
-            move_to(detail::bury_body(), {session().keys().dead()}, {*burial}, "burying");
-        if (done) {
-            m_burial = std::move(burial);
-        }
-        return done;
-    }
+    bool bury(std::string_view reason = {}) { return m_core.bury(reason); }
     /// The reason, when bury() has returned true; else null. Valid as long as the guard.
-    [[nodiscard]] const std::string* buried() const noexcept { return m_burial.get(); }
+    [[nodiscard]] const std::string* buried() const noexcept { return m_core.buried(); }
 
     /// Settles by a script of your own: our checks, its body and the removal are one atomic step.
     /// `keys` and `args` are KEYS and ARGV of the body; in a cluster the keys must lie in the
@@ -133,21 +106,21 @@ class [[nodiscard]] MessageGuard {
     /// is unsettled.
     bool settle(const Script& script, std::vector<std::string> keys = {},
                 std::vector<std::string> args = {}) {
-        return move_to(script, std::move(keys), std::move(args), "settling");
+        return m_core.settle(script, std::move(keys), std::move(args));
     }
 
     /// The keys of the queue that it came from; an unsettled guard's only.
-    [[nodiscard]] const Keys& keys() const { return session().keys(); }
+    [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
     /// What a replacement may have, in bytes; an unsettled guard's only.
-    [[nodiscard]] std::int64_t max_payload() const { return session().options().max_payload; }
+    [[nodiscard]] std::int64_t max_payload() const { return m_core.max_payload(); }
 
     /// True as long as nobody else can have the message: it was not lost, and the lease that Redis
     /// confirmed holds, counted from when the last confirmed beat was asked for. False when
     /// settled. No command, O(1).
-    [[nodiscard]] bool held() const { return m_session != nullptr && m_session->holds(m_delivery); }
+    [[nodiscard]] bool held() const { return m_core.held(); }
 
     /// True when there is nothing left to settle here; true for a guard that was moved from.
-    [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
+    [[nodiscard]] bool settled() const noexcept { return m_core.settled(); }
 
   private:
     template <MessageDecodable U>
@@ -157,54 +130,11 @@ class [[nodiscard]] MessageGuard {
     using Holder = std::conditional_t<std::is_nothrow_move_constructible_v<T>, std::optional<T>,
                                       std::unique_ptr<T>>;
 
-    MessageGuard(detail::Session& session, detail::DeliveryPtr&& delivery, Holder&& message)
-        : m_session(&session), m_delivery(std::move(delivery)), m_message(std::move(message)) {}
+    MessageGuard(detail::GuardCore&& core, Holder&& message) noexcept
+        : m_core(std::move(core)), m_message(std::move(message)) {}
 
-    void check_not_moved_from() const {
-        if (!m_delivery) {
-            throw std::logic_error("the message guard was moved from");
-        }
-    }
-
-    [[nodiscard]] detail::Session& session() const {
-        check_not_moved_from();
-        if (m_session == nullptr) {
-            throw std::logic_error("the message is settled already");
-        }
-        return *m_session;
-    }
-
-    bool move_to(const Script& script, std::vector<std::string> keys, std::vector<std::string> args,
-                 std::string_view what) {
-        return settle_with(std::make_unique<detail::Move>(script, std::move(keys), std::move(args)),
-                           what);
-    }
-
-    bool settle_with(std::unique_ptr<detail::Move> move, std::string_view what) {
-        detail::Session& session = this->session();
-        session.refuse_fork();
-        try {
-            const bool done = session.settle(m_delivery, std::move(move), what);
-            m_session = nullptr;
-            return done;
-        } catch (const ReplyError&) {
-            throw;
-        } catch (...) {
-            m_session = nullptr;
-            throw;
-        }
-    }
-
-    void reject_unsettled() noexcept {
-        if (m_session != nullptr) {
-            std::exchange(m_session, nullptr)->abandon(m_delivery);
-        }
-    }
-
-    detail::Session* m_session; // kept alive by what is not settled; null = nothing is left
-    detail::DeliveryPtr m_delivery;
+    detail::GuardCore m_core; // behind it, as a message may refer to its payload
     Holder m_message;
-    std::unique_ptr<const std::string> m_burial; ///< its reason
 };
 
 } // namespace orizuru

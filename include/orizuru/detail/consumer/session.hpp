@@ -36,18 +36,6 @@
 
 namespace orizuru::detail {
 
-inline void check(const ConsumerOptions& options) {
-    using std::chrono::milliseconds;
-    check_label(options.name);
-    if (options.lease < milliseconds(100) || options.lease > std::chrono::hours(24)) {
-        throw std::invalid_argument("lease must be 100 ms to 24 h");
-    }
-    if (options.prefetch < 1 || options.prefetch > largest_batch) {
-        throw std::invalid_argument("prefetch must be 1 to 1000");
-    }
-    check_max_payload(options.max_payload);
-}
-
 class Session {
   public:
     /// Connects and registers. When the last copy of the pointer goes, what is held is given back
@@ -139,7 +127,6 @@ class Session {
 
 inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
                                               ConsumerOptions options) {
-    check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
     std::shared_ptr<Session> session(
         new Session(std::move(endpoint), keys, std::move(options), deadline));

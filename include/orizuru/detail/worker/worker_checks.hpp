@@ -5,7 +5,7 @@
 // What a Worker refuses before it connects to anything.
 
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/consumer/session.hpp>
+#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/scheduler.hpp>

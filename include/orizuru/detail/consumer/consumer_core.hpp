@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Consumer does that does not depend on the type of its messages.
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/keys.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+class Session;
+
+/// Throws std::invalid_argument for options that cannot be.
+void check(const ConsumerOptions& options);
+
+/// Blocks and throws as Consumer says; what is said of threads there holds here.
+class ConsumerCore {
+  public:
+    ConsumerCore(Endpoint endpoint, std::string queue, ConsumerOptions options);
+    ConsumerCore(const ConsumerCore&) = delete;
+    ConsumerCore& operator=(const ConsumerCore&) = delete;
+    ~ConsumerCore();
+
+    /// The next message, handed out; null when the time is over or when stopped. It must go on to
+    /// `guard`, `bury` or `put_back`.
+    DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+    [[nodiscard]] GuardCore guard(DeliveryPtr&& delivery) noexcept {
+        return GuardCore(*m_session, std::move(delivery));
+    }
+    /// As Session's.
+    std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
+                             const std::stop_token& token, TimePoint deadline);
+    void put_back(DeliveryPtr message) noexcept;
+    void tell(EventKind kind, std::string_view detail, std::string_view payload);
+
+    void limit(int most);
+    [[nodiscard]] std::size_t in_hand() const noexcept;
+    void stop() noexcept;
+    [[nodiscard]] bool stopped() const noexcept;
+    void end_by(TimePoint time) noexcept;
+    std::size_t flush();
+    std::uint64_t size();
+    [[nodiscard]] std::string id() const;
+    [[nodiscard]] const Keys& keys() const noexcept;
+    [[nodiscard]] const ConsumerOptions& options() const noexcept;
+
+  private:
+    std::shared_ptr<Session> m_session;
+};
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/consumer/consumer_core.ipp>
+#endif

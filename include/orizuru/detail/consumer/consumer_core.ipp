@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of consumer_core.hpp.
+
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE void check(const ConsumerOptions& options) {
+    using std::chrono::milliseconds;
+    check_label(options.name);
+    if (options.lease < milliseconds(100) || options.lease > std::chrono::hours(24)) {
+        throw std::invalid_argument("lease must be 100 ms to 24 h");
+    }
+    if (options.prefetch < 1 || options.prefetch > largest_batch) {
+        throw std::invalid_argument("prefetch must be 1 to 1000");
+    }
+    check_max_payload(options.max_payload);
+}
+
+ORIZURU_INLINE ConsumerCore::ConsumerCore(Endpoint endpoint, std::string queue,
+                                          ConsumerOptions options) {
+    const Keys keys(std::move(queue));
+    check(options);
+    m_session = Session::open(std::move(endpoint), keys, std::move(options));
+}
+
+ORIZURU_INLINE ConsumerCore::~ConsumerCore() { m_session->close(); }
+
+ORIZURU_INLINE DeliveryPtr ConsumerCore::next(const std::stop_token& token, Timeout& timeout) {
+    return m_session->next(token, timeout);
+}
+
+ORIZURU_INLINE std::optional<bool> ConsumerCore::bury(const DeliveryPtr& message,
+                                                      const std::string& reason,
+                                                      const std::stop_token& token,
+                                                      TimePoint deadline) {
+    return m_session->bury(message, reason, token, deadline);
+}
+
+ORIZURU_INLINE void ConsumerCore::put_back(DeliveryPtr message) noexcept {
+    m_session->put_back(std::move(message));
+}
+
+ORIZURU_INLINE void ConsumerCore::tell(EventKind kind, std::string_view detail,
+                                       std::string_view payload) {
+    m_session->tell(kind, detail, payload);
+}
+
+ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->limit(most); }
+ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept { return m_session->in_hand(); }
+ORIZURU_INLINE void ConsumerCore::stop() noexcept { m_session->stop(); }
+ORIZURU_INLINE bool ConsumerCore::stopped() const noexcept { return m_session->stopped(); }
+ORIZURU_INLINE void ConsumerCore::end_by(TimePoint time) noexcept { m_session->end_by(time); }
+ORIZURU_INLINE std::size_t ConsumerCore::flush() { return m_session->flush(); }
+ORIZURU_INLINE std::uint64_t ConsumerCore::size() { return m_session->size(); }
+ORIZURU_INLINE std::string ConsumerCore::id() const { return m_session->id(); }
+ORIZURU_INLINE const Keys& ConsumerCore::keys() const noexcept { return m_session->keys(); }
+ORIZURU_INLINE const ConsumerOptions& ConsumerCore::options() const noexcept {
+    return m_session->options();
+}
+
+} // namespace orizuru::detail

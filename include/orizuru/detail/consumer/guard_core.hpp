@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a MessageGuard does that does not depend on the type of its message.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/script.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Session;
+
+/// For one thread at a time. Blocks and throws as MessageGuard says.
+class GuardCore {
+  public:
+    GuardCore(Session& session, DeliveryPtr&& delivery) noexcept
+        : m_session(&session), m_delivery(std::move(delivery)) {}
+    GuardCore(GuardCore&& other) noexcept
+        : m_session(std::exchange(other.m_session, nullptr)),
+          m_delivery(std::move(other.m_delivery)),
+          m_burial(std::move(other.m_burial)) {}
+    /// Settles an own unsettled message as the destructor would, then takes over.
+    GuardCore& operator=(GuardCore&& other) noexcept {
+        if (this != &other) {
+            reject_unsettled();
+            m_session = std::exchange(other.m_session, nullptr);
+            m_delivery = std::move(other.m_delivery);
+            m_burial = std::move(other.m_burial);
+        }
+        return *this;
+    }
+    GuardCore(const GuardCore&) = delete;
+    GuardCore& operator=(const GuardCore&) = delete;
+    ~GuardCore() { reject_unsettled(); }
+
+    [[nodiscard]] std::string_view payload() const;
+    bool ack();
+    bool reject();
+    bool release();
+    bool push(std::string_view queue);
+    bool push(std::string_view queue, std::string replacement);
+    bool bury(std::string_view reason);
+    [[nodiscard]] const std::string* buried() const noexcept { return m_burial.get(); }
+    bool settle(const Script& script, std::vector<std::string> keys, std::vector<std::string> args);
+    [[nodiscard]] const Keys& keys() const;
+    [[nodiscard]] std::int64_t max_payload() const;
+    [[nodiscard]] bool held() const;
+    [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
+
+  private:
+    void check_not_moved_from() const;
+    [[nodiscard]] Session& session() const;
+    bool move_to(const Script& script, std::vector<std::string> keys, std::vector<std::string> args,
+                 std::string_view what);
+    bool settle_by(std::unique_ptr<Move> move, std::string_view what);
+    void abandon() noexcept;
+    void reject_unsettled() noexcept {
+        if (m_session != nullptr) {
+            abandon();
+        }
+    }
+
+    Session* m_session; // kept alive by what is not settled; null = nothing is left
+    DeliveryPtr m_delivery;
+    std::unique_ptr<const std::string> m_burial; ///< its reason
+};
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/consumer/guard_core.ipp>
+#endif

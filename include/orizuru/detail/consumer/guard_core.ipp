@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of guard_core.hpp.
+
+#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/error.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE void GuardCore::check_not_moved_from() const {
+    if (!m_delivery) {
+        throw std::logic_error("the message guard was moved from");
+    }
+}
+
+ORIZURU_INLINE Session& GuardCore::session() const {
+    check_not_moved_from();
+    if (m_session == nullptr) {
+        throw std::logic_error("the message is settled already");
+    }
+    return *m_session;
+}
+
+ORIZURU_INLINE std::string_view GuardCore::payload() const {
+    check_not_moved_from();
+    return m_delivery->payload;
+}
+
+ORIZURU_INLINE bool GuardCore::ack() { return settle_by(nullptr, "acking"); }
+
+ORIZURU_INLINE bool GuardCore::reject() {
+    return move_to(push_body(), {keys().unack()}, {}, "rejecting");
+}
+
+ORIZURU_INLINE bool GuardCore::release() {
+    return move_to(give_back_body(), {keys().source()}, {}, "releasing");
+}
+
+ORIZURU_INLINE bool GuardCore::push(std::string_view queue) {
+    return move_to(push_body(), {Keys(std::string(queue)).source()}, {}, "pushing");
+}
+
+ORIZURU_INLINE bool GuardCore::push(std::string_view queue, std::string replacement) {
+    return move_to(push_body(), {Keys(std::string(queue)).source()}, {std::move(replacement)},
+                   "pushing");
+}
+
+ORIZURU_INLINE bool GuardCore::bury(std::string_view reason) {
+    auto burial = std::make_unique<const std::string>(reason);
+    const bool done = move_to(bury_body(), {keys().dead()}, {*burial}, "burying");
+    if (done) {
+        m_burial = std::move(burial);
+    }
+    return done;
+}
+
+ORIZURU_INLINE bool GuardCore::settle(const Script& script, std::vector<std::string> keys,
+                                      std::vector<std::string> args) {
+    return move_to(script, std::move(keys), std::move(args), "settling");
+}
+
+ORIZURU_INLINE const Keys& GuardCore::keys() const { return session().keys(); }
+
+ORIZURU_INLINE std::int64_t GuardCore::max_payload() const {
+    return session().options().max_payload;
+}
+
+ORIZURU_INLINE bool GuardCore::held() const {
+    return m_session != nullptr && m_session->holds(m_delivery);
+}
+
+ORIZURU_INLINE bool GuardCore::move_to(const Script& script, std::vector<std::string> keys,
+                                       std::vector<std::string> args, std::string_view what) {
+    return settle_by(std::make_unique<Move>(script, std::move(keys), std::move(args)), what);
+}
+
+ORIZURU_INLINE bool GuardCore::settle_by(std::unique_ptr<Move> move, std::string_view what) {
+    Session& session = this->session();
+    session.refuse_fork();
+    try {
+        const bool done = session.settle(m_delivery, std::move(move), what);
+        m_session = nullptr;
+        return done;
+    } catch (const ReplyError&) {
+        throw;
+    } catch (...) {
+        m_session = nullptr;
+        throw;
+    }
+}
+
+ORIZURU_INLINE void GuardCore::abandon() noexcept {
+    std::exchange(m_session, nullptr)->abandon(m_delivery);
+}
+
+} // namespace orizuru::detail
