@@ -128,6 +128,9 @@ inline void Scenes::consumer() {
                                      m_consumers};
     const Words args{"id", "new", "orz:m:0", "60000", "30000", "orz:n:"};
     add("adopt", "", alive, both, args);
+    Commands marked = alive;
+    marked.push_back({"LSET", m_processing.name, "1", "orz:n:1"});
+    add("adopt", "a list with a header in its middle", marked, both, args);
     add("adopt", "a list without messages", {{"LPUSH", m_processing.name, "orz:n:0"}}, both, args);
 }
 

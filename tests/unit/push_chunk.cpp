@@ -16,7 +16,11 @@ namespace {
 using orizuru::detail::PushChunk;
 
 void add(PushChunk& chunk, const std::string& payload) {
-    chunk.add([&](std::string& out) { out += payload; });
+    const auto one = [&](std::string& out) {
+        out += payload;
+        return true;
+    };
+    CHECK(chunk.add(one));
 }
 
 /// The same command written by the book.
@@ -91,7 +95,7 @@ TEST_CASE("a chunk is full at the most messages or the most bytes") {
 TEST_CASE("a message that cannot be encoded to its end leaves the chunk as it was") {
     PushChunk chunk("q");
     add(chunk, "before");
-    const auto fail = [](std::string& out) {
+    const auto fail = [](std::string& out) -> bool {
         out += std::string(100'000, 'x');
         throw std::range_error("half a message");
     };

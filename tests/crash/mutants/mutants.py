@@ -263,8 +263,8 @@ MUTANTS = [
            "redis.call('LRANGE', p, 0, -(held + 2))", "redis.call('LRANGE', p, 0, -(held + 3))",
            "prefetch_and_deferred"),
     code("ADOPT delivers the header", "detail/redis/take_headers.hpp",
-         "            headers[element] = true\n", "            headers[element] = true\n"
-         "            messages[#messages + 1] = element\n",
+         "            if element ~= oldest then",
+         "            messages[#messages + 1] = element\n            if element ~= oldest then",
          "schedules --config good --seeds 20"),
 
     # Moves.

@@ -263,7 +263,11 @@ TEST_CASE("a failure between a refusal and the next answer loses neither LPUSH")
     });
     orizuru::detail::PushBacklog backlog(server.uri(), "q", 1);
     for (const char* const text : {"first", "second"}) {
-        backlog.add([text](std::string& out) { out += text; });
+        const auto payload = [text](std::string& out) {
+            out += text;
+            return true;
+        };
+        backlog.add(payload);
         backlog.close_chunk();
         backlog.send();
     }

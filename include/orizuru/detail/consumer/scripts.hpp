@@ -157,7 +157,7 @@ inline const std::string& adopt_script() {
     static const std::string script = moving_script(std::string(take_headers_function) + R"lua(
 local old_heartbeat, old, new_heartbeat, new, consumers = unpack(KEYS)
 local refused = refusal({{new_heartbeat, 'string'}, {consumers, 'set'}}, {
-    {'TYPE', old}, {'GET', old}, {'LRANGE', old, '0', '0'}, {'LREM', old, '0', 'x'}, {'EXISTS', new},
+    {'TYPE', old}, {'GET', old}, {'LRANGE', old, '0', '0'}, {'RPOP', old}, {'EXISTS', new},
     {'RENAME', old, new}, {'RPUSH', new, 'x'}, {'SET', old, 'x', 'PX', '1'},
     {'DEL', old_heartbeat}, {'SET', new_heartbeat, '1', 'PX', '1'}, {'SREM', consumers, 'x'},
     {'SADD', consumers, 'x'}})
@@ -166,8 +166,13 @@ if redis.call('TYPE', old).ok == 'string' then
     return redis.error_reply('FENCED ' .. redis.call('GET', old))
 end
 if redis.call('EXISTS', new) == 1 then return redis.error_reply('BUSYNAME ' .. new) end
-local held, header, headers = take_headers(redis.call('LRANGE', old, 0, -1), ARGV[6])
-for mark in pairs(headers) do redis.call('LREM', old, 0, mark) end
+local held, header, others = take_headers(redis.call('LRANGE', old, 0, -1), ARGV[6])
+if #others > 0 then
+    refused = refusal({}, {{'LREM', old, '0', 'x'}})
+    if refused then return refused end
+end
+for _, other in ipairs(others) do redis.call('LREM', old, 0, other) end
+if header ~= '' then redis.call('RPOP', old) end
 if #held > 0 then redis.call('RENAME', old, new) end
 redis.call('RPUSH', new, ARGV[3])
 redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])

@@ -9,26 +9,27 @@
 namespace orizuru::detail {
 
 /// The Lua function take_headers(list, prefix): the messages of a list; its header, '' when the
-/// rightmost element is none; and a table of all headers in it. Without `prefix`, which all headers
-/// of a consumer begin with, that of the rightmost element counts.
+/// rightmost element is none; and the other headers in it. Without `prefix`, which all headers of a
+/// consumer begin with, that of the rightmost element counts.
 ///
-/// There is more than one header only when a user lost a right in the middle of SETTLE: then the
-/// latest one counts, and what it has overwritten is settled.
+/// There are others only when a user lost a right in the middle of SETTLE: then the latest one
+/// counts, and what it has overwritten is settled.
 inline constexpr std::string_view take_headers_function = R"lua(
 local function take_headers(list, prefix)
     local oldest = list[#list] or ''
     prefix = prefix or string.match(oldest, '^(orz:%w+:)%d+$')
-    local messages, headers, latest, number = {}, {}, '', -1
+    local messages, others, latest, number = {}, {}, '', -1
     for _, element in ipairs(list) do
         if prefix and string.sub(element, 1, #prefix) == prefix then
-            headers[element] = true
+            if element ~= oldest then others[#others + 1] = element end
             local own = tonumber(string.sub(element, #prefix + 1)) or -1
             if own > number then latest, number = element, own end
         else
             messages[#messages + 1] = element
         end
     end
-    return messages, headers[oldest] and latest or '', headers
+    local known = prefix and string.sub(oldest, 1, #prefix) == prefix
+    return messages, known and latest or '', others
 end
 )lua";
 
