@@ -19,6 +19,8 @@
 //   8  unique_id           str, at most 512 bytes; empty: it holds no lock
 //   9  unique_queue        str, whose lock it is; empty: that of the queue in which the job is
 //   10 payload             bin
+//   11 ledger_attempt      uint, in messages of a Ledger's job alone: how often it was claimed
+//                          before this one was sent; missing: never
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -73,7 +75,8 @@ struct Job {
     /// Of the envelope. One that is newer than this library is written back as it came, with all
     /// its fields.
     std::uint64_t version = 1;
-    /// What a newer version has behind the payload, a msgpack value each.
+    /// What is behind the payload, a msgpack value each: a Ledger's field, those of a newer
+    /// version.
     std::vector<std::string> later = {};
 
     [[nodiscard]] bool expired(JobTime now) const noexcept {

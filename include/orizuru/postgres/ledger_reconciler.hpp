@@ -12,10 +12,12 @@
 // In each sweep it looks for messages that were lost alone. A pending job is sent again when its
 // message was sent longer ago than a sweep takes and the source list is empty, or serves next a job
 // that was submitted after that sending: a message that was removed by DEL, say, but also one that
-// a consumer holds for so long without a claim, or has put off. A pending job whose message was
-// buried since (it could not be decoded, PostgreSQL was away in all tries of a Worker, its
-// processes died before they had claimed the job) has failed with the entry's reason, in a try of
-// its own: it is tried again later, or dead. The entry stays on the dead list.
+// a consumer holds for so long without a claim, or has put off. For these, the time doubles with
+// each sending until the job is claimed, up to an hour, or a sweep when that is longer. A pending
+// job whose message was buried (it could not be decoded, PostgreSQL was away in all tries of a
+// Worker, its processes died before they had claimed the job) has failed with the entry's reason,
+// in a try of its own: it is tried again later, or dead. Of the messages of one try the first that
+// is buried counts. The entry stays on the dead list.
 //
 // When you put PostgreSQL's files back from a copy without a recovery, remove the queue's key
 // `ledger` in Redis, too (keys.hpp).
@@ -62,7 +64,7 @@ class LedgerReconciler {
     /// reconciler has in hand.
     /// PostgreSQL: for each queue a transaction for up to a thousand jobs or 1 MiB, at least one,
     ///     in which the queue's row is locked, which waits for nobody. Redis: for each a GET, and
-    ///     TIME and a script of an LPUSH when something is to be sent.
+    ///     a script of an LPUSH when something is to be sent.
     /// The first pass, and then one in each sweep, looks for lost messages: for each queue one more
     ///     transaction and a script that only reads: an LINDEX of the source list, LLEN of the dead
     ///     list and LINDEX of its new entries, a thousand or 8 MiB of them; again when there are

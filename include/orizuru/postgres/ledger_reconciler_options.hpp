@@ -17,7 +17,8 @@ namespace orizuru {
 
 struct LedgerReconcilerOptions {
     /// How often all queues are looked after, whatever is due, and searched for lost messages; how
-    /// old a message is before it can be found to be gone; 100 ms to 24 h.
+    /// old a message is before it can be found to be gone, twice as old each time that it was sent
+    /// again in vain, up to an hour; 100 ms to 24 h.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
     /// How often it is looked whether Redis was lost: a GET for each queue; 10 ms to 24 h.
     std::chrono::milliseconds redis_check = std::chrono::seconds(1);

@@ -5,6 +5,7 @@
 // buried. What is only late is left alone.
 
 #include "integration/postgres/ledger_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -12,6 +13,7 @@
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/postgres/schema.hpp>
 #include <orizuru/producer.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 #include <msgpack.hpp>
@@ -22,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -74,6 +77,10 @@ struct Losing : LedgerFixture {
         LedgerReconcilerOptions chosen = searching();
         chosen.retry.backoff = backoff::fixed(backoff);
         return LedgerReconciler(database, uri, chosen).reconcile();
+    }
+    /// One pass of a reconciler with a sweep of a minute; how many messages it has sent again.
+    std::uint64_t lost_in_minutes() {
+        return LedgerReconciler(database, uri, searching(1min)).reconcile().lost;
     }
     void reconcile_only() { LedgerReconciler(database, uri, reconciling()).reconcile(); }
     /// As if all so far had been submitted and sent so much earlier.
@@ -310,6 +317,119 @@ TEST_CASE_FIXTURE(Losing,
     CHECK(effects(id) == 1);
 }
 
+TEST_CASE_FIXTURE(Losing, "copies of one try's message, buried one after the other, are one failed "
+                          "try") {
+    const std::string id = submit_one();
+    reconcile_only();
+    Consumer<Job<std::string>> slow(uri, "q");
+    std::vector<MessageGuard<Job<std::string>>> copies;
+    copies.push_back(*slow.next(0ms));
+    while (copies.size() < 3) {
+        let_pass("1 h");
+        REQUIRE(pass().lost == 1);
+        copies.push_back(*slow.next(0ms));
+    }
+    const auto counted = [&] {
+        const auto before = redis_ms();
+        REQUIRE(eventually([&] { return redis_ms() > before; }));
+        return pass().buried;
+    };
+    for (std::uint64_t expected : {1, 0, 0}) {
+        copies.back().bury("PostgreSQL is away");
+        copies.pop_back();
+        CHECK(counted() == expected);
+        pass(); // the next try is due
+        CHECK(state(id) == "pending");
+        CHECK(ledger.find(id)->attempt == 1);
+        CHECK(redis.llen("q") == 1);
+    }
+    CHECK(changes(id) == ">pending pending>running running>failed failed>pending");
+    CHECK(handle_all(ledger) == Outcomes{LedgerOutcome::completed});
+    CHECK(effects(id) == 1);
+}
+
+TEST_CASE_FIXTURE(Losing,
+                  "a try's message that is buried counts, whatever copies of the try before "
+                  "are buried behind it") {
+    const std::string id = submit_one();
+    reconcile_only();
+    Consumer<Job<std::string>> slow(uri, "q");
+    auto first = *slow.next(0ms);
+    let_pass("1 h");
+    CHECK(pass().lost == 1);
+    CHECK(bury_all() == 1);
+    CHECK(pass().sent == 1); // the first try has failed and is due
+    CHECK(bury_all() == 1);
+    first.bury("PostgreSQL is away");
+    const auto before = redis_ms();
+    REQUIRE(eventually([&] { return redis_ms() > before; }));
+    CHECK(pass(1h).buried == 1);
+    CHECK(ledger.find(id)->attempt == 2);
+    CHECK(error(id) == "undecodable: std::bad_cast");
+}
+
+TEST_CASE_FIXTURE(Losing, "a try fails as often as a Worker that cannot run the job buries its "
+                          "message, and the last one is the end") {
+    const std::string id = submit_one();
+    const WorkerOptions fast{.concurrency = 1,
+                             .signals = SignalHandling::none,
+                             .recheck = 20ms,
+                             .scheduler = SchedulerOptions{},
+                             .collect_interval = std::nullopt};
+    Worker worker(uri, fast);
+    worker.handle<std::string>(
+        "q", [](const std::string& /*payload*/) { throw std::runtime_error("PostgreSQL is away"); },
+        {.retry = {.max_attempts = 3, .backoff = backoff::fixed({})}});
+    const Running run(worker);
+    const auto thread = running(searching());
+    CHECK(eventually([&] { return state(id) == "dead"; }));
+    CHECK(ledger.find(id)->attempt == 3);
+    CHECK(error(id) == "PostgreSQL is away");
+    CHECK(count(LedgerEventKind::buried) == 2);
+}
+
+TEST_CASE_FIXTURE(Losing, "a message that is not lost, and that nobody claims, is sent again after "
+                          "twice the time each time, and not less than once an hour") {
+    const std::string id = submit_one();
+    reconcile_only();
+    redis.del("q"); // as if somebody held it
+    const auto sent_after = [&](const std::string& least) {
+        let_pass(least + " seconds");
+        CHECK(lost_in_minutes() == 0);
+        let_pass("10 seconds");
+        CHECK(lost_in_minutes() == 1);
+        CHECK(redis.llen("q") == 1);
+        redis.del("q");
+    };
+    for (const char* const seconds : {"51", "111", "231", "471", "951", "1911", "3591", "3591"}) {
+        CAPTURE(seconds);
+        sent_after(seconds);
+    }
+    CHECK(number("SELECT count(*) FROM orizuru_ledger WHERE state = 'pending'") == 1);
+    // A claim is a sign of life: all over again.
+    CHECK(ledger.run(id, fail) == LedgerOutcome::failed);
+    reconcile_only();
+    redis.del("q");
+    sent_after("51");
+    sent_after("111");
+}
+
+TEST_CASE_FIXTURE(Losing, "what nobody claims and was lost with all of Redis is sent as if anew") {
+    submit_one();
+    reconcile_only();
+    for (int i = 0; i < 3; ++i) {
+        redis.del("q");
+        let_pass("1 h");
+        CHECK(lost_in_minutes() == 1);
+    }
+    redis.flushall();
+    reconcile_only();
+    CHECK(redis.llen("q") == 1);
+    redis.del("q");
+    let_pass("61 s");
+    CHECK(lost_in_minutes() == 1);
+}
+
 TEST_CASE_FIXTURE(Losing,
                   "an entry of the dead list counts for the try that it has ended, and once") {
     const std::string id = submit_one();
@@ -427,6 +547,47 @@ TEST_CASE_FIXTURE(Losing, "what somebody put on the dead list and is no job's en
     CHECK(bury_all() == 1);
     CHECK(pass(1h).buried == 1);
     CHECK(state(id) == "failed");
+}
+
+TEST_CASE_FIXTURE(Losing, "the number of a try is read however it is written, and what is none is "
+                          "of no try but the first") {
+    const std::string id = submit_one();
+    reconcile_only();
+    CHECK(ledger.run(id, fail) == LedgerOutcome::failed);
+    reconcile_only();
+    const std::string fields = bytes_of(id).substr(1);
+    const auto buried = [&](const std::string& envelope) {
+        const auto before = redis_ms();
+        die(envelope, "no", before);
+        REQUIRE(eventually([&] { return redis_ms() > before; }));
+        return pass(1h).buried;
+    };
+    for (const std::string& none :
+         {""s, "\x02"s, "\xff"s, "\xc0"s, "\xa1\x01"s, "\xc1"s, "\x91\x01"s, "\xcd\0"s,
+          "\xce\0\0\0"s, "\xcf\0\0\0\0\0\0\0\x01"s, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"s,
+          "\xcb\0\0\0\0\0\0\0\0"s, "\xce\xff\xff\xff\xff"s}) {
+        CAPTURE(detail::to_hex(none));
+        CHECK(buried('\x9c' + fields + none) == 0);
+    }
+    CHECK(buried("\xdc\0\x0c"s + fields + "\xcd\0\x01\x05"s) == 1);
+    CHECK(ledger.find(id)->attempt == 2);
+    CHECK(state(id) == "failed");
+}
+
+TEST_CASE_FIXTURE(Losing, "a try beyond the hundredth counts as any other") {
+    LedgerOptions often = options();
+    often.retry.max_attempts = 100'000;
+    Ledger<std::string> patient(database, "q", often);
+    for (const std::string attempt : {"127", "128", "300", "70000"}) {
+        const std::string id = patient.submit("x");
+        sql("ALTER TABLE orizuru_ledger DISABLE TRIGGER USER; UPDATE orizuru_ledger SET attempt "
+            "= " +
+            attempt + " WHERE id = '" + id + "'; ALTER TABLE orizuru_ledger ENABLE TRIGGER USER");
+        reconcile_only();
+        CHECK(bury_all() == 1);
+        CHECK(pass(1h).buried == 1);
+        CHECK(patient.find(id)->attempt == std::stoi(attempt) + 1);
+    }
 }
 
 TEST_CASE_FIXTURE(Losing, "large messages on the dead list are not sent over, and are looked at") {

@@ -312,7 +312,7 @@ TEST_CASE_FIXTURE(Reconciling, "a reconciler that is frozen in its step loses th
     own.pause();
     auto frozen = std::async(std::launch::async, [&] {
         pqxx::connection connection(database.conninfo());
-        const detail::LedgerStepper stepper("orizuru_", "frozen", 1s);
+        const detail::LedgerStepper stepper({"orizuru_", "frozen", 1s, 24h});
         return message_of<pqxx::broken_connection>(
             [&] { static_cast<void>(stepper.step(connection, stopped, "q")); });
     });

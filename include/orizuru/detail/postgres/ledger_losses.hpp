@@ -5,16 +5,19 @@
 // Finds the messages that a queue has lost although Redis has its mark (ledger_mark.hpp): those
 // that were removed alone, and those that were buried. No job may wait for one of them.
 //
-// Buried: an entry of the dead list is younger than the job's last sending. Then the job has failed
-// in a try, which is the reconciler's. The comparison is by Redis' clock alone, and what is older
-// was buried before another try.
+// Buried: the job is pending, and an entry of the dead list is a message of the try for which it is
+// (ledger_stamp.hpp). Then the job has failed in that try, which is the reconciler's: the messages
+// of one try, of which there may be several, count once, whenever they are buried.
 //
 // Gone: the job is pending, its message was sent longer ago than a sweep takes, and the source list
 // is empty or serves next a job that was submitted after that sending. For what is pushed first is
 // served first, so that nothing is gone in a backlog, however long it is. The comparison is by
 // PostgreSQL's clock alone. That is decided for all of them at once, by a time in the queue's row,
 // and the reconciler's steps send them again (ledger_step.hpp). A message that somebody holds and
-// has not claimed, or has put off, is taken for gone, too; the claims admit one run.
+// has not claimed, or has put off, is taken for gone, too; the claims admit one run. Each message
+// that is sent again can be held or put off as well, so a sending must be twice as old as the one
+// before until it is taken for gone, up to an hour: sent_at is later than the sending by what that
+// is more than a sweep.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
@@ -66,16 +69,14 @@ class LedgerLosses {
     static constexpr std::size_t most_entries = 1000;
     static constexpr std::size_t most_entry_bytes = std::size_t{8} << 20;
 
-    struct Burial {
-        std::string reason;
-        std::int64_t time = 0;
-    };
+    /// The reason of the last burial of each job in each try, by its id and its ledger_attempt.
+    using Burials = std::map<std::pair<std::string, std::int64_t>, std::string>;
     /// What Redis has, by find_losses_script.
     struct Found {
         LedgerMark mark;
         /// The job whose message is served next; empty: there is no message; none: it is unknown.
         std::optional<std::string> served = {};
-        std::map<std::string, Burial> buried = {}; ///< of each job the last one
+        Burials buried = {};
         std::int64_t dead_seen = 0;
         bool more = false;
     };
@@ -89,7 +90,7 @@ class LedgerLosses {
     [[nodiscard]] static Found ask(Connection& redis, const Keys& keys, std::int64_t dead_seen);
     /// Returns whether all of them are settled.
     bool fail_buried(pqxx::work& transaction, const std::string& queue, std::int64_t epoch,
-                     const std::map<std::string, Burial>& buried, LedgerStep& step) const;
+                     const Burials& buried, LedgerStep& step) const;
 
     std::string m_worker;
     std::chrono::milliseconds m_sweep;
@@ -114,10 +115,10 @@ inline LedgerLosses::LedgerLosses(Options options)
                  "FROM $p$ledger_queue WHERE name = ");
     // Pending, in words that do not lead the planner to the index of all that is.
     const std::string of_buried =
-        sql("FROM unnest($1::text[], $2::bigint[]) AS entry (id, at) "
+        sql("FROM unnest($1::text[], $2::bigint[]) AS entry (id, attempt) "
             "JOIN $p$ledger AS job ON job.id = entry.id WHERE job.queue = $3 "
             "AND job.due IS NULL AND job.finished_at IS NULL AND job.sent_epoch = $4 "
-            "AND coalesce(job.sent_redis, 0) <= entry.at");
+            "AND job.attempt = entry.attempt");
     m_buried = sql("SELECT job.id, job.attempt, job.max_attempts, coalesce((SELECT "
                    "extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history "
                    "WHERE job = entry.id AND to_state = 'failed'), 0)::bigint ") +
@@ -208,38 +209,39 @@ inline LedgerLosses::Found LedgerLosses::ask(Connection& redis, const Keys& keys
         need(fields[0].is(Reply::Type::string) && fields[1].is(Reply::Type::string) &&
              is_count(fields[2]));
         if (const auto job = job_of(fields[0].text)) {
-            found.buried[*job] = {fields[1].text, fields[2].integer};
+            found.buried[{*job, fields[2].integer}] = fields[1].text;
         }
     }
     return found;
 }
 
 inline bool LedgerLosses::fail_buried(pqxx::work& transaction, const std::string& queue,
-                                      std::int64_t epoch,
-                                      const std::map<std::string, Burial>& buried,
+                                      std::int64_t epoch, const Burials& buried,
                                       LedgerStep& step) const {
     if (buried.empty()) {
         return true;
     }
     std::vector<std::string> jobs;
-    std::vector<std::string> times;
-    for (const auto& [job, burial] : buried) {
-        jobs.push_back(job);
-        times.push_back(std::to_string(burial.time));
+    std::vector<std::string> attempts;
+    for (const auto& [message, reason] : buried) {
+        jobs.push_back(message.first);
+        attempts.push_back(std::to_string(message.second));
     }
     const std::string ids = to_array(jobs);
-    const std::string ages = to_array(times);
+    const std::string tries = to_array(attempts);
     const auto all =
-        execute(transaction, m_count_buried, ids, ages, queue, epoch)[0][0].as<std::size_t>();
+        execute(transaction, m_count_buried, ids, tries, queue, epoch)[0][0].as<std::size_t>();
     if (all == 0) {
         return true;
     }
     Failures failures;
-    for (const auto& row : execute(transaction, m_buried, ids, ages, queue, epoch)) {
+    for (const auto& row : execute(transaction, m_buried, ids, tries, queue, epoch)) {
         const std::string job = text_of(row[0]);
-        const LedgerTries tries{row[1].as<int>() + 1, row[2].as<int>(),
-                                std::chrono::milliseconds(row[3].as<std::int64_t>())};
-        const LedgerNextTry next = next_ledger_try(m_retry, tries, job, buried.at(job).reason);
+        const auto attempt = row[1].as<int>();
+        const LedgerNextTry next = next_ledger_try(
+            m_retry,
+            {attempt + 1, row[2].as<int>(), std::chrono::milliseconds(row[3].as<std::int64_t>())},
+            job, buried.at({job, attempt}));
         failures.jobs.push_back(job);
         failures.delays.push_back(std::to_string(next.delay_ms()));
         failures.reasons.push_back(next.reason);

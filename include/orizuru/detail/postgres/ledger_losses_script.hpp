@@ -5,6 +5,7 @@
 // What Redis has of a queue's messages, as far as LedgerLosses has to know.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/postgres/ledger_stamp.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 
 #include <string>
@@ -17,7 +18,8 @@ namespace orizuru::detail {
 // are, [5] how many bytes of entries it reads at least before it stops. Returns
 //   the mark, empty: none
 //   the beginning of the message that is served next, nil: there is none
-//   the beginning of the payload, the reason and the time of new entries, the oldest first
+//   the beginning of the payload, the reason and the ledger_attempt of new entries, the oldest
+//   first
 //   the time up to which the dead list is looked at now
 //   1 when there are more new entries, else 0
 //
@@ -27,7 +29,8 @@ namespace orizuru::detail {
 // time counts.
 inline const std::string& find_losses_script() {
     static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
-                                      std::string(read_entry_function) + R"lua(
+                                      std::string(read_entry_function) +
+                                      std::string(ledger_attempt_function) + R"lua(
 local mark, source, dead = unpack(KEYS)
 local refused = refusal({{mark, 'string'}, {source, 'list'}, {dead, 'list'}}, {{'TIME'},
     {'GET', mark}, {'LINDEX', source, '0'}, {'LINDEX', dead, '0'}, {'LLEN', dead}})
@@ -56,7 +59,8 @@ while at >= 0 and new - 1 - at < tonumber(ARGV[4]) and bytes < tonumber(ARGV[5])
     local first, last, reason, reason_end, time = read(entry)
     if first and time > seen and time <= now then
         entries[#entries + 1] = {string.sub(entry, first, math.min(last, first + ARGV[2] - 1)),
-            string.sub(entry, reason, math.min(reason_end, reason + ARGV[3] - 1)), time}
+            string.sub(entry, reason, math.min(reason_end, reason + ARGV[3] - 1)),
+            ledger_attempt(entry, first, last)}
         newest = math.max(newest, time)
     end
     bytes, at = bytes + #entry, at - 1

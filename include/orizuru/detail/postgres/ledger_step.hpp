@@ -9,8 +9,8 @@
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
 #include <orizuru/detail/postgres/ledger_reading.hpp>
+#include <orizuru/detail/postgres/ledger_stamp.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
@@ -19,14 +19,12 @@
 #include <pqxx/pqxx>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -58,10 +56,16 @@ struct LedgerStep {
 
 class LedgerStepper {
   public:
-    /// `longest_idle`: when the step leaves PostgreSQL without a word for longer, because its
-    /// process is frozen, PostgreSQL ends the session, and others can have the queue.
-    LedgerStepper(const std::string& prefix, std::string worker,
-                  std::chrono::milliseconds longest_idle);
+    struct Options {
+        std::string prefix;
+        std::string worker;
+        /// When the step leaves PostgreSQL without a word for longer, because its process is
+        /// frozen, PostgreSQL ends the session, and others can have the queue.
+        std::chrono::milliseconds longest_idle;
+        std::chrono::milliseconds sweep;
+    };
+
+    explicit LedgerStepper(Options options);
 
     /// The queue's row is locked for the time of the step, and the jobs that it sends; it waits for
     /// nobody's lock: what is locked is left.
@@ -94,11 +98,11 @@ class LedgerStepper {
     [[nodiscard]] Batch unsent(pqxx::work& transaction, const std::string& queue,
                                std::int64_t epoch) const;
     [[nodiscard]] Batch lock(pqxx::work& transaction, Batch batch) const;
-    [[nodiscard]] static std::int64_t redis_time(Connection& redis);
     [[nodiscard]] static bool send(Connection& redis, const Keys& keys, const std::string& expected,
                                    const std::string& next, const Batch& batch);
 
     std::string m_worker;
+    std::chrono::milliseconds m_sweep;
     std::string m_lock;
     std::string m_begin_epoch;
     std::string m_recover;
@@ -108,55 +112,61 @@ class LedgerStepper {
     std::string m_sequence;
 };
 
-inline LedgerStepper::LedgerStepper(const std::string& prefix, std::string worker,
-                                    std::chrono::milliseconds longest_idle)
-    : m_worker(std::move(worker)),
+inline LedgerStepper::LedgerStepper(Options options)
+    : m_worker(std::move(options.worker)),
+      m_sweep(options.sweep),
       m_lock("SET LOCAL idle_in_transaction_session_timeout = " +
-             std::to_string(longest_idle.count()) +
+             std::to_string(options.longest_idle.count()) +
              with_prefix("; SELECT epoch, sequence, txid_current(), "
                          "timeline = $p$ledger_timeline() FROM $p$ledger_queue WHERE name = ",
-                         prefix)),
+                         options.prefix)),
       m_begin_epoch(with_prefix("UPDATE $p$ledger_queue SET epoch = greatest(epoch, $2) + 1, "
                                 "sequence = 0, timeline = $p$ledger_timeline() "
                                 "WHERE name = $1 RETURNING epoch",
-                                prefix)),
-      m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", prefix)),
+                                options.prefix)),
+      m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", options.prefix)),
       // What was lost with Redis before what was lost alone (ledger_losses.hpp), and that before
       // what is new; one range of an index each.
       m_unsent(with_prefix(R"sql(
-SELECT id, encode(payload, 'hex'), sent_epoch = $2 FROM (
-    SELECT id, payload, sent_epoch, sum(octet_length(payload)) OVER (
+SELECT id, encode(payload, 'hex'), sent_epoch = $2, attempt FROM (
+    SELECT id, payload, sent_epoch, attempt, sum(octet_length(payload)) OVER (
         ORDER BY sent_epoch = 0, sent_epoch, created_at
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - octet_length(payload) AS before
-    FROM ((SELECT id, payload, sent_epoch, created_at FROM $p$ledger
+    FROM ((SELECT id, payload, sent_epoch, created_at, attempt FROM $p$ledger
            WHERE queue = $1 AND state = 'pending' AND sent_epoch >= 1 AND sent_epoch < $2
            ORDER BY sent_epoch, created_at LIMIT 1000)
           UNION ALL
-          (SELECT id, payload, sent_epoch, created_at FROM $p$ledger
+          (SELECT id, payload, sent_epoch, created_at, attempt FROM $p$ledger
            WHERE queue = $1 AND state = 'pending' AND sent_epoch > 0 AND sent_epoch = $2
            AND sent_at < (SELECT gone_before FROM $p$ledger_queue WHERE name = $1)
            ORDER BY sent_at LIMIT 1000)
           UNION ALL
-          (SELECT id, payload, sent_epoch, created_at FROM $p$ledger
+          (SELECT id, payload, sent_epoch, created_at, attempt FROM $p$ledger
            WHERE queue = $1 AND state = 'pending' AND sent_epoch = 0
            ORDER BY created_at LIMIT 1000)
           LIMIT 1000) AS next) AS batch
 WHERE before < $3
 )sql",
-                           prefix)),
+                           options.prefix)),
       // Still pending, in words that do not lead the planner to the index of all that is.
       m_lock_jobs(with_prefix("SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) "
                               "AND due IS NULL AND finished_at IS NULL "
                               "FOR NO KEY UPDATE SKIP LOCKED",
-                              prefix)),
+                              options.prefix)),
       // Never before gone_before, or it would be sent again and again after the clock was set back.
-      m_sent(with_prefix("UPDATE $p$ledger SET sent_epoch = $2, sent_redis = $3, "
-                         "sent_at = greatest(clock_timestamp(), (SELECT gone_before "
-                         "FROM $p$ledger_queue WHERE name = $4)) WHERE id = ANY ($1::text[])",
-                         prefix)),
+      m_sent(with_prefix(R"sql(
+UPDATE $p$ledger SET sent_epoch = $2,
+    sent_again = CASE WHEN sent_epoch = $2 THEN least(sent_again + 1, 20) ELSE 0 END,
+    sent_at = greatest(clock_timestamp(), (SELECT gone_before FROM $p$ledger_queue WHERE name = $4))
+        + CASE WHEN sent_epoch = $2
+               THEN least($3::bigint << least(sent_again + 1, 20), greatest($3, 3600000)) - $3
+               ELSE 0 END * interval '1 ms'
+WHERE id = ANY ($1::text[])
+)sql",
+                         options.prefix)),
       m_sequence(with_prefix("UPDATE $p$ledger_queue SET sequence = $2, gone_before = "
                              "CASE WHEN $3::boolean THEN gone_before END WHERE name = $1",
-                             prefix)) {}
+                             options.prefix)) {}
 
 inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& redis,
                                       const std::string& queue) const {
@@ -194,11 +204,10 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
     if (!batch.jobs.empty()) {
         // Never one that a step before has sent and not committed.
         mark.sequence = std::max(mark.sequence + 1, locked[0][2].as<std::int64_t>());
-        const std::int64_t begun = redis_time(redis);
         if (!send(redis, keys, found, mark.text(), batch)) {
             return {.next = LedgerStep::Next::more}; // lost meanwhile: all over again
         }
-        execute(transaction, m_sent, batch.ids(), known.epoch, begun, queue);
+        execute(transaction, m_sent, batch.ids(), known.epoch, m_sweep.count(), queue);
         execute(transaction, m_sequence, queue, mark.sequence, full ? "true" : "false");
         step.sent = batch.jobs.size();
         for (const Unsent& unsent : batch.jobs) {
@@ -240,7 +249,9 @@ inline LedgerStepper::Batch LedgerStepper::unsent(pqxx::work& transaction, const
                                                   std::int64_t epoch) const {
     Batch batch;
     for (const auto& row : execute(transaction, m_unsent, queue, epoch, most_bytes_sent)) {
-        batch.jobs.push_back({text_of(row[0]), from_hex(text_of(row[1])), row[2].as<bool>()});
+        batch.jobs.push_back({text_of(row[0]),
+                              with_ledger_attempt(from_hex(text_of(row[1])), row[3].as<int>()),
+                              row[2].as<bool>()});
         batch.bytes += batch.jobs.back().message.size();
     }
     return batch;
@@ -257,25 +268,6 @@ inline LedgerStepper::Batch LedgerStepper::lock(pqxx::work& transaction, Batch b
     }
     std::erase_if(batch.jobs, [&](const Unsent& unsent) { return !free.contains(unsent.job); });
     return batch;
-}
-
-/// In milliseconds.
-inline std::int64_t LedgerStepper::redis_time(Connection& redis) {
-    const Reply reply = redis.command({}, "TIME");
-    const auto number = [&](std::size_t part) {
-        const std::string& text = reply.elements[part].text;
-        std::int64_t value = 0;
-        const char* const end = text.data() + text.size();
-        const auto read = std::from_chars(text.data(), end, value);
-        if (read.ec != std::errc() || read.ptr != end) {
-            redis.refuse("TIME");
-        }
-        return value;
-    };
-    if (!is_strings(reply) || reply.elements.size() != 2) {
-        redis.refuse("TIME");
-    }
-    return number(0) * 1000 + number(1) / 1000;
 }
 
 inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::string& expected,

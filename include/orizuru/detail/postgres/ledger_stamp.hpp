@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// By what it is seen of which try a ledger's message is: the field `ledger_attempt` of its envelope
+// (job.hpp) says how often the job had been claimed when it was sent. A message of a first try has
+// none. A Worker that puts the message off writes the field back as it was.
+
+#include <msgpack.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// The message to be sent for a job that was claimed so often. What is not an envelope as a Ledger
+/// makes it stays as it is.
+[[nodiscard]] inline std::string with_ledger_attempt(std::string envelope, int attempt) {
+    constexpr char with_eleven_fields = '\x9b';
+    if (attempt == 0 || envelope.empty() || envelope.front() != with_eleven_fields) {
+        return envelope;
+    }
+    ++envelope.front();
+    msgpack::sbuffer field;
+    msgpack::pack(field, attempt);
+    return std::move(envelope.append(field.data(), field.size()));
+}
+
+/// The Lua function ledger_attempt(entry, first, last): what the envelope in these bytes says, and
+/// 0 when it says nothing. It needs read_entry_function.
+inline constexpr std::string_view ledger_attempt_function = R"lua(
+local widths = {[0xc0] = 0, [0xcc] = 1, [0xcd] = 2, [0xce] = 4, [0xcf] = 8, [0xd0] = 1,
+    [0xd1] = 2, [0xd2] = 4, [0xd3] = 8}
+local function behind(entry, at)
+    local _, text_end = text(entry, at)
+    if text_end then return text_end + 1 end
+    local kind = string.byte(entry, at) or 0xc1
+    local width = (kind < 0x80 or kind >= 0xe0) and 0 or widths[kind]
+    return width and at + 1 + width
+end
+local function ledger_attempt(entry, first, last)
+    local at = first + (({[0xdc] = 3, [0xdd] = 5})[string.byte(entry, first)] or 1)
+    for _ = 1, 11 do
+        at = at and behind(entry, at)
+    end
+    if not at or at > last then return 0 end
+    local kind = string.byte(entry, at)
+    if kind < 0x80 then return kind end
+    if kind < 0xcc or kind > 0xce or at + widths[kind] > last then return 0 end
+    return (struct.unpack('>I' .. widths[kind], entry, at + 1))
+end
+)lua";
+
+} // namespace orizuru::detail
