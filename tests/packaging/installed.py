@@ -3,23 +3,47 @@
 
 """`meson install` into a prefix, consumed through pkg-config and through CMake."""
 
-from support import CXX, MESON, SOURCE_ROOT, CONSUMER, check_consumer, compile_consumer, flags
+from support import CONSUMER, MESON, POSTGRES, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
+from support import cmake_project, commit, compile_consumer, configure_cmake, flags, has_postgres
 from support import run, scratch
+import json
 import os
-import shutil
 
 
 def headers(folder):
-    return {path.relative_to(folder) for path in folder.rglob("*.hpp")}
+    return {path.relative_to(folder) for path in folder.rglob("*.[hi]pp")}
 
 
 def install(folder, prefix):
-    build = folder / "install"
-    run(MESON, "setup", "--wrap-mode=nodownload", f"--prefix={prefix}", build, SOURCE_ROOT)
-    run(MESON, "install", "-C", build, "--no-rebuild")
+    """As README has it, in a tree that was just cloned; returns the build folder."""
+    commit(folder / "repository")
+    run("git", "clone", "--quiet", folder / "repository", folder / "clone")
+    build = folder / "clone" / "build"
+    run(MESON, "setup", "--wrap-mode=nodownload", f"--prefix={prefix}", build, folder / "clone")
+    run(MESON, "install", "-C", build)
     forgotten = headers(SOURCE_ROOT / "include") ^ headers(prefix / "include")
     if forgotten:
-        raise SystemExit(f"not listed in include/meson.build: {sorted(map(str, forgotten))}")
+        raise SystemExit(f"not installed as they are: {sorted(map(str, forgotten))}")
+    return build
+
+
+def check_nothing_is_built(build, prefix):
+    compiled = [path for path in build.rglob("*") if path.suffix in {".o", ".a", ".gch", ".pch"}]
+    if compiled:
+        raise SystemExit(f"an installation has compiled {len(compiled)} files, like {compiled[0]}")
+    libraries = [path for path in prefix.rglob("*") if path.suffix in {".a", ".so"}]
+    if libraries:
+        raise SystemExit(f"an installation has brought {libraries}")
+
+
+def check_tests_build_their_programs(build):
+    """`meson test` builds what a test depends on."""
+    tests = json.loads(run(MESON, "introspect", "--tests", build))
+    if len(tests) < 100:
+        raise SystemExit("where are the tests?")
+    for test in tests:
+        if any(word.endswith(".run") for word in test["cmd"]) and not test["depends"]:
+            raise SystemExit(f"nothing builds {test['cmd']}")
 
 
 def check_pkg_config(folder, prefix):
@@ -31,43 +55,25 @@ def check_pkg_config(folder, prefix):
     check_consumer(folder / "consumer")
 
 
-def configure(folder, prefix, *options, fails=False, before="", version=""):
+def configure(folder, prefix, *options, sources=(CONSUMER,), fails=False, before="", wanted=""):
     """A CMake project that asks for the package; CMake lines may come before that."""
-    project = folder / "project"
-    project.mkdir(parents=True)
-    shutil.copy(CONSUMER, project)
-    (project / "CMakeLists.txt").write_text(
-        f"""
-cmake_minimum_required(VERSION 3.16)
-project(parent LANGUAGES CXX)
-{before}
-find_package(orizuru {version} CONFIG REQUIRED)
-find_package(orizuru {version} CONFIG REQUIRED)
-add_executable(consumer consumer.cpp)
-target_link_libraries(consumer PRIVATE orizuru::orizuru)
-"""
-    )
-    return run(
-        "cmake",
-        *("-G", "Ninja", "-S", project, "-B", folder / "build"),
-        f"-DCMAKE_PREFIX_PATH={prefix}",
-        f"-DCMAKE_CXX_COMPILER={';'.join(CXX)}",
-        *options,
-        fails=fails,
-    )
+    asked = f"find_package(orizuru {wanted} CONFIG REQUIRED)\n"
+    cmake_project(folder, before + asked + asked, sources)
+    return configure_cmake(folder, f"-DCMAKE_PREFIX_PATH={prefix}", *options, fails=fails)
 
 
 def check_cmake(folder, prefix):
-    configure(folder / "pkg-config", prefix)
-    run("cmake", "--build", folder / "pkg-config" / "build")
-    check_consumer(folder / "pkg-config" / "build" / "consumer")
+    configure(folder / "pkg-config", prefix, sources=(CONSUMER, ZONES))
+    build = build_with_cmake(folder / "pkg-config")
+    check_consumer(build / "consumer")
+    run(build / "zones")
 
-    configure(folder / "version", prefix, version="0.1")
-    configure(folder / "range", prefix, version="0.1...<0.3")
-    configure(folder / "other-version", prefix, version="0.2", fails=True)
+    configure(folder / "version", prefix, wanted="0.1")
+    configure(folder / "range", prefix, wanted="0.1...<0.3")
+    configure(folder / "other-version", prefix, wanted="0.2", fails=True)
 
     without_pkg_config = "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON"
-    target = "add_library(hiredis::hiredis INTERFACE IMPORTED)"
+    target = "add_library(hiredis::hiredis INTERFACE IMPORTED)\n"
 
     # A project that has hiredis as a target of its own.
     configure(folder / "target", prefix, without_pkg_config, before=target)
@@ -90,8 +96,30 @@ def check_cmake(folder, prefix):
         raise SystemExit("a missing hiredis is not named")
 
 
+def check_cmake_postgres(folder, prefix):
+    # Nor libpqxx, where it is asked for.
+    told = configure(
+        folder / "none",
+        prefix,
+        "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_libpqxx=ON",
+        before="add_library(hiredis::hiredis INTERFACE IMPORTED)\n",
+        wanted="COMPONENTS postgres",
+        fails=True,
+    )
+    if "orizuru::postgres needs libpqxx" not in told:
+        raise SystemExit("a missing libpqxx is not named")
+
+    if has_postgres():
+        configure(folder / "found", prefix, sources=(POSTGRES,), wanted="COMPONENTS postgres")
+        run(build_with_cmake(folder / "found") / "postgres")
+
+
 with scratch() as scratch_folder:
     scratch_prefix = scratch_folder / "prefix"
-    install(scratch_folder, scratch_prefix)
+    scratch_build = install(scratch_folder, scratch_prefix)
+    check_nothing_is_built(scratch_build, scratch_prefix)
+    check_tests_build_their_programs(scratch_build)
     check_pkg_config(scratch_folder, scratch_prefix)
     check_cmake(scratch_folder / "cmake", scratch_prefix)
+    check_cmake_postgres(scratch_folder / "cmake-postgres", scratch_prefix)

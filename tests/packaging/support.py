@@ -16,7 +16,10 @@ import time
 CXX = shlex.split(os.environ["CXX"])
 MESON = os.environ["MESON"]
 SOURCE_ROOT = pathlib.Path(os.environ["SOURCE_ROOT"])
-CONSUMER = pathlib.Path(__file__).with_name("consumer.cpp")
+HERE = pathlib.Path(__file__).parent
+CONSUMER = HERE / "consumer.cpp"
+ZONES = HERE / "zones.cpp"
+POSTGRES = HERE / "postgres.cpp"
 
 
 @contextlib.contextmanager
@@ -61,6 +64,29 @@ def copy_as_subproject(folder):
     )
 
 
+def commit(folder):
+    """Makes the folder, in which this tree is committed, a repository; returns its address."""
+
+    def ignored(where, names):
+        kept_for_others = {"packagecache"} if pathlib.Path(where).name == "subprojects" else set()
+        return {name for name in names if name in {".git", "__pycache__"} | kept_for_others
+                or (pathlib.Path(where) == SOURCE_ROOT and name.startswith("build"))}
+
+    shutil.copytree(SOURCE_ROOT, folder, ignore=ignored)
+    git = ["git", "-C", folder, "-c", "user.name=packaging", "-c", "user.email=packaging@localhost"]
+    # Neither signed nor with hooks, whatever this user has set up.
+    alone = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    run(*git, "init", "--quiet", "--initial-branch=main", env=alone)
+    run(*git, "add", "--all", env=alone)
+    run(*git, "commit", "--quiet", "--message=This tree", env=alone)
+    return folder.as_uri()
+
+
+def has_postgres():
+    command = ["pkg-config", "--exists", "libpqxx >= 6.4", "libpq"]
+    return subprocess.run(command, check=False).returncode == 0
+
+
 def build_with_parent(folder, *setup_options, env=None):
     """Builds the consumer in a Meson project that has this one as its subproject."""
     shutil.copy(CONSUMER, folder)
@@ -75,6 +101,38 @@ executable('consumer', 'consumer.cpp', dependencies: orizuru_dep)
     run(MESON, "setup", "--force-fallback-for=orizuru", *setup_options, "build", cwd=folder, env=env)
     run(MESON, "compile", "-C", "build", cwd=folder, env=env)
     return folder / "build" / "consumer"
+
+
+def cmake_project(folder, lines, sources):
+    """A CMake project with a program for each source, in which these lines provide the targets."""
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = ""
+    for source in sources:
+        shutil.copy(source, folder)
+        target = "orizuru::postgres" if source == POSTGRES else "orizuru::orizuru"
+        programs += f"""
+add_executable({source.stem} {source.name})
+target_link_libraries({source.stem} PRIVATE {target})
+"""
+    (folder / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.18)\nproject(parent LANGUAGES CXX)\n{lines}\n{programs}"
+    )
+
+
+def configure_cmake(folder, *options, fails=False):
+    return run(
+        "cmake",
+        *("-G", "Ninja", "-S", folder, "-B", folder / "build"),
+        f"-DCMAKE_CXX_COMPILER={';'.join(CXX)}",
+        *options,
+        fails=fails,
+    )
+
+
+def build_with_cmake(folder):
+    """Returns the folder of the programs."""
+    run("cmake", "--build", folder / "build")
+    return folder / "build"
 
 
 def answers(path):

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+# Defines orizuru::orizuru and, where there are libpqxx and libpq, orizuru::postgres: for the installed
+# package, and for projects that have the sources in their tree.
+
+cmake_policy(PUSH)
+cmake_policy(VERSION 3.16...3.25)
+
+# _orizuru_find(RESULT SCOPE [MODULE M] [PACKAGE P] TARGETS T...): sets RESULT to the target of a
+# library, or to nothing: to the first of T that the project has already, else to that of pkg-config's
+# module M, else to the first of T that the CMake package P defines. SCOPE is GLOBAL or nothing.
+function(_orizuru_find result scope)
+  cmake_parse_arguments(PARSE_ARGV 2 asked "" "MODULE;PACKAGE" "TARGETS")
+  set(${result} "" PARENT_SCOPE)
+  foreach(target IN LISTS asked_TARGETS)
+    if(TARGET ${target})
+      set(${result} ${target} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+
+  if(asked_MODULE)
+    find_package(PkgConfig QUIET)
+    if(PKG_CONFIG_FOUND)
+      pkg_check_modules(${result} QUIET IMPORTED_TARGET ${scope} ${asked_MODULE})
+      if(TARGET PkgConfig::${result})
+        set(${result} PkgConfig::${result} PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endif()
+
+  if(asked_PACKAGE)
+    find_package(${asked_PACKAGE} QUIET)
+    foreach(target IN LISTS asked_TARGETS)
+      if(${asked_PACKAGE}_FOUND AND TARGET ${target})
+        set(${result} ${target} PARENT_SCOPE)
+        get_target_property(aliased ${target} ALIASED_TARGET)
+        if(scope AND NOT aliased)
+          set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
+        endif()
+        return()
+      endif()
+    endforeach()
+  endif()
+endfunction()
+
+# _orizuru_header(TARGET HEADER): HEADER can be included by who links TARGET, if it is anywhere.
+function(_orizuru_header target header)
+  string(MAKE_C_IDENTIFIER "ORIZURU_FOLDER_OF_${header}" folder)
+  find_path(${folder} ${header})
+  mark_as_advanced(${folder})
+  if(${folder})
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_INCLUDE_DIRECTORIES "${${folder}}")
+  endif()
+endfunction()
+
+# The times of zones: the standard library's, or those of date, which has to be linked then.
+function(_orizuru_zones scope)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_CXX_STANDARD 20)
+  set(CMAKE_REQUIRED_QUIET TRUE)
+  check_cxx_source_compiles("
+    #include <version>
+    #if __cpp_lib_chrono < 201907L
+    #error
+    #endif
+    int main() {}" ORIZURU_STANDARD_LIBRARY_HAS_ZONES)
+  if(ORIZURU_STANDARD_LIBRARY_HAS_ZONES)
+    return()
+  endif()
+  _orizuru_find(ORIZURU_DATE "${scope}" PACKAGE date TARGETS date::date-tz)
+  if(NOT ORIZURU_DATE)
+    find_library(ORIZURU_DATE_LIBRARY date-tz)
+    mark_as_advanced(ORIZURU_DATE_LIBRARY)
+    if(ORIZURU_DATE_LIBRARY)
+      set(ORIZURU_DATE "${ORIZURU_DATE_LIBRARY}")
+      _orizuru_header(orizuru::orizuru date/tz.h)
+    endif()
+  endif()
+  if(ORIZURU_DATE)
+    set_property(TARGET orizuru::orizuru APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ORIZURU_DATE})
+  endif()
+endfunction()
+
+# orizuru_define_targets(FOLDER [GLOBAL]): FOLDER is the one with orizuru/orizuru.hpp. Without hiredis
+# it defines nothing.
+function(orizuru_define_targets folder)
+  if(TARGET orizuru::orizuru)
+    return()
+  endif()
+  set(scope ${ARGN})
+
+  # hiredis' own package has a target only since 1.0, and another name for it since 1.1.
+  _orizuru_find(ORIZURU_HIREDIS "${scope}" MODULE hiredis>=0.14 PACKAGE hiredis
+                TARGETS hiredis::hiredis hiredis)
+  if(NOT ORIZURU_HIREDIS)
+    return()
+  endif()
+  _orizuru_find(ORIZURU_THREADS "${scope}" PACKAGE Threads TARGETS Threads::Threads)
+
+  add_library(orizuru::orizuru INTERFACE IMPORTED ${scope})
+  set_target_properties(orizuru::orizuru PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${folder}"
+    INTERFACE_COMPILE_FEATURES cxx_std_20
+    INTERFACE_LINK_LIBRARIES "${ORIZURU_HIREDIS};${ORIZURU_THREADS}")
+
+  # Before 6.0 its package demands Boost, which the headers can do without.
+  _orizuru_find(ORIZURU_MSGPACK "${scope}" PACKAGE msgpack-cxx TARGETS msgpack-cxx msgpackc-cxx)
+  if(ORIZURU_MSGPACK)
+    set_property(TARGET orizuru::orizuru APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ORIZURU_MSGPACK})
+  else()
+    _orizuru_header(orizuru::orizuru msgpack.hpp)
+  endif()
+
+  _orizuru_zones("${scope}")
+
+  _orizuru_find(ORIZURU_PQXX "${scope}" MODULE libpqxx>=6.4 PACKAGE libpqxx
+                TARGETS libpqxx::pqxx)
+  _orizuru_find(ORIZURU_PQ "${scope}" MODULE libpq PACKAGE PostgreSQL TARGETS PostgreSQL::PostgreSQL)
+  if(ORIZURU_PQXX AND ORIZURU_PQ)
+    add_library(orizuru::postgres INTERFACE IMPORTED ${scope})
+    set_target_properties(orizuru::postgres PROPERTIES
+      INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_PQXX};${ORIZURU_PQ}")
+  endif()
+endfunction()
+
+cmake_policy(POP)

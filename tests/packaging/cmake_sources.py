@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""CMake projects that have the sources of this one: by FetchContent and by add_subdirectory."""
+
+from support import CONSUMER, POSTGRES, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
+from support import cmake_project, commit, configure_cmake, has_postgres, run, scratch
+import shutil
+
+
+def fetch_content(repository):
+    return f"""
+include(FetchContent)
+FetchContent_Declare(orizuru
+  GIT_REPOSITORY {repository}
+  GIT_TAG main
+  GIT_SHALLOW TRUE
+  SOURCE_SUBDIR include)
+FetchContent_MakeAvailable(orizuru)
+"""
+
+
+def check(folder, lines, sources):
+    """Builds these programs in a project with these lines, and runs them."""
+    cmake_project(folder, lines, sources)
+    configure_cmake(folder)
+    build = build_with_cmake(folder)
+    for source in sources:
+        if source == CONSUMER:
+            check_consumer(build / "consumer")
+        else:
+            run(build / source.stem)
+
+
+with scratch() as scratch_folder:
+    others = [ZONES, POSTGRES] if has_postgres() else [ZONES]
+    address = commit(scratch_folder / "repository")
+    check(scratch_folder / "fetched", fetch_content(address), [CONSUMER, *others])
+
+    # include/ is all that it needs.
+    tree = scratch_folder / "tree"
+    shutil.copytree(SOURCE_ROOT / "include", tree / "orizuru" / "include")
+    check(tree, "add_subdirectory(orizuru/include)", others)
+
+    # hiredis of a CMake package, whose target is to be seen outside of the folder that looks for it.
+    package = scratch_folder / "package"
+    cmake_project(package, f"add_subdirectory({SOURCE_ROOT / 'include'} orizuru)", [ZONES])
+    (package / "hiredis-config.cmake").write_text("add_library(hiredis::hiredis INTERFACE IMPORTED)")
+    configure_cmake(
+        package, "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", f"-Dhiredis_DIR={package}"
+    )
+
+    # No hiredis at all: said in words, and not by a linker.
+    bare = scratch_folder / "bare"
+    cmake_project(bare, f"add_subdirectory({SOURCE_ROOT / 'include'} orizuru)", [ZONES])
+    told = configure_cmake(
+        bare,
+        "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_hiredis=ON",
+        fails=True,
+    )
+    if "orizuru needs hiredis" not in told:
+        raise SystemExit("a missing hiredis is not named")

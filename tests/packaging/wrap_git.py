@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""A Meson project with a wrap that names this repository, and with the system's libraries."""
+
+from support import MESON, POSTGRES, ZONES, CONSUMER, check_consumer, commit, has_postgres, run
+from support import scratch
+import shutil
+
+
+def write_project(folder, repository):
+    (folder / "subprojects").mkdir()
+    (folder / "subprojects" / "orizuru.wrap").write_text(
+        f"""[wrap-git]
+url = {repository}
+revision = main
+depth = 1
+
+[provide]
+dependency_names = orizuru, orizuru-postgres
+"""
+    )
+    for source in (CONSUMER, ZONES, POSTGRES):
+        shutil.copy(source, folder)
+    (folder / "meson.build").write_text(
+        """
+project('parent', 'cpp', default_options: ['cpp_std=c++20', 'warning_level=3', 'werror=true'])
+orizuru = dependency('orizuru')
+executable('consumer', 'consumer.cpp', dependencies: orizuru)
+executable('zones', 'zones.cpp', dependencies: orizuru)
+"""
+    )
+    if has_postgres():
+        with (folder / "meson.build").open("a") as project:
+            project.write(
+                "executable('postgres', 'postgres.cpp', dependencies: dependency('orizuru-postgres'))"
+            )
+
+
+with scratch() as scratch_folder:
+    parent = scratch_folder / "parent"
+    parent.mkdir()
+    write_project(parent, commit(scratch_folder / "repository"))
+    run(MESON, "subprojects", "download", "orizuru", cwd=parent)
+    # Whatever else it has to fetch is missing on this machine, and would make another test of this
+    # one. An orizuru that is installed here is not the one to be tested.
+    run(MESON, "setup", "--wrap-mode=nodownload", "--force-fallback-for=orizuru", "build", cwd=parent)
+    run(MESON, "compile", "-C", "build", cwd=parent)
+    system = run("pkg-config", "--modversion", "hiredis").strip()
+    check_consumer(parent / "build" / "consumer", hiredis=system)
+    run(parent / "build" / "zones")
+    if has_postgres():
+        run(parent / "build" / "postgres")
