@@ -7,11 +7,11 @@
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.16...3.25)
 
-# _orizuru_find(RESULT SCOPE [MODULE M] [PACKAGE P] TARGETS T...): sets RESULT to the target of a
-# library, or to nothing: to the first of T that the project has already, else to that of pkg-config's
-# module M, else to the first of T that the CMake package P defines. SCOPE is GLOBAL or nothing.
-function(_orizuru_find result scope)
-  cmake_parse_arguments(PARSE_ARGV 2 asked "" "MODULE;PACKAGE" "TARGETS")
+# _orizuru_find(RESULT [MODULE M] [PACKAGE P] TARGETS T...): sets RESULT to the target of a library, or
+# to nothing: to the first of T that the project has already, else to that of pkg-config's module M,
+# else to the first of T that the CMake package P defines.
+function(_orizuru_find result)
+  cmake_parse_arguments(PARSE_ARGV 1 asked "" "MODULE;PACKAGE" "TARGETS")
   set(${result} "" PARENT_SCOPE)
   foreach(target IN LISTS asked_TARGETS)
     if(TARGET ${target})
@@ -23,7 +23,7 @@ function(_orizuru_find result scope)
   if(asked_MODULE)
     find_package(PkgConfig QUIET)
     if(PKG_CONFIG_FOUND)
-      pkg_check_modules(${result} QUIET IMPORTED_TARGET ${scope} ${asked_MODULE})
+      pkg_check_modules(${result} QUIET IMPORTED_TARGET ${asked_MODULE})
       if(TARGET PkgConfig::${result})
         set(${result} PkgConfig::${result} PARENT_SCOPE)
         return()
@@ -36,17 +36,13 @@ function(_orizuru_find result scope)
     foreach(target IN LISTS asked_TARGETS)
       if(${asked_PACKAGE}_FOUND AND TARGET ${target})
         set(${result} ${target} PARENT_SCOPE)
-        get_target_property(aliased ${target} ALIASED_TARGET)
-        if(scope AND NOT aliased)
-          set_target_properties(${target} PROPERTIES IMPORTED_GLOBAL TRUE)
-        endif()
         return()
       endif()
     endforeach()
   endif()
 endfunction()
 
-# _orizuru_header(TARGET HEADER): HEADER can be included by who links TARGET, if it is anywhere.
+# _orizuru_header(TARGET HEADER): adds the folder that has HEADER to TARGET, if there is one.
 function(_orizuru_header target header)
   string(MAKE_C_IDENTIFIER "ORIZURU_FOLDER_OF_${header}" folder)
   find_path(${folder} ${header})
@@ -57,7 +53,7 @@ function(_orizuru_header target header)
 endfunction()
 
 # The times of zones: the standard library's, or those of date, which has to be linked then.
-function(_orizuru_zones scope)
+function(_orizuru_zones)
   include(CheckCXXSourceCompiles)
   set(CMAKE_CXX_STANDARD 20)
   set(CMAKE_REQUIRED_QUIET TRUE)
@@ -70,7 +66,7 @@ function(_orizuru_zones scope)
   if(ORIZURU_STANDARD_LIBRARY_HAS_ZONES)
     return()
   endif()
-  _orizuru_find(ORIZURU_DATE "${scope}" PACKAGE date TARGETS date::date-tz)
+  _orizuru_find(ORIZURU_DATE PACKAGE date TARGETS date::date-tz)
   if(NOT ORIZURU_DATE)
     find_library(ORIZURU_DATE_LIBRARY date-tz)
     mark_as_advanced(ORIZURU_DATE_LIBRARY)
@@ -93,12 +89,12 @@ function(orizuru_define_targets folder)
   set(scope ${ARGN})
 
   # hiredis' own package has a target only since 1.0, and another name for it since 1.1.
-  _orizuru_find(ORIZURU_HIREDIS "${scope}" MODULE hiredis>=0.14 PACKAGE hiredis
+  _orizuru_find(ORIZURU_HIREDIS MODULE hiredis>=0.14 PACKAGE hiredis
                 TARGETS hiredis::hiredis hiredis)
   if(NOT ORIZURU_HIREDIS)
     return()
   endif()
-  _orizuru_find(ORIZURU_THREADS "${scope}" PACKAGE Threads TARGETS Threads::Threads)
+  _orizuru_find(ORIZURU_THREADS PACKAGE Threads TARGETS Threads::Threads)
 
   add_library(orizuru::orizuru INTERFACE IMPORTED ${scope})
   set_target_properties(orizuru::orizuru PROPERTIES
@@ -107,18 +103,18 @@ function(orizuru_define_targets folder)
     INTERFACE_LINK_LIBRARIES "${ORIZURU_HIREDIS};${ORIZURU_THREADS}")
 
   # Before 6.0 its package demands Boost, which the headers can do without.
-  _orizuru_find(ORIZURU_MSGPACK "${scope}" PACKAGE msgpack-cxx TARGETS msgpack-cxx msgpackc-cxx)
+  _orizuru_find(ORIZURU_MSGPACK PACKAGE msgpack-cxx TARGETS msgpack-cxx msgpackc-cxx)
   if(ORIZURU_MSGPACK)
     set_property(TARGET orizuru::orizuru APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ORIZURU_MSGPACK})
   else()
     _orizuru_header(orizuru::orizuru msgpack.hpp)
   endif()
 
-  _orizuru_zones("${scope}")
+  _orizuru_zones()
 
-  _orizuru_find(ORIZURU_PQXX "${scope}" MODULE libpqxx>=6.4 PACKAGE libpqxx
+  _orizuru_find(ORIZURU_PQXX MODULE libpqxx>=6.4 PACKAGE libpqxx
                 TARGETS libpqxx::pqxx)
-  _orizuru_find(ORIZURU_PQ "${scope}" MODULE libpq PACKAGE PostgreSQL TARGETS PostgreSQL::PostgreSQL)
+  _orizuru_find(ORIZURU_PQ MODULE libpq PACKAGE PostgreSQL TARGETS PostgreSQL::PostgreSQL)
   if(ORIZURU_PQXX AND ORIZURU_PQ)
     add_library(orizuru::postgres INTERFACE IMPORTED ${scope})
     set_target_properties(orizuru::postgres PROPERTIES

@@ -42,13 +42,18 @@ with scratch() as scratch_folder:
     shutil.copytree(SOURCE_ROOT / "include", tree / "orizuru" / "include")
     check(tree, "add_subdirectory(orizuru/include)", others)
 
-    # hiredis of a CMake package, whose target is to be seen outside of the folder that looks for it.
+    # hiredis of a CMake package: its target is used outside of the folder that looks for it.
     package = scratch_folder / "package"
     cmake_project(package, f"add_subdirectory({SOURCE_ROOT / 'include'} orizuru)", [ZONES])
-    (package / "hiredis-config.cmake").write_text("add_library(hiredis::hiredis INTERFACE IMPORTED)")
+    (package / "hiredis-config.cmake").write_text(
+        "add_library(hiredis::hiredis INTERFACE IMPORTED)\n"
+        "set_target_properties(hiredis::hiredis PROPERTIES INTERFACE_COMPILE_DEFINITIONS FOUND_SO)"
+    )
     configure_cmake(
         package, "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", f"-Dhiredis_DIR={package}"
     )
+    if "FOUND_SO" not in (package / "build" / "build.ninja").read_text():
+        raise SystemExit("what the package says of hiredis does not reach the program")
 
     # No hiredis at all: said in words, and not by a linker.
     bare = scratch_folder / "bare"

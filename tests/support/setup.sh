@@ -243,16 +243,15 @@ run_sanitized() {
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 }
 
-# run_tests NAME OPTIONS...: compiles build/NAME and runs its tests (OPTIONS are meson test's). Sets
+# run_tests NAME OPTIONS...: builds and runs the tests of build/NAME (OPTIONS are meson test's). Sets
 # passed and failed; a build that fails, and one without a test, is one failure.
 run_tests() {
     local name=$1 build=$root/build/$1
     shift
     passed=0 failed=1
     rm -f "$build/meson-logs/testlog.json"
-    meson compile -C "$build" </dev/null || return 1
-    # Half of them wait for most of their time.
-    "${test_wrapper[@]}" meson test -C "$build" --no-rebuild --print-errorlogs \
+    # It builds what they run first. Half of them wait for most of their time.
+    "${test_wrapper[@]}" meson test -C "$build" --print-errorlogs \
         --num-processes $(($(nproc) * 2)) "$@" </dev/null || true
     count_results "$name"
     if [ $((passed + failed)) -eq 0 ]; then
