@@ -498,7 +498,7 @@ MUTANTS = [
     code("late deferred acks are not counted", "detail/consumer/unattended.hpp",
          "m_late_acks += message->deferred ? 1U : 0U;", "",
          "leases"),
-    code("an unsettled guard rejects nothing", "message_guard.hpp",
+    code("an unsettled guard rejects nothing", "detail/consumer/guard_core.ipp",
          "std::exchange(m_session, nullptr)->abandon(m_delivery);", "m_session = nullptr;",
          "message_guard"),
     code("the buffer forgets what was refused", "detail/producer/push_backlog.hpp",
