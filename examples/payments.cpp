@@ -149,7 +149,7 @@ int kill_until_done(pqxx::connection& bank, std::array<pid_t, 3>& workers, int t
         if (!flushed && number_in(bank, done) > transfers / 2) {
             flushed = true;
             redis.command("", "FLUSHALL");
-            std::cout << "Redis is emptied, with " << transfers - number_in(bank, done)
+            std::cout << "Redis is emptied on purpose, with " << transfers - number_in(bank, done)
                       << " transfers to go\n";
         }
     }
@@ -181,7 +181,7 @@ int main(int count, char** arguments) {
     const int done = number_in(bank, "SELECT count(*) FROM carried_out");
     const int different = number_in(bank, "SELECT count(DISTINCT transfer) FROM carried_out");
     const int tries = number_in(bank, "SELECT sum(attempt) FROM orizuru_ledger");
-    std::cout << kills << " workers killed\n"
+    std::cout << kills << " workers killed on purpose\n"
               << tries << " tries\n"
               << done << " transfers carried out, " << different << " different ones, of "
               << transfers << "\n"

@@ -9,7 +9,7 @@
 //     three tries, on the dead list with the reason;
 //   - a worker is killed in the middle, with messages in its hands: a collector brings them back,
 //     and what it had counted already is counted again and dropped;
-//   - some bytes on the queue are no message at all.
+//   - some payloads on the queue are no message at all.
 // The totals printed are those of `wc`. Exits with 1 when something does not add up.
 
 #include <orizuru/orizuru.hpp>
@@ -142,6 +142,16 @@ struct Outcome {
     Number duplicates = 0, reclaimed = 0, buried = 0, undecodable = 0, done = 0;
 };
 
+/// The last line of a terminal: how much is done, and a sign that turns while nothing moves.
+void draw(Number done, Number enqueued) {
+    static std::size_t turn = 0;
+    if (::isatty(STDOUT_FILENO) == 1) {
+        std::cout << "\r[" << std::setw(50) << std::left << std::string(50 * done / enqueued, '#')
+                  << "] " << done << '/' << enqueued << ' '
+                  << (done < enqueued ? "|/-\\"[turn++ / 4 % 4] : ' ') << std::flush;
+    }
+}
+
 /// Takes the counts and brings back what the killed worker held, while anything comes.
 Outcome collect(const Queues& queues, Number enqueued) {
     orizuru::Connection redis(queues.redis);
@@ -153,7 +163,8 @@ Outcome collect(const Queues& queues, Number enqueued) {
         return static_cast<Number>(redis.command(list, "LLEN", list).integer);
     };
     Outcome outcome;
-    auto next_look = Clock::now(), give_up = next_look + 30s;
+    bool killed = false;
+    auto next_draw = Clock::now(), next_look = next_draw, give_up = next_draw + 30s;
     while ((outcome.done < enqueued || outcome.duplicates == 0) && Clock::now() < give_up) {
         if (auto count = counts.next(20ms)) {
             outcome.duplicates += outcome.counted.try_emplace((*count)->id, **count).second ? 0 : 1;
@@ -165,13 +176,19 @@ Outcome collect(const Queues& queues, Number enqueued) {
             outcome.reclaimed += collector.collect().reclaimed;
             outcome.undecodable = length(orizuru::Keys(queues.files).dead());
             outcome.buried = length(orizuru::Keys(queues.retry).dead());
-            outcome.done = outcome.counted.size() + outcome.buried + outcome.undecodable;
-            if (::isatty(STDOUT_FILENO) == 1) {
-                const std::string bar(50 * outcome.done / enqueued, '#');
-                std::cout << "\r[" << std::setw(50) << std::left << bar << ']' << std::flush;
+            if (!killed && redis.command("", "EXISTS", queues.run + ":killed").integer == 1) {
+                killed = true;
+                std::cout << "\rA worker was killed on purpose; its messages come back after its "
+                             "lease of 1 s.\n";
             }
         }
+        outcome.done = outcome.counted.size() + outcome.buried + outcome.undecodable;
+        if (Clock::now() >= next_draw) {
+            next_draw = Clock::now() + 25ms;
+            draw(outcome.done, enqueued);
+        }
     }
+    draw(outcome.done, enqueued);
     return outcome;
 }
 
@@ -227,6 +244,8 @@ int main(int argc, char** argv) try {
              {"undecodable", outcome.undecodable}}) {
         std::cout << std::setw(18) << std::right << what << std::setw(10) << number << '\n';
     }
+    std::cout << "On purpose " << files_to_delete << " files were deleted, and " << no_files.size()
+              << " payloads are no file:\n";
     orizuru::Connection redis(queues.redis);
     for (const std::string& queue : {queues.retry, queues.files}) {
         const auto dead = orizuru::Keys(queue).dead(); // of [1, payload, reason, milliseconds]
