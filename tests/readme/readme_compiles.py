@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
-"""Compiles every C++ block of README.md, and the first, a whole program, by the command that
-README.md gives for copied headers. The scripts and tests that README.md names must be there.
+"""Holds README.md, examples/README.md and tests/README.md against the tree.
+
+Whole programs among their C++ blocks are built by the command that README.md gives for copied
+headers; all other blocks of a file are one translation unit, behind preamble.hpp, with the types and
+Codecs that any of the files shows first. The Codecs must read what they write: codecs.cpp. What the
+files link to and name must be there. README.md has at most 400 lines.
+
+The commands for redis-cli and the Python are run by integration/core/interoperability.cpp.
 
 usage: readme_compiles.py ROOT COMPILER...
 """
@@ -14,76 +20,161 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+COMPILER = sys.argv[2:]
+HERE = pathlib.Path(__file__).resolve().parent
+FILES = ["README.md", "examples/README.md", "tests/README.md"]
+TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in FILES}
+MOST_LINES = 400
+
+NEEDS_POSTGRES = re.compile(r"pqxx::|orizuru::(Schema|Inbox|Outbox|Ledger)")
+NEEDS_JSON = re.compile(r"nlohmann|JsonMessage")
+
 
 def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def prose(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def run(command, cwd):
-    print("+", shlex.join(command), flush=True)
+    print("+", shlex.join(map(str, command)), flush=True)
     subprocess.run(command, cwd=cwd, check=True)
 
 
-def main():
-    root = pathlib.Path(sys.argv[1]).resolve()
-    compiler = sys.argv[2:]
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    program, options, buffer, order, codec, pipeline, *parts = blocks(readme, "cpp")
-    assert len(parts) >= 6, len(parts)
-    with_postgres = blocks(readme[readme.index("\n### PostgreSQL") : readme.index("\n## Errors")], "cpp")
-    assert len(with_postgres) >= 3, len(with_postgres)
-    if subprocess.run(["pkg-config", "--exists", "libpqxx", "libpq"], check=False).returncode == 0:
-        compiler += shlex.split(subprocess.check_output(
-            ["pkg-config", "--cflags", "libpqxx", "libpq"], text=True))
-        first = parts.index(with_postgres[0])
-        parts[first:first] = ["#include <pqxx/pqxx>\nvoid book(pqxx::work& tx, const Order& order);"]
-    else:
-        parts = [part for part in parts if part not in with_postgres]
+# --- what is named --------------------------------------------------------------------------------
 
-    commands = [line for block in blocks(readme, "sh") for line in block.splitlines()]
-    [by_hand] = [line for line in commands if line.startswith("c++ ") and "-Iinclude" in line]
+
+def anchors(text):
+    """As GitHub makes them of headings."""
+    titles = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def check_links(name):
+    for target in re.findall(r"\]\(([^)]+)\)", prose(TEXTS[name])):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        assert file.resolve().exists(), f"{name}: {target} leads nowhere"
+        if anchor:
+            linked = file.resolve().read_text(encoding="utf-8")
+            assert anchor in anchors(linked), f"{name}: {target} has no such heading"
+
+
+def check_names(name):
+    """Headers, and files by their whole path."""
+    for code in re.findall(r"`([^`\n]+)`", prose(TEXTS[name])):
+        if re.fullmatch(r"orizuru/[\w/]+\.hpp", code):
+            assert (ROOT / "include" / code).exists(), f"{name}: there is no {code}"
+        elif re.fullmatch(r"(examples|tests|include|subprojects)/[\w./]+\.\w+", code):
+            made_by_user = code == "subprojects/orizuru.wrap"
+            assert made_by_user or (ROOT / code).exists(), f"{name}: there is no {code}"
+
+
+def check_commands():
+    commands = [line for text in TEXTS.values() for block in blocks(text, "sh")
+                for line in block.splitlines()]
     scripts = {line.split()[0] for line in commands if re.match(r"(examples|tests)/", line)}
     assert {"examples/run", "tests/run", "tests/crash/long"} <= scripts, scripts
     for script in scripts:
-        assert (root / script).stat().st_mode & 0o111, f"{script} is not executable"
-    # What has been tried, and by what.
-    long_forms = (root / "tests/crash/long").read_text(encoding="utf-8")
-    for tried in re.findall(r"^\| .*: `(\w+)`", readme, re.MULTILINE):
-        assert f"/{tried} " in long_forms, f"{tried} is no program of tests/crash/long"
+        assert (ROOT / script).stat().st_mode & 0o111, f"{script} is not executable"
+    every_command = "\n".join(commands) + "\n".join(TEXTS.values())
+    benchmarks = (ROOT / "tests/benchmark/meson.build").read_text(encoding="utf-8")
+    for benchmark in re.findall(r"meson test --benchmark -C build ([a-z]+|'[^']+')", every_command):
+        title = benchmark.strip("'")
+        assert f"'{title}'" in benchmarks, f"there is no benchmark '{title}'"
 
+
+def check_tried():
+    """What has been tried, and by what."""
+    long_forms = (ROOT / "tests/crash/long").read_text(encoding="utf-8")
+    tried = re.findall(r"^\| [^|]*: `(\w+)`[^|]*\|", TEXTS["tests/README.md"], re.MULTILINE)
+    assert len(tried) >= 10, tried
+    for program in tried:
+        assert f"/{program} " in long_forms, f"{program} is no program of tests/crash/long"
+
+
+# --- what is compiled -----------------------------------------------------------------------------
+
+
+def has_header(header):
+    found = f"#if !__has_include(<{header}>)\n#error\n#endif\n"
+    return subprocess.run([*COMPILER, "-x", "c++", "-E", "-"], input=found, text=True, check=False,
+                          capture_output=True).returncode == 0
+
+
+def postgres_flags():
+    """None without libpqxx or libpq."""
+    asked = subprocess.run(["pkg-config", "--cflags", "libpqxx", "libpq"], text=True, check=False,
+                           capture_output=True)
+    return shlex.split(asked.stdout) if asked.returncode == 0 else None
+
+
+def is_type(block):
+    return re.search(r"^(struct \w+ .*\{|template .*\nstruct orizuru::Codec)", block, re.MULTILINE)
+
+
+def check_code():
+    readme_commands = "\n".join(blocks(TEXTS["README.md"], "sh"))
+    [by_hand] = re.findall(r"^c\+\+ (.*-Iinclude.*)$", readme_commands, re.MULTILINE)
+    parts = {name: blocks(text, "cpp") for name, text in TEXTS.items()}
+    counts = [len(found) for found in parts.values()]
+    assert counts[0] >= 7 and counts[1] >= 12, counts
+    if not has_header("nlohmann/json.hpp"):
+        parts = {name: [part for part in found if not NEEDS_JSON.search(part)]
+                 for name, found in parts.items()}
+        json = []
+    else:
+        json = ["-DHAS_JSON"]
+    flags = postgres_flags()
+    if flags is None:
+        parts = {name: [part for part in found if not NEEDS_POSTGRES.search(part)]
+                 for name, found in parts.items()}
+        flags, booking = [], ""
+    else:
+        booking = "#include <pqxx/pqxx>\nvoid book(pqxx::work& tx, const Order& order);"
+
+    every_part = [part for found in parts.values() for part in found]
+    types = [part for part in every_part if is_type(part) and "int main(" not in part]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        (folder / "include").symlink_to(root / "include")
-        (folder / "main.cpp").write_text(program, encoding="utf-8")
-        run(compiler + shlex.split(by_hand)[1:], folder)
+        (folder / "include").symlink_to(ROOT / "include")
 
-        (folder / "excerpts.cpp").write_text(
-            "\n".join(
-                [
-                    '#include "preamble.hpp"',
-                    order,
-                    codec,
-                    "static_assert(orizuru::MessageEncodable<Celsius>);",
-                    "static_assert(orizuru::MessageDecodable<Celsius>);",
-                    pipeline,
-                    "void with_options() {",
-                    options,
-                    "}",
-                    "void with_a_buffer(const std::vector<Order>& orders) {",
-                    buffer,
-                    "}",
-                    *parts,
-                ]
-            ),
-            encoding="utf-8",
-        )
-        preamble = root / "tests" / "readme"
-        run(
-            compiler
-            + ["-std=c++20", "-Wall", "-Wextra", "-Iinclude", f"-I{preamble}"]
-            + ["-fsyntax-only", "excerpts.cpp"],
-            folder,
-        )
+        def write(name, *texts):
+            (folder / name).write_text("\n".join(texts), encoding="utf-8")
+
+        for program in (part for part in every_part if "int main(" in part):
+            write("main.cpp", program)
+            run(COMPILER + shlex.split(by_hand), folder)
+
+        checks = (HERE / "codecs.cpp").read_text(encoding="utf-8")
+        write("codecs.cpp", '#include "preamble.hpp"', *types, checks)
+        run([*COMPILER, "-std=c++20", "-Iinclude", f"-I{HERE}", *json, "codecs.cpp", "-o", "codecs",
+             "-lhiredis", "-pthread"], folder)
+        run(["./codecs"], folder)
+
+        for name, found in parts.items():
+            found = [part for part in found if part not in types and "int main(" not in part]
+            if found:
+                write("excerpts.cpp", '#include "preamble.hpp"', *types, booking, *found)
+                print(name)
+                run([*COMPILER, *flags, "-std=c++20", "-Wall", "-Wextra", "-Iinclude", f"-I{HERE}",
+                     "-fsyntax-only", "excerpts.cpp"], folder)
+
+
+def main():
+    lines = TEXTS["README.md"].count("\n")
+    assert lines <= MOST_LINES, f"README.md has {lines} lines"
+    for name in FILES:
+        check_links(name)
+        check_names(name)
+    check_commands()
+    check_tried()
+    check_code()
 
 
 main()
