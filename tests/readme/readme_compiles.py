@@ -89,6 +89,20 @@ def check_commands():
         assert f"'{title}'" in benchmarks, f"there is no benchmark '{title}'"
 
 
+def check_programs():
+    """Each example is there, and prints what the comment at its top says; that it does, tests/examples
+    shows."""
+    text = TEXTS["examples/README.md"]
+    shown = re.findall(r"^build/examples/(\w+)", "\n".join(blocks(text, "sh")), re.MULTILINE)
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.cpp")}
+    assert set(shown) == set(sources) - {"payments"}, shown
+    outputs = re.findall(r"^build/examples/(\w+)[^\n]*\n```\n\n```text\n(.*?)^```$", text,
+                         re.MULTILINE | re.DOTALL)
+    for name in ("retry_pipeline", "custom_codec", "priorities", "scheduled"):
+        said = re.findall(r"^//     (.*)$", sources[name], re.MULTILINE)
+        assert set(dict(outputs)[name].splitlines()) <= set(said), f"{name} says {said}"
+
+
 def check_tried():
     """What has been tried, and by what."""
     long_forms = (ROOT / "tests/crash/long").read_text(encoding="utf-8")
@@ -173,6 +187,7 @@ def main():
         check_links(name)
         check_names(name)
     check_commands()
+    check_programs()
     check_tried()
     check_code()
 

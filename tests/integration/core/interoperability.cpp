@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(PythonFixture,
 
 TEST_CASE_FIXTURE(PythonFixture,
                   "what README.md's Python pushes is a message for a consumer, and a "
-                  "job for a worker") {
+                  "job for a worker; its redis-cli pushes text for a consumer of Raw") {
     REQUIRE(python("readme"));
     orizuru::Consumer<Order> orders(uri(), "orders");
     auto order = orders.next(patience);
@@ -232,4 +232,13 @@ TEST_CASE_FIXTURE(PythonFixture,
     CHECK((*job)->payload.id == 7);
     CHECK((*job)->payload.items == std::vector{"tea"s});
     CHECK(job->ack());
+    orizuru::Consumer<orizuru::Raw> lines(uri(), "lines");
+    auto line = lines.next(patience);
+    REQUIRE(line);
+    CHECK((*line)->bytes == "any text");
+    CHECK(line->ack());
+    // A consumer of msgpack buries such a text.
+    redis().command({"LPUSH", "greetings", "any text"});
+    orizuru::Consumer<std::string> greetings(uri(), "greetings");
+    CHECK_THROWS_AS((void)greetings.next(patience), orizuru::DecodeError);
 }

@@ -11,8 +11,11 @@ usage: interoperability.py push|pop|dead|push_job|pop_job|readme <socket> <queue
 import pathlib
 import re
 import secrets
+import shlex
+import subprocess
 import sys
 import time
+import types
 
 import msgpack
 import redis
@@ -109,11 +112,28 @@ def pop_job(server, queue):
 
 
 def readme(server, _queue):
-    """Does what README.md shows."""
-    text = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    [block] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    names = {"msgpack": msgpack, "secrets": secrets, "server": server, "time": time}
-    exec(compile(block, "README.md", "exec"), names)
+    """Does what README.md shows: its Python, then its commands of redis-cli."""
+    text = (pathlib.Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    # It connects to a Redis of its own.
+    names = {"msgpack": msgpack, "secrets": secrets, "time": time,
+             "redis": types.SimpleNamespace(Redis=lambda: server)}
+    dead_payload = b"\xff no order"
+    entry = [1, dead_payload, "a reason", 1_700_000_000_000]
+    server.lpush("orizuru:{orders}:dead", msgpack.packb(entry))
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "README.md", "exec"), names)
+    assert [names["payload"], names["reason"]] == [dead_payload, b"a reason"], names
+
+    blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    commands = [line for line in lines + re.findall(r"`([^`\n]+)`", text)
+                if line.startswith("redis-cli ")]
+    assert len(commands) >= 5, commands
+    socket = server.connection_pool.connection_kwargs["path"]
+    for command in commands:
+        words = shlex.split(command, comments=True)
+        # -e: an error reply is an error.
+        subprocess.run([words[0], "-e", "-s", socket, *words[1:]], check=True)
 
 
 if __name__ == "__main__":
