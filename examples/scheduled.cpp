@@ -15,9 +15,9 @@
 // what recurs, as they would in two processes: each message comes once all the same. The time zone
 // is UTC, an offset such as +02:00 or, where there are named ones, a name such as Europe/Berlin.
 
-#include <orizuru/orizuru.hpp>
 #include <orizuru/jobs/recurring.hpp>
 #include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/orizuru.hpp>
 
 #include <chrono>
 #include <cstdint>
