@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-# Defines orizuru::orizuru and, where there are libpqxx and libpq, orizuru::postgres: for the installed
-# package, and for projects that have the sources in their tree.
+# Defines orizuru::orizuru and, where there are libpqxx and libpq, orizuru::postgres: for the
+# installed package, and for projects that have the sources in their tree.
 
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.16...3.25)
 
-# _orizuru_find(RESULT [MODULE M] [PACKAGE P] TARGETS T...): sets RESULT to the target of a library, or
-# to nothing: to the first of T that the project has already, else to that of pkg-config's module M,
-# else to the first of T that the CMake package P defines.
+# _orizuru_find(RESULT [MODULE M] [PACKAGE P] TARGETS T...): sets RESULT to the target of a library,
+# or to nothing: to the first of T that the project has already, else to that of pkg-config's module
+# M, else to the first of T that the CMake package P defines.
 function(_orizuru_find result)
   cmake_parse_arguments(PARSE_ARGV 1 asked "" "MODULE;PACKAGE" "TARGETS")
   set(${result} "" PARENT_SCOPE)
@@ -80,8 +80,8 @@ function(_orizuru_zones)
   endif()
 endfunction()
 
-# orizuru_define_targets(FOLDER [GLOBAL]): FOLDER is the one with orizuru/orizuru.hpp. Without hiredis
-# it defines nothing.
+# orizuru_define_targets(FOLDER [GLOBAL]): FOLDER is the one with orizuru/. Without hiredis it
+# defines nothing.
 function(orizuru_define_targets folder)
   if(TARGET orizuru::orizuru)
     return()
@@ -105,7 +105,8 @@ function(orizuru_define_targets folder)
   # Before 6.0 its package demands Boost, which the headers can do without.
   _orizuru_find(ORIZURU_MSGPACK PACKAGE msgpack-cxx TARGETS msgpack-cxx msgpackc-cxx)
   if(ORIZURU_MSGPACK)
-    set_property(TARGET orizuru::orizuru APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ORIZURU_MSGPACK})
+    set_property(TARGET orizuru::orizuru APPEND PROPERTY
+                 INTERFACE_LINK_LIBRARIES ${ORIZURU_MSGPACK})
   else()
     _orizuru_header(orizuru::orizuru msgpack.hpp)
   endif()

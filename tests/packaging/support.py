@@ -68,9 +68,8 @@ def commit(folder):
     """Makes the folder, in which this tree is committed, a repository; returns its address."""
 
     def ignored(where, names):
-        kept_for_others = {"packagecache"} if pathlib.Path(where).name == "subprojects" else set()
-        return {name for name in names if name in {".git", "__pycache__"} | kept_for_others
-                or (pathlib.Path(where) == SOURCE_ROOT and name.startswith("build"))}
+        built = {name for name in names if (pathlib.Path(where) / name / "meson-private").exists()}
+        return built | {".git", "build", "packagecache"}
 
     shutil.copytree(SOURCE_ROOT, folder, ignore=ignored)
     git = ["git", "-C", folder, "-c", "user.name=packaging", "-c", "user.email=packaging@localhost"]

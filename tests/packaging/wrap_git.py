@@ -33,7 +33,10 @@ executable('zones', 'zones.cpp', dependencies: orizuru)
     if has_postgres():
         with (folder / "meson.build").open("a") as project:
             project.write(
-                "executable('postgres', 'postgres.cpp', dependencies: dependency('orizuru-postgres'))"
+                """
+postgres = dependency('orizuru-postgres')
+executable('postgres', 'postgres.cpp', dependencies: postgres)
+"""
             )
 
 
@@ -44,7 +47,8 @@ with scratch() as scratch_folder:
     run(MESON, "subprojects", "download", "orizuru", cwd=parent)
     # Whatever else it has to fetch is missing on this machine, and would make another test of this
     # one. An orizuru that is installed here is not the one to be tested.
-    run(MESON, "setup", "--wrap-mode=nodownload", "--force-fallback-for=orizuru", "build", cwd=parent)
+    options = ["--wrap-mode=nodownload", "--force-fallback-for=orizuru"]
+    run(MESON, "setup", *options, "build", cwd=parent)
     run(MESON, "compile", "-C", "build", cwd=parent)
     system = run("pkg-config", "--modversion", "hiredis").strip()
     check_consumer(parent / "build" / "consumer", hiredis=system)
