@@ -170,9 +170,11 @@ inline std::size_t OutboxStepper::push(const std::string& queue, const pqxx::res
     PushChunk chunk(queue);
     for (const auto& message : messages) {
         if (!message[1].is_null()) {
-            chunk.add([&](std::string& out) {
+            const auto payload = [&](std::string& out) {
                 out += from_hex({message[1].c_str(), message[1].size()});
-            });
+                return true;
+            };
+            chunk.add(payload);
         }
     }
     if (!chunk.empty()) {
