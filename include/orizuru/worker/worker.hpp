@@ -90,12 +90,13 @@ class Worker {
     /// Runs until it is stopped: by stop(), `token`, SIGTERM or SIGINT. Then nothing more is
     /// fetched, handlers are told by their stop_token, and have stop_timeout to end. What has not
     /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns,
-    /// whatever Redis does: at latest 1 s after stop_timeout when no handler runs by then, 5 s
-    /// after it when one does. What it has not got back by then is the collector's after the lease.
+    /// whatever Redis does: at latest 1 s after stop_timeout when no handler and no middleware runs
+    /// by then, 5 s after it when one does. What it has not got back or settled by then is the
+    /// collector's after the lease.
     ///
     /// Returns how many threads have not ended, of handlers and of what waits for Redis: they go
     /// on, so that the process should end now, by std::_Exit; what they settle later has no effect.
-    /// 0 = all is done.
+    /// 0 = all threads have ended. Threads that only wait for Redis end in time.
     ///
     /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
     /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. One
@@ -267,7 +268,7 @@ inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending
     detail::TimePoint until = deadline + detail::WorkerCore::idle_patience;
     while (!m_core->closed) {
         if (const auto now = detail::Clock::now(); now >= until) {
-            if (until == latest || m_core->pool.await_end(now)) {
+            if (until == latest || m_core->pool.only_settles()) {
                 break;
             }
             until = latest;

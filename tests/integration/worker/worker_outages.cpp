@@ -15,11 +15,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <functional>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -146,6 +148,139 @@ TEST_CASE_FIXTURE(IdleWorker,
     start(server.uri() + "?command_timeout=1000", 1h);
     server.pause();
     CHECK(end() < 2500ms);
+}
+
+/// A worker whose handler has returned, or is to return, when Redis freezes.
+struct SettlingWorker : Fixture {
+    Gate gate;
+    std::unique_ptr<Worker> worker;
+    std::unique_ptr<Running> running;
+
+    /// Its settlements wait for Redis for longer than any test.
+    void make(int concurrency = 1, const std::string& command_timeout = "60000") {
+        WorkerOptions chosen = options(concurrency);
+        chosen.stop_timeout = 500ms;
+        worker =
+            std::make_unique<Worker>(server.uri() + "?command_timeout=" + command_timeout, chosen);
+    }
+    void start(int jobs) {
+        for (int i = 0; i < jobs; ++i) {
+            own.lpush("q", bytes_of(make_job(Raw{"a"})));
+        }
+        running = std::make_unique<Running>(*worker);
+    }
+    void freeze_in_handlers(int count) {
+        REQUIRE(gate.reached(count));
+        server.pause();
+        gate.open();
+    }
+    /// From the stop until nothing is left of it; checks what `run` returns.
+    std::chrono::milliseconds end(int expected = 0) {
+        return time_of([&] {
+            CHECK(running->stop() == expected);
+            running.reset();
+            worker.reset();
+        });
+    }
+    /// Once Redis answers again, of so many jobs each is settled or comes again.
+    void nothing_is_lost(int jobs, int settled_at_most) {
+        server.resume();
+        orizuru::GarbageCollector collector(server.uri(), "q", {.grace = 0ms});
+        REQUIRE(eventually([&] {
+            collector.collect();
+            return own.command({"SCARD", "orizuru:{q}:consumers"}).integer == 0;
+        }));
+        const auto left = own.llen("q") + own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer;
+        CHECK(left <= jobs);
+        CHECK(left >= jobs - settled_at_most);
+        CHECK(own.llen("orizuru:{q}:unack") == 0);
+    }
+};
+
+TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_timeout, with all "
+                                  "threads, when handlers have returned and what is left of their "
+                                  "jobs waits for Redis") {
+    constexpr int jobs = 3;
+    int settled_at_most = 0;
+    make(jobs);
+    QueueOptions of_queue = much_later();
+    of_queue.lease = 2s;
+    SUBCASE("an ack") {
+        settled_at_most = jobs;
+        worker->handle<Raw>(
+            "q", [gate = gate](const Raw&) { gate.pass(); }, of_queue);
+    }
+    SUBCASE("the question how often a job was recovered") {
+        worker->handle<Raw>(
+            "q",
+            [gate = gate](const Raw&) {
+                gate.pass();
+                throw std::runtime_error("no such user");
+            },
+            of_queue);
+    }
+    SUBCASE("the acks of a batch") {
+        settled_at_most = jobs;
+        worker->handle_batch<Raw>(
+            "q", [gate = gate](const orizuru::JobBatch<Raw>&) { gate.pass(); },
+            {.size = 1, .time = 1h}, of_queue);
+    }
+    start(jobs);
+    freeze_in_handlers(jobs);
+    CHECK(end() < 1500ms);
+    nothing_is_lost(jobs, settled_at_most);
+}
+
+TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_timeout, with all "
+                                  "threads, when a parked job waits for Redis") {
+    make(1, "300");
+    QueueOptions of_queue = much_later();
+    of_queue.lease = 2s;
+    worker->handle<Raw>(
+        "q",
+        [gate = gate](const Raw&) {
+            gate.pass();
+            throw std::runtime_error("no such user");
+        },
+        of_queue);
+    start(1);
+    freeze_in_handlers(1);
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::unsettled) == 1; }));
+    // It is tried again, on a new connection, for which it waits up to 5 s.
+    const auto tried_again = std::chrono::steady_clock::now() +
+                             *diary.of(WorkerEventKind::unsettled).front().retry_in + 50ms;
+    REQUIRE(eventually([&] { return std::chrono::steady_clock::now() > tried_again; }));
+    CHECK(end() < 1500ms);
+    nothing_is_lost(1, 0);
+}
+
+TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_timeout, with all "
+                                  "threads, when a batch is not complete") {
+    make();
+    worker->handle_batch<Raw>("q", [](const orizuru::JobBatch<Raw>&) {}, {.size = 5, .time = 1h},
+                              {.lease = 2s});
+    start(3);
+    REQUIRE(eventually([this] { return own.llen("q") == 0; }));
+    server.pause();
+    CHECK(end() < 1500ms);
+    nothing_is_lost(3, 0);
+}
+
+TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage counts the handlers that have not ended, "
+                                  "and not the settlements") {
+    const Gate other;
+    std::atomic<int> begun{0};
+    make(2);
+    worker->handle<Raw>("q", [&](const Raw&) { (++begun == 1 ? gate : other).pass(); },
+                        {.lease = 2s});
+    start(2);
+    REQUIRE(other.reached());
+    freeze_in_handlers(1);
+    CHECK(running->stop() == 1);
+    CHECK(worker->running().size() == 1);
+    other.open();
+    CHECK(eventually([this] { return worker->running().empty(); }));
+    nothing_is_lost(2, 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job that comes to a worker which stops while Redis is frozen is the "

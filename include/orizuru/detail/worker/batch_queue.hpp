@@ -67,7 +67,7 @@ class BatchQueue final : public ConsumerQueue<T> {
     void give_back_fetched() noexcept override {
         ConsumerQueue<T>::give_back_fetched();
         if (m_gathered) {
-            std::exchange(m_gathered, nullptr)->give_back();
+            std::exchange(m_gathered, nullptr)->give_back({});
         }
     }
 
@@ -89,10 +89,10 @@ class BatchQueue final : public ConsumerQueue<T> {
         }
         [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override;
         void try_again() noexcept override;
-        void give_back() noexcept override {
+        void give_back(std::chrono::milliseconds patience) noexcept override {
             // The newest first: each one goes in front of those that wait.
             for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
-                job->settling.give_back();
+                job->settling.give_back(patience);
             }
         }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front().context; }
@@ -196,8 +196,8 @@ void BatchQueue<T>::Run::handle() {
     }
     std::ranges::transform(begun, std::back_inserter(jobs),
                            [](Member* job) { return &job->context; });
-    const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),
-                                                   [&] { m_queue.m_handler(JobBatch<T>(jobs)); });
+    const Handling handling = this->handle_in_middleware(
+        m_queue.shared().options, *jobs.front(), [&] { m_queue.m_handler(JobBatch<T>(jobs)); });
     for (Member* const job : begun) {
         job->settling.end(handling);
     }

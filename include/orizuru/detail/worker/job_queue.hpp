@@ -8,7 +8,6 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/consumer_queue.hpp>
-#include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_queue.hpp>
@@ -58,7 +57,9 @@ class JobQueue final : public ConsumerQueue<T> {
             return m_settling.retry_at();
         }
         void try_again() noexcept override { m_settling.try_again(); }
-        void give_back() noexcept override { m_settling.give_back(); }
+        void give_back(std::chrono::milliseconds patience) noexcept override {
+            m_settling.give_back(patience);
+        }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
 
       private:
@@ -81,8 +82,8 @@ template <class T>
 void JobQueue<T>::Run::run() noexcept {
     try {
         if (m_settling.begin()) {
-            m_settling.end(handle_in_middleware(m_queue.shared().options, m_context,
-                                                [this] { m_queue.m_handler(m_context); }));
+            m_settling.end(this->handle_in_middleware(m_queue.shared().options, m_context,
+                                                      [this] { m_queue.m_handler(m_context); }));
         }
     } catch (...) {
         tell_thrown(

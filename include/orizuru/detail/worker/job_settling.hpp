@@ -71,8 +71,8 @@ class JobSettling {
             return true;
         });
     }
-    /// Back to the queue's serving end, unless it is settled.
-    void give_back() noexcept;
+    /// Back to the queue's serving end, unless it is settled. Waits so long for the guard.
+    void give_back(std::chrono::milliseconds patience) noexcept;
     /// Called with the guard unlocked.
     void tell(WorkerEventKind kind, std::string_view detail = {},
               std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
@@ -87,8 +87,6 @@ class JobSettling {
     using Guard = MessageGuard<Job<T>>;
     using SettledBy = typename JobContext<T>::SettledBy;
 
-    /// A running handler may hold the guard.
-    static constexpr std::chrono::seconds patience{1};
     // Pauses cannot grow where each taking has its own.
     static constexpr std::chrono::seconds before_next_taking{1};
 
@@ -240,8 +238,8 @@ void JobSettling<T>::conclude(const Handling& handling) {
 }
 
 template <class T>
-void JobSettling<T>::give_back() noexcept {
-    const bool given_back = attempt([this] {
+void JobSettling<T>::give_back(std::chrono::milliseconds patience) noexcept {
+    const bool given_back = attempt([&] {
         const auto guard = m_context.guard_within(patience);
         if (!guard || (*guard)->settled()) {
             return false;

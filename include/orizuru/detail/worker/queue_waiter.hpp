@@ -124,7 +124,7 @@ inline void QueueWaiter::live() {
             // No thread is free for it: others may have one.
             task = std::move(m_brought);
             lock.unlock();
-            task->give_back();
+            task->give_back({});
             task.reset();
             lock.lock();
             become(State::idle);

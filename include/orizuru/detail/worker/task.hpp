@@ -4,9 +4,14 @@
 
 // What a thread of a worker has to run: a job, or a batch of them.
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/worker/job_context.hpp>
+#include <orizuru/worker/worker_options.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -27,14 +32,30 @@ class Task {
     /// nothing is to be tried again. For the thread in `run` or `try_again`, and behind them.
     [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;
     virtual void try_again() noexcept = 0;
-    /// Back to the queue's serving end with it, unless it is settled; also while it runs.
-    virtual void give_back() noexcept = 0;
+    /// Back to the queue's serving end with it, unless it is settled; also while it runs. Waits so
+    /// long for a guard that a running handler or a settlement holds.
+    virtual void give_back(std::chrono::milliseconds patience) noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
+
+    /// The user's handler or a middleware around it runs. Any thread.
+    [[nodiscard]] bool handling() const noexcept {
+        return m_handling.load(std::memory_order_relaxed);
+    }
+
+  protected:
+    /// Runs the handler in its middleware, for the thread in `run`.
+    template <class Handle>
+    Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle) {
+        m_handling.store(true, std::memory_order_relaxed);
+        const auto end = at_exit([this] { m_handling.store(false, std::memory_order_relaxed); });
+        return detail::handle_in_middleware(options, job, handle);
+    }
 
   private:
     friend class ParkedTasks;
 
     std::shared_ptr<Task> m_next_parked;
+    std::atomic<bool> m_handling{false};
 };
 
 } // namespace orizuru::detail

@@ -32,7 +32,7 @@ class TaskBatch {
     void give_back() noexcept {
         const std::size_t first = m_taken.exchange(m_tasks.size(), std::memory_order_relaxed);
         for (std::size_t i = m_tasks.size(); i > first; --i) {
-            std::exchange(m_tasks[i - 1], nullptr)->give_back();
+            std::exchange(m_tasks[i - 1], nullptr)->give_back({});
         }
     }
     [[nodiscard]] bool empty() const noexcept {

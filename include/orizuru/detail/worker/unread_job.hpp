@@ -14,6 +14,7 @@
 #include <orizuru/message_guard.hpp>
 #include <orizuru/worker/job_context.hpp>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,7 +31,9 @@ class UnreadJob final : public Task {
         return m_settling.retry_at();
     }
     void try_again() noexcept override { m_settling.try_again(); }
-    void give_back() noexcept override { m_settling.give_back(); }
+    void give_back(std::chrono::milliseconds patience) noexcept override {
+        m_settling.give_back(patience);
+    }
     [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
 
   private:

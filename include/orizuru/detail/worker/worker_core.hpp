@@ -41,8 +41,8 @@ struct WorkerCore {
     std::atomic<bool> closed{true};              ///< nothing is left that `close` has to do
     std::chrono::milliseconds command_timeout{}; ///< the endpoint's
 
-    // How long after its deadline an end is over, whatever Redis does: when no handler runs by
-    // then, and when jobs are to be given back.
+    // How long after its deadline an end is over, whatever Redis does: when neither a handler nor a
+    // middleware runs by then, and when one does.
     static constexpr std::chrono::milliseconds idle_patience{1000};
     static constexpr std::chrono::milliseconds busy_patience{5000};
 
@@ -50,7 +50,8 @@ struct WorkerCore {
     [[nodiscard]] std::vector<RunningJob> running() const;
     /// Has everything end that can: handlers are told, and have until the deadline; what they have
     /// not ended goes back. Waits for Redis until shortly before the patience is over, for one
-    /// command_timeout when no handler runs any more; for stop callbacks as long as they take.
+    /// command_timeout when no handler runs any more; for stop callbacks and middleware as long as
+    /// they take.
     void close(TimePoint deadline) noexcept;
     /// Closed, and no thread goes on.
     [[nodiscard]] bool ended() { return closed && pool.await_end(Clock::now()); }
@@ -58,13 +59,17 @@ struct WorkerCore {
   private:
     // The part of a patience for what is left to do when nothing waits for Redis any more.
     static constexpr std::chrono::milliseconds spare{300};
+    // For threads that have nothing left to wait for.
+    static constexpr std::chrono::milliseconds last_patience{100};
+    // A handler may hold its guard, which is not to be held for longer than a settlement takes.
+    static constexpr std::chrono::milliseconds guard_patience{1000};
 
     void end_by(TimePoint deadline) noexcept {
         std::ranges::for_each(queues, [=](const auto& queue) { queue->end_by(deadline); });
     }
     [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
-    template <class Tasks>
-    static void give_back(Tasks tasks) noexcept;
+    template <class Tasks, class Patience>
+    static void give_back(Tasks tasks, Patience patience) noexcept;
 };
 
 inline std::vector<RunningJob> WorkerCore::running() const {
@@ -92,21 +97,30 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     }
     // A stop callback or a middleware may have taken longer.
     const TimePoint over = std::max(deadline, Clock::now());
-    TimePoint limit = over + busy_patience - spare;
-    end_by(limit);
+    end_by(over + idle_patience - spare);
     if (dispatcher) {
         dispatcher->give_back();
     }
-    if (!pool.await_end(deadline)) {
-        give_back([this] { return tasks(); });
-        // One that was about to settle ends now.
-        pool.await_end(deadline_in(std::chrono::milliseconds(100)));
-    } else {
-        limit = std::min(over + idle_patience - spare, deadline_in(command_timeout));
-        end_by(limit);
+    const bool ended = pool.await_end(deadline);
+    const bool idle = pool.only_settles();
+    const TimePoint limit =
+        idle ? std::min(over + idle_patience - spare, deadline_in(command_timeout))
+             : over + busy_patience - spare;
+    end_by(limit);
+    // A job that has failed and was not put off by now is to be given back.
+    std::ranges::for_each(queues, [](const auto& queue) { queue->cut_off(); });
+    if (!ended) {
+        // There may be many settlements, which the limit ends: none of them is waited for.
+        give_back([this] { return tasks(); },
+                  [](const Task& task) {
+                      return task.handling() ? guard_patience : std::chrono::milliseconds(0);
+                  });
+        // One that was about to settle ends now, one that waits for Redis at the limit.
+        pool.await_end((idle ? std::max(limit, Clock::now()) : Clock::now()) + last_patience);
     }
     if (parked) {
-        give_back([this] { return parked->all(); });
+        // At most one is being settled, and may be refused.
+        give_back([this] { return parked->all(); }, [](const Task&) { return guard_patience; });
     }
     if (upkeep) {
         upkeep->end(limit);
@@ -128,8 +142,8 @@ inline std::vector<std::shared_ptr<Task>> WorkerCore::tasks() const {
     return tasks;
 }
 
-template <class Tasks>
-void WorkerCore::give_back(Tasks tasks) noexcept {
+template <class Tasks, class Patience>
+void WorkerCore::give_back(Tasks tasks, Patience patience) noexcept {
     std::vector<std::shared_ptr<Task>> all;
     try {
         all = tasks();
@@ -139,7 +153,7 @@ void WorkerCore::give_back(Tasks tasks) noexcept {
     // As each goes in front of what waits, the last one to have been taken goes first.
     std::ranges::sort(all, std::ranges::greater{},
                       [](const auto& task) { return task->job().taken_at(); });
-    std::ranges::for_each(all, [](const auto& task) { task->give_back(); });
+    std::ranges::for_each(all, [=](const auto& task) { task->give_back(patience(*task)); });
 }
 
 } // namespace orizuru::detail

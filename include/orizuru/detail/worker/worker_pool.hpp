@@ -11,6 +11,7 @@
 #include <orizuru/detail/worker/task_batch.hpp>
 #include <orizuru/detail/worker/worker_queue.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -45,6 +46,12 @@ class WorkerPool {
         const std::lock_guard lock(m_mutex);
         return m_slots.size();
     }
+    /// No thread is in the user's handlers or middleware: each has ended, or only settles.
+    [[nodiscard]] bool only_settles() const {
+        const std::lock_guard lock(m_mutex);
+        return m_alive <=
+               std::ranges::count_if(m_slots, [](const Slot& slot) { return slot.only_settles(); });
+    }
     /// What a thread runs; null when it is free.
     [[nodiscard]] std::shared_ptr<Task> task(std::size_t thread) const {
         const std::lock_guard lock(m_mutex);
@@ -57,6 +64,10 @@ class WorkerPool {
         [[nodiscard]] std::shared_ptr<Task> task() const {
             const std::lock_guard lock(m_mutex);
             return m_task;
+        }
+        [[nodiscard]] bool only_settles() const {
+            const std::lock_guard lock(m_mutex);
+            return m_task && !m_task->handling();
         }
         /// The one before is destroyed outside the lock.
         void hold(std::shared_ptr<Task> task) {

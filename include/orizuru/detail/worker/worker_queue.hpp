@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/turn.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/worker/recoveries.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
@@ -56,6 +57,12 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     virtual void give_back_fetched() noexcept = 0;
     /// Bounds what still waits for Redis until the queue is closed. Any thread.
     virtual void end_by(TimePoint deadline) noexcept = 0;
+    /// Ends the waiting for `recoveries`, until the queue is opened again. Any thread.
+    void cut_off() const noexcept {
+        if (m_cutoff) {
+            m_cutoff->signal();
+        }
+    }
     /// Leaves the registry, with the last task that is not settled.
     virtual void close() noexcept = 0;
 
@@ -84,12 +91,13 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     }
 
     /// How often workers have died with these bytes in their hands; on a connection of the queue's
-    /// own, for which it waits at most connect_timeout. Throws as Recoveries does.
+    /// own, for which it waits at most connect_timeout. Throws as Recoveries does, also where it
+    /// would wait when the queue is cut off.
     [[nodiscard]] int recoveries(std::string_view payload) {
         int count = 0;
         in_turn(m_asking, [&] {
             if (!m_recoveries) {
-                m_recoveries.emplace(*m_endpoint, m_keys);
+                m_recoveries.emplace(m_cutoff->guard(*m_endpoint), m_keys);
             }
             count = m_recoveries->of(payload);
         });
@@ -119,8 +127,12 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     [[nodiscard]] bool has_dead_grown() noexcept { return m_dead_grew.exchange(false); }
 
   protected:
-    /// Before it registers.
-    void use(const Endpoint& endpoint) { m_endpoint = endpoint; }
+    /// Before it registers. Throws std::system_error for want of descriptors.
+    void use(const Endpoint& endpoint) {
+        m_recoveries.reset();
+        m_cutoff.emplace();
+        m_endpoint = endpoint;
+    }
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return *m_endpoint; }
 
   private:
@@ -137,6 +149,7 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     Keys m_keys;
     QueueOptions m_options;
     std::optional<Endpoint> m_endpoint;
+    std::optional<Cutoff> m_cutoff; ///< of m_recoveries
 
     std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
 
