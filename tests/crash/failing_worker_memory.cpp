@@ -19,8 +19,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace {
@@ -52,6 +54,14 @@ class UserCode {
 
   private:
     bool m_before;
+};
+
+/// Its first decoding fails, and behind it another allocation.
+struct Twice {
+    inline static std::atomic<long> before_second{0}; ///< so many allocations succeed
+    inline static std::atomic<int> decodings{0};
+
+    std::string bytes;
 };
 
 struct FailingWorkerMemory : WorkerFixture {
@@ -108,6 +118,46 @@ struct FailingWorkerMemory : WorkerFixture {
 };
 
 } // namespace
+
+template <>
+struct orizuru::Codec<Twice> {
+    static Twice decode(std::string_view bytes) {
+        const UserCode outside;
+        if (Twice::decodings++ == 0) {
+            FailingMemory::begin(Twice::before_second, FailingMemory::Kind::once);
+            throw std::bad_alloc();
+        }
+        return {std::string(bytes)};
+    }
+};
+
+TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no memory to decode, nor to end its "
+                                       "attempt, is put off or handled") {
+    long failing = 0;
+    for (bool failed = true; failed; ++failing) {
+        CAPTURE(failing);
+        redis.flushall();
+        Twice::before_second = failing;
+        Twice::decodings = 0;
+        std::atomic<int> times_handled{0};
+        Worker worker(uri, options());
+        worker.handle<Twice>(
+            "q", [&](const Twice&) { ++times_handled; }, much_later());
+        {
+            push_jobs({payload(0)});
+            Running running(worker);
+            CHECK(eventually([&] { return times_handled == 1 || put_off().size() == 1; }, 5s));
+            failed = FailingMemory::end();
+            running.stop();
+        }
+        CHECK(static_cast<std::size_t>(times_handled) + put_off().size() == 1);
+        CHECK(redis.llen(unack) == 0);
+        CHECK(redis.llen(dead) == 0);
+        CHECK(held_jobs().empty());
+        REQUIRE(ids().empty());
+    }
+    CHECK(failing > 20);
+}
 
 TEST_CASE_FIXTURE(FailingWorkerMemory,
                   "whichever allocation of a worker fails, it lives on, and no "

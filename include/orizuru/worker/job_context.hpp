@@ -92,21 +92,17 @@ class JobRun {
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
   protected:
-    explicit JobRun(detail::JobHost& host) : m_host(&host) {}
+    JobRun(detail::JobHost& host, const std::string& id, int attempt, JobTime enqueued_at)
+        : m_host(&host), m_id(id), m_attempt(attempt), m_enqueued_at(enqueued_at) {}
     ~JobRun() = default;
 
     void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
-    void describe(const std::string& id, int attempt, JobTime enqueued_at) {
-        m_id = id;
-        m_attempt = attempt;
-        m_enqueued_at = enqueued_at;
-    }
 
   private:
     detail::JobHost* m_host;
     std::string m_id; // a handler may move the guard with the job to somewhere else
-    int m_attempt = 0;
-    JobTime m_enqueued_at{};
+    int m_attempt;
+    JobTime m_enqueued_at;
     const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
@@ -136,9 +132,12 @@ class JobContext final : public JobRun {
     };
 
     JobContext(detail::JobHost& host, MessageGuard<Job<T>>&& guard)
-        : JobRun(host), m_guard(std::move(guard)) {
-        describe(m_guard->id, m_guard->attempt, m_guard->enqueued_at);
-    }
+        : JobRun(host, guard->id, guard->attempt, guard->enqueued_at), m_guard(std::move(guard)) {}
+    /// The same with a guard that `make_guard` returns, which is called last: when it has returned,
+    /// nothing throws.
+    template <std::invocable MakeGuard>
+    JobContext(detail::JobHost& host, const Job<T>& job, MakeGuard make_guard)
+        : JobRun(host, job.id, job.attempt, job.enqueued_at), m_guard(make_guard()) {}
 
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }
     [[nodiscard]] const Job<T>* operator->() const noexcept { return &*m_guard; }

@@ -107,6 +107,8 @@ PROGRAMS = {
     "worker_order": integration("worker/worker_order"),
     "worker_process": integration("worker/worker_process"),
     "worker_stop": integration("worker/worker_stop"),
+    "failing_worker_memory": Program(("crash/failing_worker_memory.cpp", "support/main.cpp"),
+                                     ("crash/crash_failing_worker_memory",), ("--abort-after=1",)),
     "clock_leaps": postgres("clock_leaps"),
     "ledger_losses": postgres("ledger_losses"),
     "ledger_reconciler": postgres("ledger_reconciler"),
@@ -613,6 +615,13 @@ MUTANTS = [
     code("a payload without memory is no attempt", "detail/worker/consumer_queue.hpp",
          "if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {", "if (true) {",
          "memory_for_decoding --test-case='a payload that there is no memory for is*'"),
+    code("a guard has a message before there is memory for its job", "detail/worker/consumer_queue.hpp",
+         "[&] { return m_consumer->template guard_as<Job<Raw>>(delivery); });",
+         "[made = std::make_shared<MessageGuard<Job<Raw>>>(\n"
+         "                    m_consumer->template guard_as<Job<Raw>>(delivery))] {\n"
+         "                    return std::move(*made);\n"
+         "                });",
+         "failing_worker_memory --test-case='a job*'"),
     code("a retry without memory is left to the guard", "detail/worker/job_settling.hpp",
          "m_step == nullptr || m_context.guard()->settled()", "true",
          "memory_for_decoding --test-case='a retry*'"),

@@ -4,10 +4,12 @@
 
 // A worker's queue whose jobs come from a Consumer.
 
+#include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -30,6 +32,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -82,8 +85,8 @@ class ConsumerQueue : public WorkerQueue {
 
   protected:
     /// The next job. A job whose payload there is no memory to decode becomes the task `unread`
-    /// instead. Throws std::bad_alloc when there is no memory for the envelope: the job stays in
-    /// hand.
+    /// instead. Throws std::bad_alloc when there is no memory for the envelope or for that task:
+    /// the job stays in hand.
     std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
                                              std::chrono::milliseconds timeout,
                                              std::shared_ptr<Task>& unread) {
@@ -93,7 +96,8 @@ class ConsumerQueue : public WorkerQueue {
             }
             std::string why = std::string("no memory to decode the payload: ") + shortage.what();
             unread = std::make_shared<UnreadJob>(
-                *this, m_consumer->template guard_as<Job<Raw>>(delivery), std::move(why));
+                *this, std::move(why), envelope_of(delivery->payload),
+                [&] { return m_consumer->template guard_as<Job<Raw>>(delivery); });
             return true;
         };
         try {
@@ -134,6 +138,13 @@ class ConsumerQueue : public WorkerQueue {
     }
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
+    }
+    /// Without the payload, which there may be no memory for twice.
+    static Job<Raw> envelope_of(std::string_view bytes) {
+        Scratch scratch;
+        auto job = decode<Job<Raw>>(bytes, scratch);
+        static_cast<void>(std::exchange(job.payload, {}));
+        return job;
     }
     static int bounded(std::int64_t jobs) noexcept {
         return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));

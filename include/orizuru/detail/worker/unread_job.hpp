@@ -11,10 +11,10 @@
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/jobs/job.hpp>
-#include <orizuru/message_guard.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,8 +23,11 @@ namespace orizuru::detail {
 
 class UnreadJob final : public Task {
   public:
-    UnreadJob(WorkerQueue& queue, MessageGuard<Job<Raw>>&& guard, std::string why)
-        : m_why(std::move(why)), m_context(queue, std::move(guard)), m_settling(queue, m_context) {}
+    /// `make_guard` returns the guard of `job`, whose payload is not looked at. It is called last:
+    /// nothing throws when the message is out of its consumer's hands.
+    template <std::invocable MakeGuard>
+    UnreadJob(WorkerQueue& queue, std::string why, const Job<Raw>& job, MakeGuard make_guard)
+        : m_why(std::move(why)), m_context(queue, job, make_guard), m_settling(queue, m_context) {}
 
     void run() noexcept override { m_settling.fail_unread(m_why); }
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
