@@ -10,7 +10,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace orizuru::detail {
 
@@ -24,7 +23,8 @@ namespace orizuru::detail {
     ++envelope.front();
     msgpack::sbuffer field;
     msgpack::pack(field, attempt);
-    return std::move(envelope.append(field.data(), field.size()));
+    envelope.append(field.data(), field.size());
+    return envelope;
 }
 
 /// The Lua function ledger_attempt(entry, first, last): what the envelope in these bytes says, and
