@@ -8,6 +8,7 @@
 #include "crash/support/command_users.hpp"
 #include "crash/support/refusing_server.hpp"
 
+#include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/orizuru.hpp>

@@ -10,6 +10,7 @@
 #include "replies.hpp"
 #include "support/fake_server.hpp"
 
+#include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>

@@ -9,6 +9,7 @@
 #include "support/fake_server.hpp"
 #include "support/proxy.hpp"
 
+#include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
