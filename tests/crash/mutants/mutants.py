@@ -331,7 +331,7 @@ MUTANTS = [
             ("detail/consumer/unblocking.hpp",
              "return blocked ? Meaning::result : Meaning::doubt;", "return Meaning::result;")),
            ("blocking_fetch",)),
-    code("a postponed wait is ended by a time-out", "detail/consumer/blocking_fetch.hpp",
+    code("a postponed wait is ended by a time-out", "detail/consumer/blocking_fetch_stop.hpp",
          '"UNBLOCK", m_connection_id, "ERROR"', '"UNBLOCK", m_connection_id, "TIMEOUT"',
          "paused_writes"),
     code("a wait is over when it was unblocked", "detail/consumer/unblocking.hpp",

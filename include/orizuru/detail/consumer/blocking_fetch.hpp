@@ -3,7 +3,8 @@
 #pragma once
 
 // Waiting in Redis for a message: BLMOVE on the wait connection, always for a finite time, ended
-// early by CLIENT UNBLOCK on control. Used by the one thread that is in `next`, under the lock.
+// early by CLIENT UNBLOCK on control (blocking_fetch_stop.hpp). Used by the one thread that is in
+// `next`, under the lock.
 
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
@@ -265,49 +266,6 @@ inline std::string BlockingFetch::source_type(Lock& lock) {
     }
     return answer && answer->reply && answer->reply->is(Reply::Type::status) ? answer->reply->text
                                                                              : "none";
-}
-
-template <class Interrupted>
-bool BlockingFetch::stop(Lock& lock, TimePoint deadline, Interrupted interrupted) {
-    const Window& window = m_channels.window;
-    while (window.blocked()) {
-        m_wake.clear();
-        if (interrupted()) {
-            return false;
-        }
-        if (m_connection_id == 0 || Clock::now() >= deadline) {
-            read(lock, Clock::now()); // what has arrived is not left lying
-            return !window.blocked();
-        }
-        if (m_unblocking.pending()) {
-            read(lock, std::min(deadline, Clock::now() + transit));
-            if (!window.blocked()) {
-                return true;
-            }
-        }
-        std::shared_ptr<Channels::Answer> answer;
-        const bool answered = m_channels.drive(lock, deadline, &m_wake, [&] {
-            if (!answer) {
-                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
-            }
-            return !window.blocked() || interrupted() ||
-                   (answer && (answer->reply || answer->failed));
-        });
-        if (!answered) {
-            return false;
-        }
-        if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
-            if (classify(*answer->reply) == ReplyClass::rights) {
-                m_connection_id = 0;
-            }
-            return false;
-        }
-        if (window.blocked()) {
-            // Redis may not have read the BLMOVE yet: then nothing was there to be ended.
-            read(lock, std::min(deadline, Clock::now() + transit));
-        }
-    }
-    return true;
 }
 
 } // namespace orizuru::detail

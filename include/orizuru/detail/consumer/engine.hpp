@@ -4,6 +4,7 @@
 
 // The consumer's engine, whole: its classes and the definitions of their members.
 
+#include <orizuru/detail/consumer/blocking_fetch_stop.hpp>
 #include <orizuru/detail/consumer/channels_replies.hpp>
 #include <orizuru/detail/consumer/fetcher_waiting.hpp>
 #include <orizuru/detail/consumer/session.hpp>

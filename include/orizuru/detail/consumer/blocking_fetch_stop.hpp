@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How a wait in Redis is ended before a message comes. The class is in blocking_fetch.hpp.
+
+#include <orizuru/detail/consumer/blocking_fetch.hpp>
+
+namespace orizuru::detail {
+
+template <class Interrupted>
+bool BlockingFetch::stop(Lock& lock, TimePoint deadline, Interrupted interrupted) {
+    const Window& window = m_channels.window;
+    while (window.blocked()) {
+        m_wake.clear();
+        if (interrupted()) {
+            return false;
+        }
+        if (m_connection_id == 0 || Clock::now() >= deadline) {
+            read(lock, Clock::now()); // what has arrived is not left lying
+            return !window.blocked();
+        }
+        if (m_unblocking.pending()) {
+            read(lock, std::min(deadline, Clock::now() + transit));
+            if (!window.blocked()) {
+                return true;
+            }
+        }
+        std::shared_ptr<Channels::Answer> answer;
+        const bool answered = m_channels.drive(lock, deadline, &m_wake, [&] {
+            if (!answer) {
+                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
+            }
+            return !window.blocked() || interrupted() ||
+                   (answer && (answer->reply || answer->failed));
+        });
+        if (!answered) {
+            return false;
+        }
+        if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
+            if (classify(*answer->reply) == ReplyClass::rights) {
+                m_connection_id = 0;
+            }
+            return false;
+        }
+        if (window.blocked()) {
+            // Redis may not have read the BLMOVE yet: then nothing was there to be ended.
+            read(lock, std::min(deadline, Clock::now() + transit));
+        }
+    }
+    return true;
+}
+
+} // namespace orizuru::detail
