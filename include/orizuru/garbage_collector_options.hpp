@@ -21,7 +21,9 @@ struct GarbageCollectorOptions {
     /// No consumer is taken for dead before consumers have had this long to be heard, so that
     /// neither a restart nor a failover looks like everyone's death: Redis itself must be up for so
     /// long, and so must the collector's connection if that is not its first, if Redis has been a
-    /// replica (it forgets that in an hour without replicas of its own), or if INFO is refused.
+    /// replica (it forgets that in an hour without replicas of its own), or if INFO is refused. If
+    /// Redis became a replica and a primary again while the connection stayed open, the time counts
+    /// from the pass that sees it in INFO.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries of the dead list when this collector buries; 0 = unbounded.
     std::int64_t dead_limit = 0;

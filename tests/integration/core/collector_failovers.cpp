@@ -16,6 +16,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace collector_failovers_test {
 
@@ -118,6 +119,61 @@ TEST_CASE_FIXTURE(Failover, "a collector that comes to a replica just promoted g
     add_unheard(second_redis);
     GarbageCollector collector(way.uri(), "q", {.grace = grace});
     check_grace(second_redis, collector);
+}
+
+TEST_CASE_FIXTURE(Failover, "after a change of roles that leaves the connection open the living "
+                            "have the grace, too") {
+    GarbageCollector collector(first.uri(), "q", {.grace = grace});
+    CHECK(collector.collect() == Collected{});
+    REQUIRE(eventually([begun = Clock::now()] { return Clock::now() - begun > grace; }));
+    first_redis.command({"REPLICAOF", "127.0.0.1", "1"});
+    first_redis.command({"REPLICAOF", "NO", "ONE"});
+    add_unheard(first_redis);
+    check_grace(first_redis, collector);
+    // Once for each change.
+    first_redis.flushall();
+    add_unheard(first_redis);
+    CHECK(collector.collect() == Collected{.reclaimed = 1, .consumers = 1});
+}
+
+TEST_CASE_FIXTURE(Failover, "collectors that run spare the living after such a change, and find "
+                            "the dead once the grace is over") {
+    std::vector<std::jthread> running;
+    for (int i = 0; i < 8; ++i) {
+        running.emplace_back([this](const std::stop_token& token) {
+            GarbageCollector(first.uri(), "q", {.grace = grace}).run(token, 100ms);
+        });
+    }
+    // Their connections are older than the grace, as the server is.
+    REQUIRE(eventually([begun = Clock::now()] { return Clock::now() - begun > grace + 500ms; }));
+    first_redis.lpush("orizuru:{q}:unack", "x");
+    REQUIRE(eventually([this] { return first_redis.llen("q") == 1; }));
+    // In one step, or their connections are not left open.
+    first_redis.command({"MULTI"});
+    first_redis.command({"REPLICAOF", "127.0.0.1", "1"});
+    first_redis.command({"REPLICAOF", "NO", "ONE"});
+    first_redis.command({"EXEC"});
+    const auto begun = Clock::now();
+    add_unheard(first_redis);
+    CHECK(eventually([this] { return is_reaped(first_redis); }, 20s));
+    CHECK(Clock::now() - begun > grace - 500ms);
+    CHECK(Clock::now() - begun < grace + 4s);
+}
+
+TEST_CASE_FIXTURE(Failover, "a first replica is no reason for the grace") {
+    const RedisServer lonely{{"--repl-diskless-sync-delay", "0"}, RedisServer::Listen::tcp};
+    RedisClient redis(lonely.uri());
+    REQUIRE(eventually([&] { return is_old(redis); }));
+    GarbageCollector collector(lonely.uri(), "q", {.grace = grace});
+    CHECK(collector.collect() == Collected{});
+    // From here on Redis' uptime does not count.
+    redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    add_unheard(redis);
+    check_grace(redis, collector);
+    redis.flushall();
+    follow(second_redis, lonely);
+    add_unheard(redis);
+    CHECK(collector.collect().consumers == 1);
 }
 
 TEST_CASE_FIXTURE(Failover, "the first connection to a server that was never a replica counts by "
