@@ -46,10 +46,15 @@ class GarbageCollector {
     Collected collect();
 
     /// Makes passes until a stop is requested, together with all collectors of the queue that run:
-    /// every `interval` (1 minute if that is less) one of them makes a pass for all, every 10
-    /// minutes with a SCAN; the others ask Redis with a script, O(1). One that may not ask makes
-    /// its own passes. Waits out outages of Redis. Throws ReplyError for what only a person can
-    /// mend, std::invalid_argument for an interval that is not positive, std::system_error when the
+    /// one of them makes a pass for all, every 10 minutes with a SCAN; the others ask Redis with a
+    /// script, O(1), about once per `interval`. Passes begin 9/10 to 10/10 of the shortest
+    /// `interval` apart, also when the process that made the last one has died; an interval longer
+    /// than 24 hours counts as 24 hours. A collector that may not ask makes its own passes.
+    ///
+    /// Waits out outages of Redis. Throws ReplyError for what only a person can mend: the pass is
+    /// then left to the next collector that asks, and this one, when it runs again, makes passes
+    /// only if nobody else has begun one for 11/10 of `interval`, until it completes one. Throws
+    /// std::invalid_argument for an interval that is not positive, std::system_error when the
     /// process can have no more descriptors.
     void run(std::stop_token token, std::chrono::milliseconds interval);
 

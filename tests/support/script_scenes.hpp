@@ -162,6 +162,9 @@ inline void Scenes::collector() {
     for (const std::string command : {"", "SCAN"}) {
         add("take a turn of the fleet", command, {}, {{m_keys.heartbeat("turn"), ""}},
             {"1000", "60000", command});
+        add("take a turn of the fleet", command + " that somebody has",
+            {{"SET", m_keys.heartbeat("turn"), "", "PX", "60000"}},
+            {{m_keys.heartbeat("turn"), ""}}, {"60000", "60000", command});
     }
     add("refill", "", {{"LPUSH", m_keys.unack(), "a", "b"}}, {{m_keys.unack(), "list"}, m_source},
         {"10"});

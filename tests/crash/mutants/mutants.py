@@ -149,19 +149,19 @@ MUTANTS = [
            (("detail/collector/collector_scripts.hpp",
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
-            ("garbage_collector.hpp",
-             "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),",
+            ("detail/collector/passes.hpp",
+             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
              "    std::string header;\n"
              "    try {\n"
              '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
              "    } catch (const ReplyError&) {\n"
              "    }\n"
-             "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),"),
-            ("garbage_collector.hpp",
+             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),"),
+            ("detail/collector/passes.hpp",
              "    collected.consumers += 1;\n",
              "    collected.consumers += 1;\n"
              '    m_connection.command("", "SET", m_keys.processing(id), "reaped " + header, "PX",\n'
-             "                         detail::fence_time.count());\n")),
+             "                         fence_time.count());\n")),
            ("garbage_collector",)),
     script("ADOPT leaves no fence",
            "redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])",
@@ -198,10 +198,10 @@ MUTANTS = [
            "redis.call('SADD', consumers, ARGV[1])\nif kind == 'none'",
            "if kind == 'none'",
            "prefetch_and_deferred", "leases"),
-    code("deregistered before the fence", "garbage_collector.hpp",
-         "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),",
+    code("deregistered before the fence", "detail/collector/passes.hpp",
+         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
          "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
-         "    const Reply reply = detail::run_script(\n        m_connection, m_keys.source(),",
+         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
          "garbage_collector"),
     code("a beat takes the fence of its own leaving for a collector's",
          "detail/consumer/heartbeat.hpp", "} else if (!window.leaving()) {", "} else {",
@@ -428,15 +428,15 @@ MUTANTS = [
          "decode"),
 
     # The collector.
-    code("a lease runs by the collector's clock", "garbage_collector.hpp",
+    code("a lease runs by the collector's clock", "detail/collector/passes.hpp",
          "        for (const std::string& id : "
-         "detail::unheard_consumers(m_connection, m_keys, registered)) {\n",
-         "        static std::map<std::string, detail::TimePoint> ends; // as first seen\n"
+         "unheard_consumers(m_connection, m_keys, registered)) {\n",
+         "        static std::map<std::string, TimePoint> ends; // as first seen\n"
          "        for (const std::string& id : registered) {\n"
          "            using ms = std::chrono::milliseconds;\n"
          "            const std::string beat = m_keys.heartbeat(id);\n"
          "            const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
-         "            const detail::TimePoint now = detail::Clock::now();\n"
+         "            const TimePoint now = Clock::now();\n"
          "            if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
          "                m_connection.command(beat, \"DEL\", beat);\n"
          "            }\n",
@@ -453,21 +453,42 @@ MUTANTS = [
     code("a replica just promoted counts by its uptime", "detail/collector/grace.hpp",
          " && !was_replica(*info)", "",
          "collector_failovers"),
-    code("a pass goes on on another connection", "garbage_collector.hpp",
+    code("a promotion is not seen on a connection that stays open", "detail/collector/grace.hpp",
+         "std::max(connection.connected_at(), m_promoted)", "connection.connected_at()",
+         "collector_failovers"),
+    code("a first replica is taken for a promotion", "detail/collector/grace.hpp",
+         "m_history != history && was_replica(info)", "m_history != history",
+         "collector_failovers"),
+    code("a pass goes on on another connection", "detail/collector/passes.hpp",
          "    // On another connection the grace begins anew.\n"
          "    const Connection::Pin pin(m_connection);\n", "",
          "collector_failovers"),
     code("a pass looks at the living by a script each", "detail/collector/registry.hpp",
          "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",
          "garbage_collector"),
-    code("each collector of a fleet makes its own passes", "garbage_collector.hpp",
-         "if (turn.take(m_connection, interval - interval / 10) ||", "if (true ||",
+    code("each collector of a fleet makes its own passes", "detail/collector/pass_turns.hpp",
+         "m_taken = left.count() == 0;", "m_taken = true;",
          "garbage_collector"),
-    code("one who may not SCAN keeps those from it who may", "garbage_collector.hpp",
+    code("a collector that is refused a turn sleeps for an interval",
+         "detail/collector/pass_turns.hpp",
+         "(m_taken ? apart(interval) : left)", "apart(interval)",
+         "garbage_collector"),
+    code("all collectors ask for a turn when it is due", "detail/collector/pass_turns.hpp",
+         "(m_taken ? apart(interval) : left) + spread(interval)",
+         "(m_taken ? apart(interval) : left)",
+         "garbage_collector"),
+    code("a turn whose pass fails is kept", "detail/collector/fleet_turn.hpp",
+         'connection.command(key, "DEL", key);', "",
+         "collector_rights"),
+    code("a collector whose passes fail competes for turns", "detail/collector/pass_turns.hpp",
+         "m_stands_back ? interval + interval / 10 :", "",
+         "collector_rights", "garbage_collector"),
+    code("one who may not SCAN keeps those from it who may", "detail/collector/passes.hpp",
          'interval, "SCAN"}', "interval}",
          "collector_rights"),
-    code("a collector that meets a replica ends", "garbage_collector.hpp",
-         "meaning != detail::ReplyClass::elsewhere", "true",
+    code("a collector that meets a replica ends", "detail/redis/reply_class.hpp",
+         "return meaning == ReplyClass::passing || meaning == ReplyClass::elsewhere;",
+         "return meaning == ReplyClass::passing;",
          "garbage_collector"),
     collecting("the living are reaped",
                "if redis.call('EXISTS', heartbeat) == 1 then return {-1} end", "",

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -34,6 +35,7 @@ using orizuru::test::eventually;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
+using orizuru::test::time_of;
 using std::chrono::milliseconds;
 
 struct Clerk : QueueFixture {
@@ -161,13 +163,76 @@ TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their 
         redis.flushall();
         change({"+@all", "~*"});
         change(rules);
-        redis.command({"SET", "orizuru:{q}:collected", "", "PX", "60000"});
+        // Somebody has just had a turn.
+        redis.lpush(unack, "b");
+        std::jthread before([&](const std::stop_token& token) {
+            GarbageCollector(uri, "q", {.grace = 0ms}).run(token, 1h);
+        });
+        REQUIRE(eventually([this] { return waiting() == Texts{"b"}; }));
+        redis.del("q");
         add_dead_consumer("id", {"a"});
         GarbageCollector collector(clerk, "q", {.grace = 0ms});
         const std::jthread running(
             [&](const std::stop_token& token) { collector.run(token, 50ms); });
         CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
     }
+}
+
+/// Does what a worker does with a collector whose run() throws: starts it again after a pause.
+class Restarted {
+  public:
+    Restarted(const std::string& uri, milliseconds interval, milliseconds pause)
+        : m_thread([this, uri, interval, pause](const std::stop_token& token) {
+              GarbageCollector collector(uri, "q", {.grace = 0ms});
+              while (!token.stop_requested()) {
+                  try {
+                      collector.run(token, interval);
+                  } catch (const ReplyError&) {
+                      ++m_failures;
+                      std::this_thread::sleep_for(pause);
+                  }
+              }
+          }) {}
+
+    [[nodiscard]] int failures() const noexcept { return m_failures; }
+
+  private:
+    std::atomic<int> m_failures{0};
+    std::jthread m_thread;
+};
+
+TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail leaves the turns to those whose do not") {
+    constexpr auto interval = 1000ms;
+    change({"-hincrby"});
+    add_dead_consumer("0", {"a"});
+    const Restarted failing(clerk, interval, interval / 12);
+    REQUIRE(eventually([&] { return failing.failures() == 1; }));
+    GarbageCollector collector(uri, "q", {.grace = 0ms});
+    const auto begun = std::chrono::steady_clock::now();
+    const std::jthread running(
+        [&](const std::stop_token& token) { collector.run(token, interval); });
+    CHECK(eventually([this] { return redis.llen("q") == 1; }));
+    // It was given back at once.
+    CHECK(std::chrono::steady_clock::now() - begun < interval / 2);
+    for (int i = 1; i <= 4; ++i) {
+        CAPTURE(i);
+        add_dead_consumer(std::to_string(i), {std::to_string(i)});
+        const auto took =
+            time_of([&] { CHECK(eventually([&] { return redis.llen("q") == i + 1; })); });
+        CHECK(took < interval * 3 / 2);
+    }
+    CHECK(failing.failures() == 1);
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail tries again when nobody else makes them") {
+    constexpr auto interval = 200ms;
+    change({"-hincrby"});
+    add_dead_consumer("id", {"a"});
+    const Restarted failing(clerk, interval, interval / 12);
+    REQUIRE(eventually([&] { return failing.failures() == 3; }));
+    change({"+hincrby"});
+    CHECK(eventually([this] { return redis.llen("q") == 1; }));
+    CHECK(failing.failures() <= 4);
 }
 
 TEST_CASE_FIXTURE(Clerk, "without the right to INFO the grace is the age of the collector's own "

@@ -6,6 +6,8 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/fake_server.hpp"
 
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/collector/pass_turns.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -15,7 +17,10 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <list>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -25,6 +30,7 @@
 namespace garbage_collector_test {
 
 using orizuru::Collected;
+using orizuru::Connection;
 using orizuru::Consumer;
 using orizuru::EventKind;
 using orizuru::GarbageCollector;
@@ -68,6 +74,19 @@ struct Collecting : QueueFixture {
     /// How often Redis has run a command.
     std::int64_t calls(const std::string& command) {
         return info("commandstats", "cmdstat_" + command + ":calls");
+    }
+
+    /// A collector with this interval has made a pass, and is no more.
+    void had_a_turn(milliseconds interval) {
+        redis.lpush(unack, "made");
+        const Fleet fleet(*this, 1, interval);
+        REQUIRE(eventually([this] { return redis.exists("q"); }));
+        redis.del("q");
+    }
+    /// As if so much time had gone by since the last turn.
+    void age_turn(milliseconds time) {
+        const auto left = redis.command({"PTTL", collected}).integer;
+        redis.command({"PEXPIRE", collected, std::to_string(left - time.count())});
     }
 
     static Texts numbered(int first, int last) {
@@ -427,18 +446,42 @@ TEST_CASE_FIXTURE(Collecting, "collectors that run share the search for orphans,
     CHECK(calls("scan") == 1);
 }
 
-TEST_CASE_FIXTURE(Collecting, "one that dies in its pass holds up the others for an interval") {
-    redis.command({"SET", collected, "", "PX", "60000"}); // it has begun this moment
+TEST_CASE_FIXTURE(Collecting, "a collector that dies in its pass holds up the others until their "
+                              "interval is over, no longer") {
+    had_a_turn(std::chrono::seconds(2));
+    age_turn(milliseconds(1500));
     add_dead_consumer("id", {"a"});
     const auto took = time_of([this] {
-        const Fleet fleet(*this, 2, milliseconds(300));
+        const Fleet fleet(*this, 1, std::chrono::seconds(2));
         CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
     });
     CHECK(took >= milliseconds(200));
-    CHECK(took < milliseconds(3000));
+    CHECK(took < milliseconds(1200));
 }
 
-TEST_CASE_FIXTURE(Collecting, "one that makes few passes does not keep others from more") {
+TEST_CASE_FIXTURE(Collecting,
+                  "collectors that wait for one turn ask once, within an interval of the "
+                  "last one, and not at the same moment") {
+    using orizuru::detail::PassTurns;
+    constexpr milliseconds interval = std::chrono::hours(1);
+    Connection connection(uri);
+    std::set<orizuru::detail::TimePoint> asks;
+    const auto begun = orizuru::detail::Clock::now();
+    std::list<PassTurns> fleet;
+    for (int i = 0; i < 100; ++i) {
+        PassTurns& turns = fleet.emplace_back(collected);
+        CHECK(turns.take(connection, interval) == (i == 0));
+        asks.insert(turns.next());
+    }
+    const auto ended = orizuru::detail::Clock::now();
+    CHECK(asks.size() > 90);
+    // A millisecond: Redis' clock counts whole ones.
+    CHECK(*asks.begin() >= begun + interval * 9 / 10 - milliseconds(1));
+    CHECK(*asks.rbegin() <= ended + interval + milliseconds(1));
+    CHECK(*asks.rbegin() - *asks.begin() > interval / 20);
+}
+
+TEST_CASE_FIXTURE(Collecting, "a collector that makes few passes does not keep others from more") {
     const Fleet slow(*this, 1, std::chrono::hours(1));
     CHECK(eventually([this] { return redis.exists(collected); }));
     const Fleet quick(*this, 1, milliseconds(10));
@@ -448,18 +491,85 @@ TEST_CASE_FIXTURE(Collecting, "one that makes few passes does not keep others fr
     }
 }
 
+TEST_CASE_FIXTURE(Collecting, "a turn counts for as long as the interval is") {
+    constexpr auto interval = std::chrono::minutes(10);
+    had_a_turn(interval);
+    age_turn(std::chrono::minutes(8));
+    redis.lpush(unack, "a");
+    redis.command({"CONFIG", "RESETSTAT"});
+    {
+        const Fleet fleet(*this, 1, interval);
+        CHECK(eventually([this] { return calls("pttl") > 0; }));
+    }
+    CHECK(calls("smembers") == 0);
+    CHECK(rejected() == Texts{"a"});
+    age_turn(std::chrono::minutes(1));
+    const Fleet fleet(*this, 1, interval);
+    CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
+}
+
+TEST_CASE_FIXTURE(Collecting, "a pass whose connection was lost does not use up the turn") {
+    for (const std::string command : {"SMEMBERS", "LLEN"}) {
+        CAPTURE(command);
+        redis.flushall();
+        redis.lpush(unack, "a");
+        std::atomic<int> losses{1};
+        const FakeServer fake(
+            [&](const Texts& words) -> std::optional<std::string> {
+                if (words.at(0) == command && losses-- > 0) {
+                    return std::nullopt;
+                }
+                return FakeServer::pass;
+            },
+            server().socket_path());
+        GarbageCollector unlucky(fake.uri(), "q", {.grace = none});
+        const std::jthread running(
+            [&](const std::stop_token& token) { unlucky.run(token, std::chrono::hours(1)); });
+        CHECK(eventually([this] { return waiting() == Texts{"a"}; }));
+    }
+}
+
+TEST_CASE_FIXTURE(Collecting, "a collector that loses its connection in each pass leaves the turns "
+                              "to others") {
+    constexpr milliseconds interval(1000);
+    std::atomic<int> losses{0};
+    const FakeServer fake(
+        [&](const Texts& words) -> std::optional<std::string> {
+            if (words.at(0) == "SMEMBERS") {
+                ++losses;
+                return std::nullopt;
+            }
+            return FakeServer::pass;
+        },
+        server().socket_path());
+    GarbageCollector unlucky(fake.uri(), "q", {.grace = none});
+    const std::jthread running([&](const std::stop_token& token) { unlucky.run(token, interval); });
+    REQUIRE(eventually([&] { return losses >= 2; }));
+    const Fleet fleet(*this, 1, interval);
+    for (int i = 0; i < 4; ++i) {
+        redis.lpush(unack, "a");
+        const auto took =
+            time_of([&] { CHECK(eventually([&] { return redis.llen("q") == i + 1; })); });
+        CHECK(took < interval * 3 / 2);
+    }
+    CHECK(losses <= 4);
+}
+
 TEST_CASE_FIXTURE(Collecting, "nothing that lies at the key of the shared passes stops them") {
+    constexpr auto interval = std::chrono::hours(1);
+    had_a_turn(interval);
+    const auto memory = redis.command({"PTTL", collected}).integer;
     for (const Texts& words :
          {Texts{"SET", collected, "for ever"}, Texts{"LPUSH", collected, "a list"},
           Texts{"SET", collected, "", "EX", "1000000"}}) {
         redis.flushall();
         redis.command(words);
         redis.lpush(unack, "a");
-        const Fleet fleet(*this, 1, std::chrono::hours(1));
+        const Fleet fleet(*this, 1, interval);
         CHECK(eventually([this] { return redis.exists("q"); }));
         const auto left = redis.command({"PTTL", collected}).integer;
         CHECK(left > 0);
-        CHECK(left <= 60'000);
+        CHECK(left <= memory + 1000);
     }
 }
 

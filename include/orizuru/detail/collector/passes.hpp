@@ -5,14 +5,14 @@
 // The passes of a garbage collector, alone and as one of a fleet.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/collector/grace.hpp>
 #include <orizuru/detail/collector/orphans.hpp>
+#include <orizuru/detail/collector/pass_turns.hpp>
 #include <orizuru/detail/collector/registry.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
@@ -29,8 +29,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
-#include <random>
 #include <set>
 #include <stdexcept>
 #include <stop_token>
@@ -54,7 +54,7 @@ class Passes {
 
     Collected pass(Sweeps sweeps);
     void take_part(std::chrono::milliseconds interval);
-    std::chrono::milliseconds until_next_turn(std::chrono::milliseconds interval);
+    void leave_turns() noexcept;
     bool may_reap();
     void reap(const std::string& id, Collected& collected);
     bool search_due(Sweeps sweeps);
@@ -69,7 +69,7 @@ class Passes {
     Orphans m_orphans;
     bool m_warned = false;
     bool m_search_refused = false;
-    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+    PassTurns m_turns{m_keys.collected()};
 };
 
 inline Passes::Passes(Endpoint endpoint, std::string queue, GarbageCollectorOptions options)
@@ -147,7 +147,7 @@ inline bool Passes::search_due(Sweeps sweeps) {
     constexpr auto interval = Orphans::interval;
     return m_orphans.search_due() &&
            (sweeps == Sweeps::own ||
-            FleetTurn{m_keys.swept(), interval, "SCAN"}.take(m_connection, interval));
+            FleetTurn{m_keys.swept(), interval, "SCAN"}.take(m_connection, interval).count() == 0);
 }
 
 /// Of all lists, or of none when SCAN is refused.
@@ -191,49 +191,61 @@ inline void Passes::refill(Collected& collected) {
 
 inline void Passes::take_part(std::chrono::milliseconds interval) {
     const Connection::Pin pin(m_connection);
+    m_turns.give_back(m_connection); // taken on a connection that was lost
     if (!m_grace.was_over(m_connection) && !may_reap()) {
         // The turn is for those who may reap.
         Collected collected;
         refill(collected);
+        m_turns.put_off(m_options.grace, interval);
         return;
     }
     // Nobody else knows of the suspects.
-    const FleetTurn turn{m_keys.collected(), std::chrono::minutes(1)};
-    if (turn.take(m_connection, interval - interval / 10) || !m_orphans.suspects().empty()) {
-        pass(Sweeps::shared);
+    if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
+        return;
     }
-}
-
-/// A little earlier than the interval, so that processes that Redis has held up together do not ask
-/// together for ever; later than the turn, which one that is alone has each time.
-inline std::chrono::milliseconds Passes::until_next_turn(std::chrono::milliseconds interval) {
-    using Count = std::chrono::milliseconds::rep;
-    return interval - std::chrono::milliseconds(
-                          std::uniform_int_distribution<Count>(0, interval.count() / 20)(m_random));
+    pass(Sweeps::shared);
+    if (!m_grace.was_over(m_connection)) {
+        m_turns.give_back(m_connection); // to those who may reap
+        m_turns.put_off(m_options.grace, interval);
+        return;
+    }
+    m_turns.done();
 }
 
 inline void Passes::run(std::stop_token token, std::chrono::milliseconds interval) {
     if (interval <= std::chrono::milliseconds(0)) {
         throw std::invalid_argument("the collector's interval must be positive");
     }
+    interval = std::min(interval, PassTurns::longest_interval);
     JitteredPauses backoff;
     while (!token.stop_requested()) {
-        std::chrono::milliseconds pause = until_next_turn(interval);
+        TimePoint next{};
         try {
             take_part(interval);
+            next = m_turns.next();
             backoff.reset();
         } catch (const ConnectionError&) {
-            pause = backoff.next();
+            next = deadline_in(backoff.next());
         } catch (const ProtocolError&) {
-            pause = backoff.next();
+            next = deadline_in(backoff.next());
         } catch (const ReplyError& error) {
-            const auto meaning = classify(error);
-            if (meaning != ReplyClass::passing && meaning != ReplyClass::elsewhere) {
+            if (!is_for_now(error)) {
+                leave_turns();
                 throw;
             }
-            pause = backoff.next();
+            next = deadline_in(backoff.next());
         }
-        sleep_until(deadline_in(pause), token);
+        sleep_until(next, token);
+    }
+}
+
+/// To collectors that may be able to make the pass that this one cannot.
+inline void Passes::leave_turns() noexcept {
+    m_turns.stand_back();
+    try {
+        m_turns.give_back(m_connection);
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+        // It is given back in the next run, or forgotten.
     }
 }
 

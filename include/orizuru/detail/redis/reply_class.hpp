@@ -58,6 +58,12 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
     return killed ? ReplyClass::passing : classify(error.code());
 }
 
+/// Whether Redis may serve the same command later, here or elsewhere, without a person's help.
+[[nodiscard]] inline bool is_for_now(const ReplyError& error) noexcept {
+    const ReplyClass meaning = classify(error);
+    return meaning == ReplyClass::passing || meaning == ReplyClass::elsewhere;
+}
+
 /// A new connection to the same address may lead to another server, which can serve.
 [[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
     return reply.is(Reply::Type::error) && classify(reply) == ReplyClass::elsewhere;

@@ -163,7 +163,8 @@ inline void Upkeep::schedule(const std::string& queue) {
 
 inline void Upkeep::collect(WorkerQueue& queue) {
     if (m_shared.options.collect_interval) {
-        // Kept after a failure: a new one would not know that its connection replaces another.
+        // Kept after a failure: a new one would know neither that its connection replaces another
+        // nor that it leaves the passes to others.
         const auto collector = std::make_shared<std::optional<GarbageCollector>>();
         start("collecting", queue.queue(), [this, &queue, collector](const std::stop_token& token) {
             if (!*collector) {
