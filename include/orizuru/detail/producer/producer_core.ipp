@@ -7,6 +7,7 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/producer/push_buffer.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/detail/producer/push_series.hpp>
 #include <orizuru/error.hpp>
@@ -17,11 +18,6 @@
 #include <utility>
 
 namespace orizuru::detail {
-
-/// Adds to an error on its way out how far a push_all had come.
-struct PushCount {
-    static void set(Error& error, std::uint64_t pushed) noexcept { error.m_pushed = pushed; }
-};
 
 struct ProducerCore::Parts {
     Parts(Endpoint endpoint, std::string queue, ProducerOptions chosen)
