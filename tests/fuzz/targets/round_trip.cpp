@@ -97,7 +97,11 @@ class Push {
         if constexpr (!std::same_as<T, Raw>) {
             check(equal(decoded<T>(payload), value), "what is encoded is decoded to the same");
         }
-        m_chunk.add([&](std::string& out) { Codec<T>::encode(value, out); });
+        const auto payload = [&](std::string& out) {
+            Codec<T>::encode(value, out);
+            return true;
+        };
+        m_chunk.add(payload);
         m_payloads.push_back(payload);
     }
 
