@@ -97,11 +97,11 @@ class Push {
         if constexpr (!std::same_as<T, Raw>) {
             check(equal(decoded<T>(payload), value), "what is encoded is decoded to the same");
         }
-        const auto payload = [&](std::string& out) {
+        const auto source = [&](std::string& out) {
             Codec<T>::encode(value, out);
             return true;
         };
-        m_chunk.add(payload);
+        m_chunk.add(source);
         m_payloads.push_back(payload);
     }
 
