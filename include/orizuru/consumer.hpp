@@ -42,9 +42,8 @@ class ConsumerQueue;
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
 /// `next` and iteration belong to one thread; guards may be settled on any; stop(), stopped(),
-/// size(), name() and flush() may be called from any. An outage of Redis is waited out; each of the
-/// connections is replaced, and nothing else happens, when Redis has closed it while nothing was
-/// under way on it.
+/// size(), name() and flush() may be called from any. An outage of Redis is waited out; a
+/// connection that Redis has closed while it was idle is replaced.
 template <MessageDecodable T>
 class Consumer {
   public:
@@ -134,8 +133,8 @@ class Consumer {
     /// ReplyError.
     std::uint64_t size() { return m_core.size(); }
 
-    /// The id of the present incarnation, as in the registry; it changes when a lease was lost, or
-    /// a connection broke while something was under way on it, the wait for a message included.
+    /// The id of the present incarnation, as in the registry; it changes when a lease was lost or
+    /// a connection broke in the middle of something.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
     /// for (auto& guard : consumer): until stopped. An undecodable message is told to on_event and

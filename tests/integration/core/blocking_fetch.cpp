@@ -16,10 +16,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <chrono>
 #include <future>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -120,31 +118,6 @@ TEST_CASE("a wait in Redis begins when the marker behind the one before is answe
     CHECK(eventually(ended));
     CHECK(window.messages().size() == 2);
     CHECK(window.state() == Window::State::running);
-}
-
-TEST_CASE("wait connections that end as soon as they are made are made ever more rarely") {
-    std::atomic<int> connected{0};
-    const FakeServer fake{[&](const Texts& argv) -> std::optional<std::string> {
-        if (argv.at(0) == "CLIENT") {
-            ++connected;
-            return ":7\r\n";
-        }
-        return argv.at(0) == "PING" ? std::optional("+PONG\r\n") : std::nullopt;
-    }};
-    Channels channels(fake.uri(), registered_window(), EventQueue("q", {}), deadline_in(10s));
-    const Wake wake;
-    BlockingFetch fetch(channels, wake);
-    Channels::Lock lock(channels);
-    const TimePoint end = deadline_in(500ms);
-    while (Clock::now() < end) {
-        fetch.start(lock, end);
-        if (channels.wait) {
-            channels.wait->shutdown(); // by whatever is between it and Redis
-        }
-    }
-    CHECK(connected > 1);
-    CHECK(connected < 30);
-    CHECK(channels.window.state() == Window::State::running);
 }
 
 } // namespace blocking_fetch_test

@@ -34,8 +34,7 @@ class BlockingFetch {
     /// `wake` ends every wait of the thread in `next`.
     BlockingFetch(Channels& channels, const Wake& wake) : m_channels(channels), m_wake(wake) {}
 
-    /// One step towards an outstanding BLMOVE, while there is none: waits until one may be sent,
-    /// drops a connection that Redis has closed, connects, or sends it.
+    /// One step towards an outstanding BLMOVE: waits until one may be sent, connects, or sends it.
     void start(Lock& lock, TimePoint deadline);
     /// Waits for the reply to the outstanding one, for `wake` or the deadline.
     void read(Lock& lock, TimePoint deadline);
@@ -68,7 +67,6 @@ class BlockingFetch {
     // How long to wait for what is on its way before Redis is asked again.
     static constexpr std::chrono::milliseconds transit{5};
 
-    void drop_idle();
     void connect(Lock& lock, TimePoint deadline);
     void on_reply(Lock& lock, Reply&& reply);
     void on_result(Lock& lock, Reply&& reply);
@@ -78,7 +76,6 @@ class BlockingFetch {
     Channels& m_channels;
     const Wake& m_wake;
     std::int64_t m_connection_id = 0; ///< Redis' number of the connection; 0 = not to be had
-    bool m_proven = false;            ///< this connection has brought the answer to a BLMOVE
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< when the outstanding one must have been answered
     TimePoint m_not_before{};
@@ -98,10 +95,6 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
         m_channels.wait.reset();
         m_channels.wait_doomed = false;
     }
-    if (m_channels.wait && m_channels.wait->closed_by_peer()) {
-        drop_idle();
-        return;
-    }
     if (!m_channels.wait) {
         connect(lock, deadline);
         return;
@@ -113,14 +106,6 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
     m_channels.wait->append(
         [this](std::string& out) { m_channels.window.send_blocking_fetch(out, longest); });
     m_due = now + longest + m_channels.endpoint().command_timeout();
-}
-
-// No BLMOVE is unanswered on it, so nothing is in doubt.
-inline void BlockingFetch::drop_idle() {
-    m_channels.wait.reset();
-    if (!m_proven) {
-        pause(); // something accepts connections only to close them
-    }
 }
 
 inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
@@ -160,7 +145,6 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
     }
     m_channels.wait = std::move(stream);
     m_connection_id = id;
-    m_proven = false;
     m_unblocking.reset();
 }
 
@@ -220,7 +204,6 @@ inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
     const Verdict verdict = m_channels.window.on_blocking_fetch(std::move(reply));
     switch (verdict.action) {
     case Action::proceed:
-        m_proven = true;
         m_oom_pause = {};
         m_failures = 0;
         m_backoff.reset();
