@@ -133,8 +133,9 @@ class Consumer {
     /// ReplyError.
     std::uint64_t size() { return m_core.size(); }
 
-    /// The id of the present incarnation, as in the registry; it changes when a lease was lost or
-    /// a connection broke in the middle of something.
+    /// The id of the present incarnation, as in the registry. It changes when a lease was lost, when
+    /// a connection broke in the middle of something, and when the connection that waits for
+    /// messages has closed: only the list tells then what Redis still knows of.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
     /// for (auto& guard : consumer): until stopped. An undecodable message is told to on_event and

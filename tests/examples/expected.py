@@ -22,7 +22,7 @@ def promised(name):
 
 
 def check(redis, program):
-    name = pathlib.Path(program).name
+    name = pathlib.Path(program).stem
     wrote = support.run(program, redis.address).stdout.decode().splitlines()
     assert len(wrote) > 3 and wrote == promised(name), (wrote, promised(name))
 
