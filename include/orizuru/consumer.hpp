@@ -133,8 +133,8 @@ class Consumer {
     /// ReplyError.
     std::uint64_t size() { return m_core.size(); }
 
-    /// The id of the present incarnation, as in the registry. It changes when a lease was lost, when
-    /// a connection broke in the middle of something, and when the connection that waits for
+    /// The id of the present incarnation, as in the registry. It changes when a lease was lost,
+    /// when a connection broke in the middle of something, and when the connection that waits for
     /// messages has closed: only the list tells then what Redis still knows of.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
