@@ -38,6 +38,8 @@ class Connection {
     /// Connects. Throws ConnectionError within connect_timeout (name resolution excluded),
     /// ReplyError when Redis refuses the credentials or the database.
     explicit Connection(Endpoint endpoint);
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
     Connection(Connection&&) noexcept;
     Connection& operator=(Connection&&) noexcept;
     ~Connection();

@@ -29,6 +29,8 @@ class GarbageCollector {
   public:
     /// Connects. Throws as Producer's constructor does.
     GarbageCollector(Endpoint endpoint, std::string queue, GarbageCollectorOptions options = {});
+    GarbageCollector(const GarbageCollector&) = delete;
+    GarbageCollector& operator=(const GarbageCollector&) = delete;
     GarbageCollector(GarbageCollector&&) noexcept;
     GarbageCollector& operator=(GarbageCollector&&) noexcept;
     ~GarbageCollector();

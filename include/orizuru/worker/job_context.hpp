@@ -92,8 +92,8 @@ class JobRun {
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
   protected:
-    JobRun(detail::JobHost& host, const std::string& id, int attempt, JobTime enqueued_at)
-        : m_host(&host), m_id(id), m_attempt(attempt), m_enqueued_at(enqueued_at) {}
+    JobRun(detail::JobHost& host, std::string id, int attempt, JobTime enqueued_at)
+        : m_host(&host), m_id(std::move(id)), m_attempt(attempt), m_enqueued_at(enqueued_at) {}
     ~JobRun() = default;
 
     void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }

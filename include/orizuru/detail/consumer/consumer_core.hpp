@@ -41,7 +41,7 @@ class ConsumerCore {
     /// `guard`, `bury` or `put_back`.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
     [[nodiscard]] GuardCore guard(DeliveryPtr&& delivery) noexcept {
-        return GuardCore(*m_session, std::move(delivery));
+        return {*m_session, std::move(delivery)};
     }
     /// As Session's.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,

@@ -23,6 +23,8 @@ namespace orizuru::detail {
 class ProducerCore {
   public:
     ProducerCore(Endpoint endpoint, std::string queue, ProducerOptions options);
+    ProducerCore(const ProducerCore&) = delete;
+    ProducerCore& operator=(const ProducerCore&) = delete;
     ProducerCore(ProducerCore&&) noexcept;
     ProducerCore& operator=(ProducerCore&&) noexcept;
     ~ProducerCore();
