@@ -43,7 +43,7 @@ class ConsumerQueue;
 ///
 /// `next` and iteration belong to one thread; guards may be settled on any; stop(), stopped(),
 /// size(), name() and flush() may be called from any. An outage of Redis is waited out; a
-/// connection that Redis has closed while it was idle is replaced.
+/// connection that Redis has closed while it was idle is replaced (name() says what that changes).
 template <MessageDecodable T>
 class Consumer {
   public:
@@ -97,9 +97,9 @@ class Consumer {
         return next(token, detail::Timeout(timeout));
     }
 
-    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
-    /// for who can use now more, now fewer. For the thread that calls `next`. Throws
-    /// std::invalid_argument.
+    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead.
+    /// Call it before each `next` when the number that you can handle varies. For the thread that
+    /// calls `next`. Throws std::invalid_argument.
     void limit(int most) { m_core.limit(most); }
 
     /// How many messages `next` hands out without asking Redis: what is left of a batch, and a

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A sleep that a stop ends. It needs neither memory nor a descriptor, so that whoever waits for
-// either to be had again can use it.
+// A sleep that a stop ends. It needs neither memory nor a descriptor, so code that has run out of
+// either can use it to wait.
 
 #include <orizuru/detail/base/wake.hpp>
 

@@ -62,7 +62,7 @@ inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
     }
 }
 
-/// Those of them who may be dead: whoever takes them for dead must look again, in one step.
+/// The ids without a heartbeat. REAP looks again, in the step that takes the list.
 /// Redis: an MGET for each 1000. Throws as Connection::command.
 inline std::vector<std::string> unheard_consumers(Connection& connection, const Keys& keys,
                                                   std::span<const std::string> ids) {

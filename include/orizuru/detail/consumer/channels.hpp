@@ -3,10 +3,10 @@
 #pragma once
 
 // A consumer's window and its two connections behind one mutex: control carries every script, wait
-// only the blocking fetch. Whoever awaits something drives: one thread at a time, the leader, reads
-// control for all, connects and recovers; the others sleep until something has changed. Only the
-// leader closes control, only the thread in `next` closes wait, and whoever finds a doubt shuts
-// both down.
+// only the blocking fetch. A thread that awaits a reply calls `drive`: one thread at a time, the
+// leader, reads control for all, connects and recovers; the others sleep until something has
+// changed. Only the leader closes control, only the thread in `next` closes wait, and a thread that
+// finds a doubt shuts both down.
 
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
