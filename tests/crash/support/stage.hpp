@@ -147,8 +147,11 @@ inline std::vector<std::string> judge(Ledger& ledger, const std::string& server_
     const std::string processing = prefix + "processing:";
     for (const std::string& list : redis.keys(processing + "*")) {
         const std::string id = list.substr(processing.size());
-        if (redis.type(list) == "list" && !redis.exists(prefix + "heartbeat:" + id) &&
-            redis.command({"SISMEMBER", prefix + "consumers", id}).integer == 0) {
+        // The type last: a request of a closed connection may run only now, and leave the registry
+        // together with the list.
+        if (!redis.exists(prefix + "heartbeat:" + id) &&
+            redis.command({"SISMEMBER", prefix + "consumers", id}).integer == 0 &&
+            redis.type(list) == "list") {
             wrong.push_back("I4: neither registered nor alive: " + id);
         }
     }

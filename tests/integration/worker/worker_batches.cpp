@@ -162,6 +162,7 @@ TEST_CASE_FIXTURE(Fixture, "a batch that has begun is completed after its thread
     REQUIRE(so_many_wait(2));
     push_jobs({"a"});
     REQUIRE(eventually([this] { return held_jobs() == Texts{"a"}; }));
+    REQUIRE(so_many_wait(2)); // one that is only about to wait would get what comes
     push_jobs({"x"}, "other");
     REQUIRE(gate.reached());
     REQUIRE(so_many_wait(0));
