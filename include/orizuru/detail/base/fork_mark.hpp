@@ -9,41 +9,61 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <new>
 
 namespace orizuru::detail {
 
-class ForkMark {
+/// The number of this process among its ancestors: never that of one of them. One page for all
+/// objects of the process.
+class ProcessGeneration {
   public:
-    ForkMark() noexcept {
-        void* const page =
-            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED) {
-            return;
-        }
-        if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
-            ::munmap(page, size);
-            return;
-        }
-        m_mark = static_cast<volatile char*>(page);
-        *m_mark = 1;
-    }
-    ForkMark(const ForkMark&) = delete;
-    ForkMark& operator=(const ForkMark&) = delete;
-    ~ForkMark() {
-        if (m_mark != nullptr) {
-            ::munmap(const_cast<char*>(m_mark), size);
-        }
-    }
+    using Number = std::uint64_t;
 
-    [[nodiscard]] bool forked() const noexcept {
-        return m_mark != nullptr ? *m_mark == 0 : ::getpid() != m_pid;
+    /// Where the number is; it is another one, or 0, in a forked child. Null where the kernel
+    /// cannot do that.
+    [[nodiscard]] static const std::atomic<Number>* page() noexcept {
+        static std::atomic<Number>* const page = make_page();
+        // Not in the page: a child goes on counting where its parent was.
+        static std::atomic<Number> last{0};
+        if (page != nullptr && page->load(std::memory_order_relaxed) == 0) {
+            Number none = 0;
+            page->compare_exchange_strong(none, ++last);
+        }
+        return page;
     }
 
   private:
-    static constexpr std::size_t size = 1; // the kernel makes it a page
+    static std::atomic<Number>* make_page() noexcept {
+        constexpr std::size_t size = sizeof(std::atomic<Number>); // the kernel makes it a page
+        void* const page =
+            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) {
+            return nullptr;
+        }
+        if (::madvise(page, size, MADV_WIPEONFORK) != 0) {
+            ::munmap(page, size);
+            return nullptr;
+        }
+        return ::new (page) std::atomic<Number>(0);
+    }
+};
 
-    volatile char* m_mark = nullptr; ///< null where the kernel cannot do it
+class ForkMark {
+  public:
+    ForkMark() noexcept
+        : m_page(ProcessGeneration::page()), m_made_in(m_page != nullptr ? m_page->load() : 0) {}
+
+    [[nodiscard]] bool forked() const noexcept {
+        return m_page != nullptr ? m_page->load(std::memory_order_relaxed) != m_made_in
+                                 : ::getpid() != m_pid;
+    }
+
+  private:
+    const std::atomic<ProcessGeneration::Number>* m_page;
+    ProcessGeneration::Number m_made_in;
     pid_t m_pid = ::getpid();
 };
 
