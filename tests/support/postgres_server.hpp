@@ -17,7 +17,10 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -43,8 +46,9 @@ class PostgresServer {
     [[nodiscard]] std::string socket_path() const { return m_folder.path() + "/.s.PGSQL.5432"; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
 
-    /// SIGKILL for the postmaster: its children notice, and end. Nothing when it does not run.
-    void kill() noexcept { end(SIGKILL); }
+    /// SIGKILL for the postmaster. Returns when its children have noticed and ended, until then a
+    /// session still answers; after 10 s anyway. Nothing when it does not run.
+    void kill() noexcept;
     /// SIGINT: sessions are ended, what was committed is written.
     void stop() noexcept { end(SIGINT); }
     /// Kills it when it runs; starts it again over the same data.
@@ -62,6 +66,8 @@ class PostgresServer {
     void make_cluster();
     void start();
     [[nodiscard]] bool answers() const;
+    [[nodiscard]] std::vector<pid_t> children() const;
+    [[nodiscard]] static bool runs(pid_t process);
     void end(int number) noexcept { end_process(m_pid, number, m_folder); }
     [[nodiscard]] std::string log() const { return contents_of(m_log); }
 
@@ -76,6 +82,32 @@ inline PostgresServer::PostgresServer(std::vector<std::string> settings)
     : m_settings(std::move(settings)) {
     make_cluster();
     start();
+}
+
+inline void PostgresServer::kill() noexcept {
+    const std::vector<pid_t> left = children();
+    end(SIGKILL);
+    static_cast<void>(
+        eventually([&] { return std::ranges::none_of(left, runs); }, std::chrono::seconds(10)));
+}
+
+inline std::vector<pid_t> PostgresServer::children() const {
+    std::vector<pid_t> found;
+    const std::string process = std::to_string(m_pid);
+    std::ifstream list("/proc/" + process + "/task/" + process + "/children");
+    for (pid_t child = 0; list >> child;) {
+        found.push_back(child);
+    }
+    return found;
+}
+
+/// One that has ended may wait for ever for its new parent to hear of it.
+inline bool PostgresServer::runs(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(") ");
+    return name_end != std::string::npos && line.at(name_end + 2) != 'Z';
 }
 
 inline std::vector<std::string> PostgresServer::as_user(std::vector<std::string> command) {
