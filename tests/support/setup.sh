@@ -217,6 +217,17 @@ END
     )
 }
 
+# forget_results NAME...: else those of an earlier run are taken for this one's.
+forget_results() {
+    local name
+    for name; do
+        rm -f "$root/build/$name/meson-logs/testlog.json"
+    done
+}
+
+# tell_failures NAME...: which tests failed in the last runs in build/NAME..., and what they said.
+tell_failures() { python3 "$root/tests/support/failed_tests.py" "${@/#/$root/build/}"; }
+
 # What to run the tests under, if anything.
 test_wrapper=()
 
@@ -249,7 +260,7 @@ run_tests() {
     local name=$1 build=$root/build/$1
     shift
     passed=0 failed=1
-    rm -f "$build/meson-logs/testlog.json"
+    forget_results "$name"
     # It builds what they run first. Half of them wait for most of their time.
     "${test_wrapper[@]}" meson test -C "$build" --print-errorlogs \
         --num-processes $(($(nproc) * 2)) "$@" </dev/null || true
