@@ -35,7 +35,7 @@ namespace orizuru {
 namespace detail {
 
 template <class T>
-class ConsumerQueue;
+class FetchingQueue;
 
 } // namespace detail
 
@@ -149,7 +149,7 @@ class Consumer {
 
     // For a worker: it takes some messages that there is no memory to decode as something else.
     template <class>
-    friend class detail::ConsumerQueue;
+    friend class detail::FetchingQueue;
 
     static constexpr int most_shortages = 3;
 

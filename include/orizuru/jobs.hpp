@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Jobs beside messages: the envelope, retries, schedules, recurrences, unique and bounded pushes,
-// the dead list as a tool, progress, batches, pauses. Each header also stands alone.
+// Jobs on top of messages: the envelope, retries, schedules, recurrences, unique and bounded
+// pushes, tools for dead lists, progress, batches and pauses. You may include each header on its
+// own, too.
 
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/batch.hpp>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Effects once, by claims in Redis.
+// Effects that happen once, by claims in Redis.
 
 #include <orizuru/once/claim.hpp>
 #include <orizuru/once/once.hpp>

@@ -2,9 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The whole core. Its parts can be included one by one; the opt-in headers beside it are not here.
-// Needs C++20, exceptions, hiredis and threads. With msgpack-c's headers in the include path
-// messages are msgpack by default; without them, Raw and Codecs of your own work all the same.
+// The whole core. You may include its parts one by one; jobs.hpp, worker.hpp, once.hpp and
+// postgres.hpp are opt-in. It needs C++20, exceptions, hiredis and threads. With msgpack-c's
+// headers in the include path, messages are msgpack by default; without them, you have Raw and your
+// own Codecs.
 
 #if __cplusplus < 202002L
 #error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"

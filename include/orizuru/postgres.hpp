@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Everything that keeps its state in PostgreSQL. Needs libpqxx (6.4 or later) and libpq.
+// All classes that keep their state in PostgreSQL. They need libpqxx 6.4 or later, and libpq.
 
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>

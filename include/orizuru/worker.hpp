@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The Worker: jobs of many queues on a pool of threads.
+// The Worker runs the jobs of many queues on a pool of threads.
 
 #include <orizuru/worker/job_batch.hpp>
 #include <orizuru/worker/job_context.hpp>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Several jobs that a worker handles together.
+// A batch of jobs that one call of a handler gets.
 
 #include <orizuru/worker/job_context.hpp>
 
@@ -13,8 +13,8 @@
 
 namespace orizuru {
 
-/// Jobs in the order of the queue, each one settled on its own: `for (JobContext<T>& job : batch)`.
-/// Never empty. A view, valid while the handler runs.
+/// The jobs of a batch in the order of the queue: `for (JobContext<T>& job : batch)`. Each can be
+/// settled on its own. Never empty. A view, valid while the handler runs.
 template <class T>
 class JobBatch {
   public:
@@ -40,7 +40,7 @@ class JobBatch {
         JobContext<T>* const* m_job = nullptr;
     };
 
-    /// Of jobs that outlive it, as `jobs` does.
+    /// The jobs, and the memory of the span, outlive the batch.
     explicit JobBatch(std::span<JobContext<T>* const> jobs) noexcept : m_jobs(jobs) {}
 
     [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
@@ -54,8 +54,7 @@ class JobBatch {
     std::span<JobContext<T>* const> m_jobs;
 };
 
-/// What can handle batches of jobs of T: anything that can be copied and called with one, and
-/// returns nothing.
+/// A handler for batches of jobs of T: copyable, returns void, and callable with a JobBatch<T>.
 template <class F, class T>
 concept JobBatchHandler = std::copy_constructible<F> && detail::HandlerOf<F, JobBatch<T>>;
 

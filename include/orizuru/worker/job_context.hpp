@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a handler is given besides the job: whether it should end, whether the job is still its own,
-// and the message's guard, for a decision of its own.
+// The context of a job: tells a handler whether to end and whether the worker still holds the job,
+// and gives it the message's guard, so that it can settle the job itself.
 
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -25,7 +25,7 @@ namespace orizuru {
 
 namespace detail {
 
-/// What a run of a job asks of its worker.
+/// The questions and requests of a job to its worker.
 class JobHost {
   public:
     JobHost() = default;
@@ -43,7 +43,7 @@ class JobSettling;
 
 } // namespace detail
 
-/// One run of a job by a worker, whatever its type: what middleware sees, and a handler.
+/// One run of a job, whatever its type, as middleware and handlers see it.
 class JobRun {
   public:
     JobRun(const JobRun&) = delete;
@@ -51,43 +51,45 @@ class JobRun {
 
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
     [[nodiscard]] const std::string& id() const noexcept { return m_id; }
-    /// From 1. Crashes of workers since the try before failed are not in it yet: they are added
-    /// when this one fails. QueueOptions::max_recoveries bounds them.
+    /// The number of this attempt, from 1. Crashes of workers since the last failed attempt are not
+    /// in it yet: they are added when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_attempt; }
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_enqueued_at; }
-    /// When it was taken from the queue.
+    /// When the worker took the job from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point taken_at() const noexcept {
         return m_taken_at;
     }
-    /// When its handler began; before that, when it was taken from the queue.
+    /// When the handler began; before that, the same as taken_at().
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
-    /// Asks a handler that runs for long to end, when the worker is told to stop. One that does
-    /// not, and is not through when WorkerOptions::stop_timeout is over, has its job given back.
-    /// A std::stop_callback of it is called in a thread that only ends the worker: until it
-    /// returns, no job is given back.
+    /// Tells a handler that runs for long to end, when the worker shuts down. A job whose handler
+    /// has not ended within WorkerOptions::stop_timeout is requeued. A std::stop_callback on this
+    /// token is called on the thread that shuts the worker down; no job is requeued until it
+    /// returns.
     [[nodiscard]] std::stop_token stop_token() const noexcept { return m_host->stop_token(); }
 
-    /// False when others may have the job, since Redis has not heard of this worker for the lease,
-    /// or it was given back: what is done from then on is done twice. O(1), no command; waits
-    /// while another thread has the guard.
+    /// False when another worker may have the job, because Redis has not heard from this one for
+    /// the lease, or because the job was requeued. Effects from then on may happen twice. O(1),
+    /// without a command; waits while another thread holds the guard.
     [[nodiscard]] virtual bool lease_valid() const = 0;
 
-    /// Writes down how far the job has come, 0 to 1, for whoever asks (progress.hpp), for a day.
-    /// False when it could not be written, which on_event is told: the job does not depend on it.
-    /// Redis: as Progress::set; a connection of the queue's own, opened for the first call. Waits
-    /// at most connect_timeout until other jobs have told theirs, as long to connect, if that is
-    /// due, and command_timeout. Throws std::invalid_argument as Progress::set does.
+    /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).
+    /// Returns false when it could not be written: on_event hears of it, and the job goes on.
+    ///
+    /// Redis:  as Progress::set, on a connection of the queue's own, opened for the first call.
+    /// Blocks: at most connect_timeout while other jobs write theirs, connect_timeout to connect
+    ///         when that is needed, and command_timeout.
+    /// Throws: std::invalid_argument as Progress::set does.
     bool progress(double fraction, std::string_view note = {}) {
         const bool written = m_host->progress(id(), fraction, note);
         m_fraction = fraction;
         return written;
     }
-    /// As last told; any thread.
+    /// The fraction of the last progress() call. Any thread.
     [[nodiscard]] double fraction() const noexcept { return m_fraction; }
 
-    /// The job has failed, as if the handler had thrown a std::runtime_error; what comes of it is
-    /// done when the handler has returned.
+    /// Marks the job as failed, as if the handler had thrown a std::runtime_error. The worker
+    /// retries or buries the job when the handler has returned.
     void fail(std::string reason) { m_failure = std::move(reason); }
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
@@ -100,7 +102,7 @@ class JobRun {
 
   private:
     detail::JobHost* m_host;
-    std::string m_id; // a handler may move the guard with the job to somewhere else
+    std::string m_id; // a copy: a handler may move the guard away, and the job with it
     int m_attempt;
     JobTime m_enqueued_at;
     const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
@@ -109,14 +111,14 @@ class JobRun {
     std::atomic<double> m_fraction{0};
 };
 
-/// The same with the job itself.
+/// One run of a job, with the job itself.
 template <class T>
 class JobContext final : public JobRun {
-    // A handler that has the guard may ask for its lease.
+    // A handler that holds the guard may call lease_valid.
     using Mutex = std::recursive_mutex;
 
   public:
-    /// The guard of the job's message, while nobody else can use it.
+    /// The guard of the job's message, locked against other threads.
     class LockedGuard {
       public:
         [[nodiscard]] MessageGuard<Job<T>>& operator*() const noexcept { return *m_guard; }
@@ -133,8 +135,8 @@ class JobContext final : public JobRun {
 
     JobContext(detail::JobHost& host, MessageGuard<Job<T>>&& guard)
         : JobRun(host, guard->id, guard->attempt, guard->enqueued_at), m_guard(std::move(guard)) {}
-    /// The same with a guard that `make_guard` returns, which is called last: when it has returned,
-    /// nothing throws.
+    /// The same with the guard that `make_guard` returns. It is called last: nothing throws after
+    /// it.
     template <std::invocable MakeGuard>
     JobContext(detail::JobHost& host, const Job<T>& job, MakeGuard make_guard)
         : JobRun(host, job.id, job.attempt, job.enqueued_at), m_guard(make_guard()) {}
@@ -147,21 +149,21 @@ class JobContext final : public JobRun {
         return m_guard.settled() ? settled_by() == SettledBy::acking : m_guard.held();
     }
 
-    /// To settle the job otherwise than by returning: `context.guard()->bury("no such user")`,
-    /// `push_after(*context.guard(), 10s)`. What is settled so the worker leaves alone; that a job
-    /// was buried it tells.
+    /// Lets the handler settle the job itself: `context.guard()->bury("no such user")` or
+    /// `push_after(*context.guard(), 10s)`. The worker leaves a settled job alone, and reports one
+    /// that was buried.
     ///
-    /// Locks out the worker, which may give the job back at the end of stop_timeout: it is settled
-    /// then, and the guard says so by a std::logic_error. Hold it for no longer than a settlement
-    /// takes.
+    /// Locks out the worker, which requeues the job at the end of stop_timeout: settling it after
+    /// that throws std::logic_error. Hold the lock for no longer than a settlement takes.
     ///
-    /// It can be moved out, to be settled later and anywhere, `auto mine =
-    /// std::move(*job.guard())`: then the job is no longer here, `mine` keeps its lease, also when
-    /// the worker has ended, and what the handler returns or throws does nothing to it.
+    /// You may move the guard out and settle the job later, on any thread: `auto mine =
+    /// std::move(*context.guard())`. The context no longer has the job then, `mine` keeps its
+    /// lease, even after the worker has ended, and the handler's return or exception does not
+    /// affect it.
     [[nodiscard]] LockedGuard guard() { return {std::unique_lock(m_mutex), m_guard}; }
-    /// The same, unless somebody else holds it for longer than `patience`.
+    /// The same; empty when another thread holds the guard for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {
-        // No std::timed_mutex: clang's ThreadSanitizer does not know how that is locked.
+        // No std::timed_mutex: clang's ThreadSanitizer does not understand its locking.
         const auto end = std::chrono::steady_clock::now() + patience;
         std::unique_lock lock(m_mutex, std::try_to_lock);
         while (!lock && std::chrono::steady_clock::now() < end) {
@@ -174,8 +176,8 @@ class JobContext final : public JobRun {
   private:
     friend class detail::JobSettling<T>;
 
-    /// The worker settles it by one of the first two.
-    enum class SettledBy { acking, giving_back, handler, nobody };
+    /// The first two are settlements by the worker.
+    enum class SettledBy { acking, requeuing, handler, nobody };
 
     [[nodiscard]] SettledBy settled_by() const {
         const std::lock_guard lock(m_mutex);
@@ -189,15 +191,15 @@ class JobContext final : public JobRun {
 
 namespace detail {
 
-/// Returns nothing: an error code that it returned would be lost.
+/// The handler returns void: a returned error code would be lost.
 template <class F, class... Arguments>
 concept HandlerOf =
     std::invocable<F&, Arguments...> && std::is_void_v<std::invoke_result_t<F&, Arguments...>>;
 
 } // namespace detail
 
-/// What can handle jobs of T: anything that can be copied and called with one of these, and returns
-/// nothing. It is called in the first of these forms that it has.
+/// A handler for jobs of T: copyable, returns void, and callable with one of these lists of
+/// arguments. The worker calls it with the first one that it accepts.
 template <class F, class T>
 concept JobHandler = std::copy_constructible<F> &&
     (detail::HandlerOf<F, const T&, JobContext<T>&> ||

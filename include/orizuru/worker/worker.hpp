@@ -2,20 +2,19 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Runs jobs: takes them from queues, calls their handlers in threads, has what failed come again
-// later, and ends as a process should. Delivery is at least once, as a Consumer's, unless chosen
-// otherwise.
+// Runs jobs: takes them from queues, calls their handlers on a pool of threads, retries failed jobs
+// later, and shuts down as a process should. Delivery is at least once unless you choose otherwise.
 
 #include <orizuru/detail/base/signals.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/worker/batch_queue.hpp>
+#include <orizuru/detail/worker/job_batch_queue.hpp>
 #include <orizuru/detail/worker/job_handler.hpp>
-#include <orizuru/detail/worker/job_queue.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/single_job_queue.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
 #include <orizuru/detail/worker/worker_core.hpp>
-#include <orizuru/detail/worker/worker_end.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
+#include <orizuru/detail/worker/worker_shutdown.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/keys.hpp>
@@ -43,105 +42,110 @@ namespace orizuru {
 
 /// Handles the jobs of one or several queues.
 ///
-/// Connections: one for the worker; for each queue one that fetches and settles, one that waits,
-/// one that beats, from the first beat on, two for its scheduler, one for its collector, one for
-/// its dead list, one for its failures and one for its progress, once there are any; two for the
-/// scheduler of a retry queue that it does not serve.
-/// Threads: `concurrency`; four for each queue, which mostly wait, and one for a retry queue that
-/// it does not serve; five for the worker.
+/// Connections: one for the worker. Each queue has one to fetch and settle, one to wait, one for
+/// its heartbeat from the first beat on, two for its scheduler, one for its collector and one for
+/// its dead list; and, once they are needed, one for failures and one for progress. A retry queue
+/// that the worker does not serve has two for its scheduler.
+///
+/// Threads: `concurrency` for the handlers, five for the worker, four for each queue, which mostly
+/// wait, and one for each retry queue that the worker does not serve.
 class Worker {
   public:
-    /// Connects to nothing yet: processes that are forked then may run a copy each. Throws
-    /// std::invalid_argument for an option that cannot be.
+    /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws
+    /// std::invalid_argument for an impossible option.
     explicit Worker(Endpoint endpoint, WorkerOptions options = {});
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
     ~Worker() = default;
 
-    /// Has a queue's jobs, which are Job<T>, handled; before `run`.
+    /// Registers a handler for the jobs of a queue, each a Job<T>. Call it before `run`.
     ///
-    /// `handler` is called in any of the worker's threads, by several at once. When it returns, the
-    /// job is acked; when it throws, whatever it throws, or calls JobRun::fail, the job is tried
-    /// again as QueueOptions::retry says, unless it throws DoNotRetry, in one step with its
-    /// removal; what it settles by the guard of its JobContext stays so. What is no Job<T> goes to
-    /// the dead list with the reason. What Redis refuses of this is tried again, by a thread beside
-    /// those of the handlers, and told; nothing more is fetched from the queue until it is
-    /// accepted.
+    /// `handler` is called on any of the worker's threads, on several at once. When it returns, the
+    /// job is acked. When it throws anything or calls JobRun::fail, the job is retried as
+    /// QueueOptions::retry says; after DoNotRetry it is not. The retry and the removal are one
+    /// atomic step. A job that the handler settles through the guard of its JobContext is left
+    /// alone. A message that is no Job<T> goes to the dead list with the reason.
     ///
-    /// The handler must return or throw. pthread_exit in it, or a cancellation of its thread, ends
-    /// the process (SIGABRT), as the C library forbids that the unwinding of either is caught: the
-    /// jobs that the process held come again after the lease. A thread that may be cancelled
-    /// disables that by pthread_setcancelstate.
+    /// When Redis refuses a settlement, on_event hears of it, a thread of its own repeats it, and
+    /// nothing more is fetched from the queue until it is accepted.
     ///
-    /// Throws std::invalid_argument for a name that no queue can have, one that is handled already,
-    /// and an option that cannot be; std::logic_error when the worker runs.
+    /// The handler must return or throw. pthread_exit, or the cancellation of its thread, ends the
+    /// process by SIGABRT, because the C library forbids catching either; the jobs that the process
+    /// held are redelivered after the lease. If your handler's thread may be cancelled, disable
+    /// that with pthread_setcancelstate.
+    ///
+    /// Throws std::invalid_argument for an impossible queue name or option, and for a queue that
+    /// has a handler already; std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
 
-    /// The same for a handler of up to `batch.size` jobs at once, or of what has come `batch.time`
-    /// after the first of them: handler(JobBatch<T>). What it throws is the failure of each job
-    /// that it has not settled; JobRun::fail is that of one. A batch is handled in one thread, and
-    /// for middleware and reports it is its first job. Throws as `handle`, and as next_batch for
-    /// `batch`.
+    /// Registers a handler for batches: handler(JobBatch<T>). A batch is handled when it has
+    /// `batch.size` jobs, or `batch.time` after its first job came.
+    ///
+    /// An exception fails each job of the batch that the handler has not settled; JobRun::fail
+    /// fails a single one. A batch is handled on one thread; middleware and reports see its first
+    /// job. Throws as `handle` does, and as next_batch does for `batch`.
     template <class T, JobBatchHandler<T> F>
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
 
-    /// Runs until it is stopped: by stop(), `token`, SIGTERM or SIGINT. Then nothing more is
-    /// fetched, handlers are told by their stop_token, and have stop_timeout to end. What has not
-    /// ended goes back to the queue's serving end, its attempt not counted, and `run` returns,
-    /// whatever Redis does: at latest 1 s after stop_timeout when no handler and no middleware runs
-    /// by then, 5 s after it when one does. What it has not got back or settled by then is the
-    /// collector's after the lease.
+    /// Runs until it is stopped by stop(), `token`, SIGTERM or SIGINT.
     ///
-    /// Returns how many threads have not ended, of handlers and of what waits for Redis: they go
-    /// on, so that the process should end now, by std::_Exit; what they settle later has no effect.
-    /// 0 = all threads have ended. Threads that only wait for Redis end in time.
+    /// Then it fetches nothing more, and handlers learn of the stop by their stop_token and have
+    /// stop_timeout to end. Jobs that have not ended are requeued at the queue's serving end, and
+    /// the attempt does not count. `run` returns whatever Redis does: at latest 1 s after
+    /// stop_timeout, or 5 s after it when a handler or a middleware still runs. The collector
+    /// redelivers jobs that could be neither settled nor requeued by then, after the lease.
     ///
-    /// SIGTSTP: nothing more is fetched. SIGTTIN: tells on_event what each thread does. A SIGTERM
-    /// or SIGINT while it stops ends the process at once; its jobs come back after the lease. One
-    /// that came before `run` throws is raised again. The actions of these four are what they were
-    /// when `run` has returned; others, and those of the four that were ignored, are left alone. In
-    /// a child that a handler forks they do what they did before `run`.
+    /// Returns the number of threads that have not ended, because a handler did not return or Redis
+    /// did not answer. When it is not 0, end the process with std::_Exit: these threads go on and
+    /// use their objects, and what they settle has no effect. Threads that only wait for Redis end
+    /// in time.
     ///
-    /// Throws std::logic_error without a queue, when called twice, or when another worker of the
-    /// process handles its signals; as Consumer's constructor for each queue;
-    /// std::system_error when the process can have no more descriptors or threads. Then `run` may
-    /// be called again, unless what it had begun still waits for Redis 5 s after stop_timeout. An
-    /// outage of Redis that comes later is waited out.
+    /// Signals: SIGTERM and SIGINT stop the worker; one that comes while it stops ends the process
+    /// at once, and its jobs are redelivered after the lease. SIGTSTP ends fetching, as quiet()
+    /// does. SIGTTIN reports to on_event what each thread does. When `run` returns, the former
+    /// actions of these four signals are back; other signals are left alone, and so is one of the
+    /// four that was ignored. A child process that a handler forks has the former actions, too.
+    /// When `run` throws, a SIGTERM or SIGINT that came before is raised again.
+    ///
+    /// Throws std::logic_error without a queue, when it is called twice, and when another worker of
+    /// the process handles the signals; for each queue as Consumer's constructor does;
+    /// std::system_error when the process can have no more descriptors or threads. Then you may
+    /// call `run` again, unless one of its threads still waits for Redis 5 s after stop_timeout.
+    /// Once it runs, it waits out any outage of Redis.
     int run(std::stop_token token = {});
 
-    /// Ends `run`. Any thread, and a signal handler.
+    /// Ends `run`. Call it from any thread or a signal handler.
     void stop() noexcept {
-        m_wish = Wish::stop;
+        m_mode = Mode::stop;
         m_core->wake.signal();
     }
-    /// Nothing more is fetched; what runs goes on. Any thread, and a signal handler.
+    /// Ends fetching; jobs that run go on. Call it from any thread or a signal handler.
     void quiet() noexcept {
-        Wish none = Wish::run;
-        m_wish.compare_exchange_strong(none, Wish::quiet);
+        Mode expected = Mode::run;
+        m_mode.compare_exchange_strong(expected, Mode::quiet);
         m_core->wake.signal();
     }
 
-    /// Any thread.
+    /// The counts so far. Any thread.
     [[nodiscard]] WorkerStatistics statistics() const;
-    /// Any thread, while `run` runs; else empty.
-    [[nodiscard]] std::vector<RunningJob> running() const;
+    /// The jobs that run now; empty outside `run`. Any thread.
+    [[nodiscard]] std::vector<RunningJob> running() const { return m_core->running(); }
 
   private:
-    enum class Wish { run, quiet, stop };
+    enum class Mode { run, quiet, stop };
 
     [[nodiscard]] Keys checked(std::string queue, const QueueOptions& options) const;
-    int live(std::stop_token token);
-    void open();
-    void await_wish(const detail::Signals* signals);
-    int end(const detail::Signals* signals, detail::WorkerEnd& ending);
+    int run_once(std::stop_token token);
+    void await_stop(const detail::Signals* signals);
+    int end(const detail::Signals* signals, detail::WorkerShutdown& ending);
     void wait(const detail::Signals* signals, detail::TimePoint deadline) const;
     void report();
 
     Endpoint m_endpoint;
     std::shared_ptr<detail::WorkerCore> m_core = std::make_shared<detail::WorkerCore>();
-    std::atomic<Wish> m_wish{Wish::run};
+    std::atomic<Mode> m_mode{Mode::run};
     std::atomic<bool> m_started{false};
 };
 
@@ -167,7 +171,7 @@ inline Keys Worker::checked(std::string queue, const QueueOptions& options) cons
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
-    m_core->queues.push_back(std::make_shared<detail::JobQueue<T>>(
+    m_core->queues.push_back(std::make_shared<detail::SingleJobQueue<T>>(
         m_core->shared, std::move(keys), std::move(options),
         [handler = std::move(handler)](JobContext<T>& context) mutable {
             detail::call_handler(handler, context);
@@ -180,7 +184,7 @@ Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& b
                              QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
     detail::check(batch);
-    m_core->queues.push_back(std::make_shared<detail::BatchQueue<T>>(
+    m_core->queues.push_back(std::make_shared<detail::JobBatchQueue<T>>(
         m_core->shared, std::move(keys), std::move(options), batch, std::move(handler)));
     return *this;
 }
@@ -193,27 +197,27 @@ inline int Worker::run(std::stop_token token) {
         throw std::logic_error("a worker runs once");
     }
     try {
-        return live(std::move(token));
+        return run_once(std::move(token));
     } catch (...) {
         m_started = !m_core->ended();
         throw;
     }
 }
 
-inline int Worker::live(std::stop_token token) {
-    m_core->wake.renew(); // the worker may have been made before a fork
+inline int Worker::run_once(std::stop_token token) {
+    m_core->wake.renew(); // the process may have forked since the constructor
     const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
     std::optional<detail::Signals> listening;
     if (m_core->shared->options.signals == SignalHandling::worker) {
         listening.emplace();
     }
     const detail::Signals* const signals = listening ? &*listening : nullptr;
-    detail::WorkerEnd ending(m_core);
+    detail::WorkerShutdown ending(m_core);
     try {
-        if (m_wish != Wish::stop) {
-            open();
+        if (m_mode != Mode::stop) {
+            m_core->open(m_endpoint);
         }
-        await_wish(signals);
+        await_stop(signals);
     } catch (...) {
         end(signals, ending);
         throw;
@@ -221,25 +225,8 @@ inline int Worker::live(std::stop_token token) {
     return end(signals, ending);
 }
 
-inline void Worker::open() {
-    // A run before this one may have failed.
-    m_core->shared->stop = std::stop_source();
-    m_core->dispatcher.reset();
-    for (const auto& queue : m_core->queues) {
-        queue->open(m_endpoint);
-    }
-    m_core->dispatcher.emplace(m_core->queues, m_core->shared);
-    m_core->parked.emplace(*m_core->dispatcher);
-    m_core->upkeep.emplace(m_endpoint, m_core->queues, *m_core->shared, *m_core->dispatcher,
-                           *m_core->parked);
-    m_core->upkeep->start();
-    m_core->pool.start(m_core->shared->options.concurrency,
-                       std::shared_ptr<detail::Dispatcher>(m_core, &*m_core->dispatcher),
-                       *m_core->parked);
-}
-
-inline void Worker::await_wish(const detail::Signals* signals) {
-    while (m_wish != Wish::stop) {
+inline void Worker::await_stop(const detail::Signals* signals) {
+    while (m_mode != Mode::stop) {
         m_core->wake.clear();
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
             if (*signal == SIGTTIN) {
@@ -248,17 +235,17 @@ inline void Worker::await_wish(const detail::Signals* signals) {
                 *signal == SIGTSTP ? quiet() : stop();
             }
         }
-        if (m_wish == Wish::quiet) {
+        if (m_mode == Mode::quiet) {
             m_core->dispatcher->quiet();
         }
-        if (m_wish != Wish::stop) {
+        if (m_mode != Mode::stop) {
             wait(signals, detail::TimePoint::max());
         }
     }
 }
 
 /// Returns how many threads have not ended.
-inline int Worker::end(const detail::Signals* signals, detail::WorkerEnd& ending) {
+inline int Worker::end(const detail::Signals* signals, detail::WorkerShutdown& ending) {
     const detail::TimePoint deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
     if (signals != nullptr) {
         signals->end_at_next();
@@ -307,9 +294,7 @@ inline WorkerStatistics Worker::statistics() const {
             .died = counts.died,
             .expired = counts.expired,
             .settled = counts.settled,
-            .given_back = counts.given_back};
+            .requeued = counts.requeued};
 }
-
-inline std::vector<RunningJob> Worker::running() const { return m_core->running(); }
 
 } // namespace orizuru

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Worker has to tell: handed to WorkerOptions::on_event.
+// The events that a Worker passes to WorkerOptions::on_event.
 
 #include <orizuru/event.hpp>
 
@@ -15,24 +15,24 @@
 namespace orizuru {
 
 enum class WorkerEventKind {
-    failed,     ///< a handler failed; the job is tried again after `retry_in`, or, when there is
-                ///< none, not by the worker: the handler had settled it before
-    died,       ///< a job is on the dead list; payload: its bytes; detail: why
-    discarded,  ///< a job failed for the last time and is gone; detail: why
-    expired,    ///< a job was taken too late for anybody; it is gone
-    lost,       ///< the lease was lost while a job ran: another worker gets it, too
-    given_back, ///< a job did not end within stop_timeout: it is back in the queue
-    unsettled,  ///< what is to become of a job could not be written; it is tried again
-    progress_failed, ///< how far a job has come could not be written; it goes on
-    fetch_failed,    ///< a queue cannot be read; it is tried again
-    upkeep_failed,   ///< the scheduler, the collector or what watches the queues; tried again
-    report,          ///< SIGTTIN; detail: a line for each thread
-    consumer         ///< what the queue's consumer or collector has told: `event`
+    failed,    ///< a handler failed; the job is retried after `retry_in`. Without `retry_in`, the
+               ///< handler had settled the job, and the worker does not retry it
+    died,      ///< a job is on the dead list; payload: its bytes; detail: the reason
+    discarded, ///< a job failed for the last time and is gone; detail: the reason
+    expired,   ///< a job had expired when it was taken; it is gone
+    lost,      ///< the lease was lost while a job ran: another worker gets the job, too
+    requeued,  ///< a job did not end within stop_timeout; it is back in the queue
+    unsettled, ///< a settlement failed; it is repeated
+    progress_failed, ///< the progress of a job could not be written; the job goes on
+    fetch_failed,    ///< a queue cannot be read; the worker tries again
+    upkeep_failed,   ///< a scheduler, a collector or a check of the queues failed; it is repeated
+    report,          ///< the answer to SIGTTIN; detail: a line for each thread
+    consumer         ///< an event of the queue's consumer or collector: `event`
 };
 
-/// One thing that happened. The views are valid during the call of `on_event` only.
+/// An event. Its views are valid only during the call of `on_event`.
 ///
-/// `on_event` is called on any thread, with no lock held; what it throws is swallowed.
+/// `on_event` is called on any thread, with no lock held; its exceptions are swallowed.
 struct WorkerEvent {
     WorkerEventKind kind;
     std::string_view queue = {};
@@ -56,8 +56,8 @@ struct WorkerEvent {
         return "expired";
     case WorkerEventKind::lost:
         return "lost";
-    case WorkerEventKind::given_back:
-        return "given_back";
+    case WorkerEventKind::requeued:
+        return "requeued";
     case WorkerEventKind::unsettled:
         return "unsettled";
     case WorkerEventKind::progress_failed:
@@ -74,7 +74,7 @@ struct WorkerEvent {
     return "unknown";
 }
 
-/// A line on stderr, which is what a Worker does with its events unless told otherwise.
+/// Writes a line to stderr. The default of WorkerOptions::on_event.
 inline void write_to_stderr(const WorkerEvent& event) {
     std::string line = "orizuru: " + std::string(to_string(event.kind));
     const auto add = [&line](std::string_view name, std::string_view value) {

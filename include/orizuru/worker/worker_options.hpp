@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a Worker and for each of its queues.
+// The options of a Worker and of its queues.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/jobs/dead_list.hpp>
@@ -21,89 +21,95 @@
 
 namespace orizuru {
 
-/// Which queue a free thread looks at first.
+/// The order in which a free thread polls the queues.
 enum class QueueOrder {
-    strict,   ///< as they were given: a queue is served when those before it are empty
-    weighted, ///< drawn anew each time; a weight of 3 is three times as often before one of 1
-    random    ///< drawn anew each time, all alike
+    strict,   ///< as you gave them: a queue is served only while all queues before it are empty
+    weighted, ///< drawn each time; a weight of 3 precedes a weight of 1 three times as often
+    random    ///< drawn each time, with equal chances
 };
 
-/// What a crash does to the jobs that were being handled.
+/// How often a job runs when the process crashes during its handler.
 enum class Guarantee {
-    at_least_once, ///< acked when the handler has returned: a crash has them run again
-    at_most_once   ///< acked before the handler runs: a crash loses them, failures are not retried;
-                   ///< so is a batch whose acks were not all in time, as nobody knows whose
+    at_least_once, ///< acked after the handler: a crash repeats the job
+    at_most_once   ///< acked before the handler: a crash loses the job, and a failed job is not
+                   ///< retried. A batch is lost when one of its acks came too late, because
+                   ///< Redis does not say which one
 };
 
-/// Who listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while a Worker runs.
+/// Whether a running Worker handles SIGTERM, SIGINT, SIGTSTP and SIGTTIN.
 enum class SignalHandling {
-    worker, ///< the worker: stop, stop, quiet, report
-    none    ///< whoever does so far
+    worker, ///< it does: stop, stop, quiet, report
+    none    ///< it leaves them to you
 };
 
-/// Around each handling, the first one outermost; any thread, several at once. A job fails by what
-/// it throws, as by what the handler throws, and when it returns without having called `next()`:
-/// one that is not to be handled it settles itself, which it can by the guard if it knows the type,
-/// `dynamic_cast<JobContext<T>&>(job)`.
+/// Runs around each call of a handler, the first one outermost; on any thread, on several at once.
+///
+/// The job fails when the middleware throws, as when the handler does, and when it returns without
+/// having called `next()`. To skip the handler, settle the job through its guard: if you know its
+/// type, `dynamic_cast<JobContext<T>&>(job)` has it.
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
 
-/// Around each fetch from a queue, the first one outermost; returns what `fetch()` returned:
-/// whether there was something. One that does not call it has the queue passed over, for
-/// `WorkerOptions::recheck`. A fetch that waits lasts up to a minute, and ends when the worker
-/// stops; middleware that does not return holds up the stop, and meanwhile nothing is fetched from
-/// any queue. Any thread, several at once.
+/// Runs around each fetch from a queue, the first one outermost; on any thread, on several at once.
+///
+/// Return the result of `fetch()`: whether there was a job. To pass the queue over for
+/// `WorkerOptions::recheck`, do not call it. A fetch may wait for up to a minute, and ends when the
+/// worker stops. While a middleware does not return, the worker cannot stop, and nothing may be
+/// fetched from any queue.
 using FetchMiddleware =
     std::function<bool(std::string_view queue, const std::function<bool()>& fetch)>;
 
-/// For one queue of a Worker.
+/// The options of one queue of a Worker.
 struct QueueOptions {
-    /// With QueueOrder::weighted: 1 or more.
+    /// For QueueOrder::weighted; 1 to 1,000,000.
     int weight = 1;
-    /// A job whose payload there is no memory to decode has failed once, too; no handler has begun,
-    /// so that it is retried with either guarantee.
+    /// Whether and when a failed job is retried. It fails, too, when there is no memory to decode
+    /// its payload; as no handler has begun then, it is retried with either guarantee.
     RetryPolicy retry = {};
     Guarantee guarantee = Guarantee::at_least_once;
-    /// How long the worker may go unheard before another one gets its jobs; 100 ms to 24 h.
+    /// How long the worker may be unheard before its jobs go to others; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// With 1 a fetch takes a job for each thread that is free, or what its batch lacks, and
-    /// nothing is fetched while none is. Above 1, a fetch takes so many, and up to twice as many
-    /// are held: faster for short jobs, but those in hand wait for a thread of this process while
-    /// others might have one.
+    /// With 1, a fetch takes one job, or one batch, for each free thread, and none while no thread
+    /// is free. Above 1, a fetch takes up to this many jobs, and up to twice as many are held. That
+    /// is faster for short jobs, but held jobs wait for a thread of this process even when another
+    /// process has a free one.
     int prefetch = 1;
-    /// Deferred: faster for short jobs; more of them run again after a crash, which is counted for
-    /// those that ended shortly before it rather than for those that it interrupted. For handlers
-    /// of single jobs that are acked behind them: before a handler each ack is awaited, and those
-    /// of a batch go together, with one round trip that is awaited.
+    /// Deferred acks are faster for short jobs. After a crash more jobs run again, and the crash is
+    /// counted for jobs that ended shortly before it, not for those that it interrupted. It has no
+    /// effect with Guarantee::at_most_once, where each ack is awaited before the handler, nor for
+    /// batches, whose acks go to Redis together in one round trip.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
-    /// How often a job may be in the hands of a worker that dies; once more and it goes to the dead
-    /// list. Each time counts as an attempt, added when a try fails: of jobs that only ever crash,
-    /// this is the bound, and not `retry.max_attempts`.
+    /// How many deaths of workers a job survives; the next one sends it to the dead list. Each
+    /// death counts as an attempt, added when an attempt fails. A job that always crashes its
+    /// worker never fails, so this bounds it, and not `retry.max_attempts`.
     int max_recoveries = 3;
-    /// How much of the dead list is kept.
+    /// How many entries the dead list keeps, and for how long.
     DeadLimits dead = {};
-    /// As ConsumerOptions::on_beat: three times in each lease, on a thread of the queue's own. To
-    /// renew what handlers hold elsewhere: `[&once] { once.renew(); }` (once.hpp).
+    /// Called after each beat, three times in each lease, on a thread of the queue's own, as
+    /// ConsumerOptions::on_beat. It can renew claims of the handlers: `[&once] { once.renew(); }`
+    /// (once.hpp).
     std::function<void()> on_beat = {};
 };
 
 struct WorkerOptions {
-    /// Label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . -
+    /// A label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . -
     std::string name = "worker";
-    /// How many jobs run at once, each in a thread: 1 to 10,000.
+    /// How many jobs or batches run at once, each on a thread: 1 to 10,000.
     int concurrency = 10;
     QueueOrder order = QueueOrder::strict;
-    /// How long a stop waits for jobs to end before they are given back. While Redis does not
-    /// answer it is over at latest 1 s later, or 5 s later with handlers that have not ended.
+    /// How long a stop waits for handlers before their jobs are requeued; 0 to 24 h. When Redis
+    /// does not answer, the stop ends at latest 1 s later, or 5 s later with handlers that have not
+    /// ended.
     std::chrono::milliseconds stop_timeout = std::chrono::seconds(25);
     SignalHandling signals = SignalHandling::worker;
-    /// How often it is looked whether a queue was paused, and dead lists are cut.
+    /// How often the worker checks for paused queues and trims dead lists; 10 ms to 24 h.
     std::chrono::milliseconds recheck = std::chrono::seconds(1);
-    /// Moves what is due to the queues, and to those that retries go to. None: done elsewhere.
+    /// Options of the scheduler that moves due messages to the worker's queues and to their retry
+    /// queues. Empty = a scheduler runs elsewhere.
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
-    /// How often jobs of dead workers are looked for, by one of all the workers of a queue, once
-    /// Redis is up for 10 s (GarbageCollectorOptions::grace). None: a collector runs elsewhere,
-    /// where `blamed` should be the concurrency.
+    /// How often a collector looks for the jobs of dead workers. The workers of a queue take turns
+    /// at it, and begin when Redis has been up for 10 s (GarbageCollectorOptions::grace). Empty = a
+    /// collector runs elsewhere; set its `blamed` to the concurrency.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(5);
     std::vector<HandleMiddleware> handle_middleware = {};
     std::vector<FetchMiddleware> fetch_middleware = {};

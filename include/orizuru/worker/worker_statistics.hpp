@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Worker says of itself when it is asked.
+// The statistics of a Worker, and the jobs that it runs.
 
 #include <chrono>
 #include <cstddef>
@@ -11,27 +11,27 @@
 
 namespace orizuru {
 
-/// What has become of a worker's jobs so far.
+/// How a worker's jobs have ended so far.
 struct WorkerStatistics {
     std::uint64_t succeeded = 0; ///< handled and acked
-    std::uint64_t failed = 0;    ///< runs of handlers, however often a job was tried
-    std::uint64_t died = 0;      ///< on the dead list
+    std::uint64_t failed = 0;    ///< failed attempts, so one job may count several times
+    std::uint64_t died = 0;      ///< gone to the dead list
     std::uint64_t expired = 0;
-    std::uint64_t settled = 0;    ///< by their handlers, which did not fail
-    std::uint64_t given_back = 0; ///< not done in time when the worker stopped
+    std::uint64_t settled = 0;  ///< by their handlers, without a failure
+    std::uint64_t requeued = 0; ///< not done in time when the worker shut down
 };
 
-/// A job that a thread of a worker is at.
+/// A job that one of the worker's threads runs.
 struct RunningJob {
     std::size_t thread = 0; ///< from 0
     std::string queue;
     std::string job_id;
     int attempt = 0;
     std::chrono::steady_clock::time_point since{};
-    double progress = 0; ///< as its handler has last told
+    double progress = 0; ///< the last fraction that its handler has published
 };
 
-/// A line for a log.
+/// Describes the job in a line for a log.
 [[nodiscard]] inline std::string to_string(const RunningJob& job) {
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - job.since);

@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(Defect, "5: a job that ends while the worker stops is not give
         running.stop();
         REQUIRE(eventually([&] { return stopping.running().empty(); }));
         CHECK(held_jobs().empty());
-        CHECK(std::cmp_equal(redis.llen("q"), stopping.statistics().given_back));
+        CHECK(std::cmp_equal(redis.llen("q"), stopping.statistics().requeued));
     }
 }
 

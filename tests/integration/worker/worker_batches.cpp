@@ -227,7 +227,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(running.stop() == 1);
     before.erase(before.begin() + 1);
     CHECK(waiting() == before);
-    CHECK(worker.statistics().given_back == 2);
+    CHECK(worker.statistics().requeued == 2);
     gate.open();
     CHECK(eventually([&] { return worker.running().empty(); }));
     CHECK(waiting() == before);

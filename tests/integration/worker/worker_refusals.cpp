@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(Fixture, "a stop gives back what is refused, and burns no atte
     Running running(worker);
     REQUIRE(has_refused(6));
     CHECK(running.stop() == 0);
-    CHECK(worker.statistics().given_back >= 3); // of the next batch there is one already
+    CHECK(worker.statistics().requeued >= 3); // of the next batch there is one already
     CHECK(sorted(jobs("bad")) == Texts{"a", "b", "c", "d"});
     CHECK(jobs("bad").back() == "d");
     for (const std::string& bytes : oldest_first("bad")) {

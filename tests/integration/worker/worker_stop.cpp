@@ -106,8 +106,8 @@ TEST_CASE_FIXTURE(Fixture, "what does not end in time goes back once, as it was,
         CHECK(running.stop() == 2);
         CHECK(waiting() == before);
         CHECK(held_jobs().empty());
-        CHECK(diary.count(WorkerEventKind::given_back) == 2);
-        CHECK(worker.statistics().given_back == 2);
+        CHECK(diary.count(WorkerEventKind::requeued) == 2);
+        CHECK(worker.statistics().requeued == 2);
     }
     gate.open();
     CHECK(eventually([&] { return later == 2; }));
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Fixture, "who is told of an event may ask the worker what it d
     std::atomic<const Worker*> asked{nullptr};
     WorkerOptions chosen = impatient();
     chosen.on_event = [&](const WorkerEvent& event) {
-        if (event.kind == WorkerEventKind::given_back) {
+        if (event.kind == WorkerEventKind::requeued) {
             seen = asked.load()->running().size();
         }
     };

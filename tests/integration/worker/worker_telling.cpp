@@ -52,7 +52,7 @@ TEST_CASE_FIXTURE(Fixture, "what becomes of a job is told with its guard unlocke
         redis.set("orizuru:{q}:scheduled", "a string");
     }
     SUBCASE("given back") {
-        kind = WorkerEventKind::given_back;
+        kind = WorkerEventKind::requeued;
         stops = true;
     }
     WorkerOptions watched = options();
@@ -105,8 +105,8 @@ TEST_CASE_FIXTURE(Fixture, "a job that goes back for want of a free thread is ne
                    "2", "q", "r", bytes_of(orizuru::make_job(Raw{"a"}))});
     REQUIRE(gate.reached());
     CHECK(eventually([&] { return redis.llen("q") + redis.llen("r") == 1; }));
-    CHECK(worker.statistics().given_back == 0);
-    CHECK(diary.count(WorkerEventKind::given_back) == 0);
+    CHECK(worker.statistics().requeued == 0);
+    CHECK(diary.count(WorkerEventKind::requeued) == 0);
     gate.open();
     CHECK(eventually([&] { return worker.statistics().succeeded == 2; }));
 }
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(running.stop() == 1);
     gate.open();
     CHECK(eventually([&] { return worker.running().empty(); }));
-    CHECK(worker.statistics().given_back == 1);
+    CHECK(worker.statistics().requeued == 1);
     CHECK(worker.statistics().failed == 0);
     CHECK(worker.statistics().settled == 0);
     CHECK(diary.count(WorkerEventKind::failed) == 0);

@@ -2,11 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Keeps a queue's dead list to its limits: when a worker has buried something, and now and then, as
-// entries grow old and others bury too.
+// Keeps a queue's dead list within its limits. Trims it after a worker has buried a message, and
+// once in a while, because entries grow old and others bury messages, too.
 
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 
@@ -16,27 +16,28 @@
 
 namespace orizuru::detail {
 
-/// For one thread at a time; lives no longer than the queue.
+/// For one thread at a time. The queue outlives this.
 class DeadListTrimming {
   public:
-    explicit DeadListTrimming(WorkerQueue& queue) : m_queue(queue) {}
+    explicit DeadListTrimming(ServedQueue& queue) : m_queue(queue) {}
 
-    [[nodiscard]] const WorkerQueue& queue() const noexcept { return m_queue; }
-    /// Trims, if that is due. Throws as DeadList does: then it is due again `pause` later.
+    [[nodiscard]] const ServedQueue& queue() const noexcept { return m_queue; }
+    /// Trims the dead list when that is due. Throws as DeadList does; it is due again `pause`
+    /// later.
     void trim(const Endpoint& endpoint, std::chrono::milliseconds pause);
 
   private:
-    // Ages are in days: nobody notices.
+    // Short enough for limits of age, which are days.
     static constexpr std::chrono::milliseconds interval{60'000};
 
-    WorkerQueue& m_queue;
+    ServedQueue& m_queue;
     std::optional<DeadList> m_list;
     TimePoint m_due{};
     TimePoint m_not_before{};
 };
 
 inline void DeadListTrimming::trim(const Endpoint& endpoint, std::chrono::milliseconds pause) {
-    if (m_queue.has_dead_grown()) {
+    if (m_queue.take_dead_grew()) {
         m_due = TimePoint();
     }
     if (Clock::now() < std::max(m_due, m_not_before)) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a handler of jobs is called.
+// Calls a job handler in the first form that it accepts.
 
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker/job_context.hpp>

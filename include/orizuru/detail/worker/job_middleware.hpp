@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A run of a handler inside the worker's middleware.
+// Runs a handler inside the worker's middleware.
 
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/worker/job_context.hpp>
@@ -15,11 +15,11 @@
 
 namespace orizuru::detail {
 
-/// How it has ended.
+/// How a run of a handler has ended.
 struct Handling {
     bool begun = false;                ///< each middleware has called the next one
-    std::optional<std::string> thrown; ///< why it failed, when it has thrown
-    bool for_good = false;             ///< it is not to be tried again
+    std::optional<std::string> thrown; ///< the text of the exception, if any
+    bool for_good = false;             ///< the exception forbids a retry
 };
 
 template <class Handle>

@@ -2,15 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What happens to a worker's job before and behind its handler. What Redis refuses, and what there
-// is no memory for, is to be tried again by whoever has the job: the message stays where it is
-// until then.
+// Settles a worker's job: decides before the handler whether it runs, and after it where the job
+// goes. When Redis refuses a settlement or memory is short, the owner of the job repeats it later;
+// the message stays in the processing list until then.
 
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -30,28 +30,28 @@
 
 namespace orizuru::detail {
 
-/// Used by one thread at a time, but for `give_back`.
+/// For one thread at a time, except `requeue`.
 template <class T>
 class JobSettling {
   public:
-    JobSettling(WorkerQueue& queue, JobContext<T>& context) : m_queue(queue), m_context(context) {}
+    JobSettling(ServedQueue& queue, JobContext<T>& context) : m_queue(queue), m_context(context) {}
     JobSettling(const JobSettling&) = delete;
     JobSettling& operator=(const JobSettling&) = delete;
     ~JobSettling() = default;
 
-    /// Whether the handler is to run. What is told and not settled, the guard rejects.
+    /// Returns whether the handler is to run. The guard rejects a job that is left unsettled here.
     bool begin() noexcept {
         return attempt_to_settle([this] { return prepare(); });
     }
-    /// After the handler.
+    /// Settles the job after its handler.
     void end(const Handling& handling) noexcept {
         attempt_to_settle([&] {
             conclude(handling);
             return true;
         });
     }
-    /// Instead of both, when the job cannot be handed to a handler now: its attempt has failed.
-    void fail_unread(std::string_view why) noexcept {
+    /// Replaces both when no handler can get the job now: the attempt has failed.
+    void fail_undecoded(std::string_view why) noexcept {
         attempt_to_settle([&] {
             if (!end_expired()) {
                 ++m_queue.shared().counts.failed;
@@ -61,8 +61,8 @@ class JobSettling {
             return true;
         });
     }
-    /// When to try again the settlement that Redis has refused, or that there was no memory for;
-    /// none when there is nothing to try again.
+    /// When to repeat the settlement that Redis refused or that ran out of memory; empty when there
+    /// is none to repeat.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
     void try_again() noexcept {
         m_retry_at.reset();
@@ -71,9 +71,10 @@ class JobSettling {
             return true;
         });
     }
-    /// Back to the queue's serving end, unless it is settled. Waits so long for the guard.
-    void give_back(std::chrono::milliseconds patience) noexcept;
-    /// Called with the guard unlocked.
+    /// Requeues the job at the queue's serving end, unless it is settled. Waits up to `patience`
+    /// for the guard.
+    void requeue(std::chrono::milliseconds patience) noexcept;
+    /// Call it with the guard unlocked.
     void tell(WorkerEventKind kind, std::string_view detail = {},
               std::optional<std::chrono::milliseconds> retry_in = {}) const noexcept {
         m_queue.tell(WorkerEvent{.kind = kind,
@@ -87,7 +88,7 @@ class JobSettling {
     using Guard = MessageGuard<Job<T>>;
     using SettledBy = typename JobContext<T>::SettledBy;
 
-    // Pauses cannot grow where each taking has its own.
+    // Each taking has pauses of its own, which therefore cannot grow.
     static constexpr std::chrono::seconds before_next_taking{1};
 
     template <class Action>
@@ -103,7 +104,7 @@ class JobSettling {
     }
     bool ack();
     void tell_buried();
-    // The steps, of which each can be repeated.
+    // The steps; each can be repeated.
     void succeed();
     void fail();
     void expire();
@@ -132,16 +133,16 @@ class JobSettling {
         tell(WorkerEventKind::unsettled, problem, pause);
     }
 
-    WorkerQueue& m_queue;
+    ServedQueue& m_queue;
     JobContext<T>& m_context;
-    std::string m_failure; ///< of one that has failed
+    std::string m_failure; ///< why the attempt failed
     bool m_for_good = false;
     void (JobSettling::*m_step)() = nullptr;
     std::optional<TimePoint> m_retry_at;
     std::optional<JitteredPauses> m_pauses;
 };
 
-/// False for what it throws, which is told: no other job of a batch suffers.
+/// Reports an exception and returns false: no other job of a batch suffers.
 template <class T>
 template <class Action>
 bool JobSettling<T>::attempt(Action action) noexcept {
@@ -153,7 +154,7 @@ bool JobSettling<T>::attempt(Action action) noexcept {
     return false;
 }
 
-/// The same. A step that there is no memory for is to be tried again.
+/// Does the same, and postpones a step that ran out of memory.
 template <class T>
 template <class Action>
 bool JobSettling<T>::attempt_to_settle(Action action) noexcept {
@@ -177,19 +178,20 @@ bool JobSettling<T>::prepare() {
         return false;
     }
     if (m_queue.options().guarantee == Guarantee::at_most_once) {
-        // Only a thread that would go on with the handler may try again: it is taken anew.
+        // A refused ack is not repeated: only a thread that goes on with the handler could do so.
+        // The job is released instead and taken anew.
         m_step = &JobSettling::release;
         return ack();
     }
     if (m_context.lease_valid()) {
         return true;
     }
-    // Redis knows whether somebody else has it; if not, it is next again.
+    // Redis knows whether another worker has the job. If not, it is served next.
     perform(&JobSettling::release);
     return false;
 }
 
-/// Returns whether it has expired.
+/// Returns whether the job has expired.
 template <class T>
 bool JobSettling<T>::end_expired() {
     const bool expired = m_context->expires_at && m_context->expired(job_time());
@@ -202,8 +204,8 @@ bool JobSettling<T>::end_expired() {
 template <class T>
 void JobSettling<T>::conclude(const Handling& handling) {
     const SettledBy by = m_context.settled_by();
-    if (by == SettledBy::giving_back) {
-        return; // another run decides
+    if (by == SettledBy::requeuing) {
+        return; // the next run of the job decides
     }
     std::optional<std::string_view> failure;
     if (m_context.failure()) {
@@ -238,19 +240,19 @@ void JobSettling<T>::conclude(const Handling& handling) {
 }
 
 template <class T>
-void JobSettling<T>::give_back(std::chrono::milliseconds patience) noexcept {
-    const bool given_back = attempt([&] {
+void JobSettling<T>::requeue(std::chrono::milliseconds patience) noexcept {
+    const bool requeued = attempt([&] {
         const auto guard = m_context.guard_within(patience);
         if (!guard || (*guard)->settled()) {
             return false;
         }
-        m_context.m_worker = SettledBy::giving_back;
+        m_context.m_worker = SettledBy::requeuing;
         return (*guard)->release();
     });
-    // Before a stop it was only too many for the threads that are free.
-    if (given_back && m_queue.stop_token().stop_requested()) {
-        ++m_queue.shared().counts.given_back;
-        tell(WorkerEventKind::given_back);
+    // Before a stop, a job is requeued only because no thread was free for it.
+    if (requeued && m_queue.stop_token().stop_requested()) {
+        ++m_queue.shared().counts.requeued;
+        tell(WorkerEventKind::requeued);
     }
 }
 

@@ -2,14 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The steps of a job's settling, each of which can be repeated. The class is in
-// job_settling.hpp.
+// The steps that settle a job; each can be repeated. The class is in job_settling.hpp.
 
 #include <orizuru/detail/worker/job_settling.hpp>
 
 namespace orizuru::detail {
 
-/// What the handler has put on the dead list by the guard.
+/// Reports a job that the handler has buried.
 template <class T>
 void JobSettling<T>::tell_buried() {
     std::string reason;
@@ -25,7 +24,7 @@ void JobSettling<T>::tell_buried() {
     m_queue.tell_died(m_context.id(), reason, payload);
 }
 
-/// False when it was not acked by this, which is told.
+/// Returns false when the ack did not succeed, which is reported.
 template <class T>
 bool JobSettling<T>::ack() {
     return done(settle([this](Guard& guard) {
@@ -54,18 +53,18 @@ void JobSettling<T>::release() {
     static_cast<void>(done(settle([](Guard& guard) { return guard.release(); })));
 }
 
-/// Has a failed job come again, or ends it.
+/// Retries a failed job, or ends it.
 template <class T>
 void JobSettling<T>::fail() {
     std::string_view payload;
     {
         const auto guard = m_context.guard();
         if (guard->settled()) {
-            return; // given back
+            return; // requeued
         }
         payload = guard->payload();
     }
-    // A crash counts as an attempt. Nobody has to wait for the guard until that is known.
+    // A crash counts as an attempt. The guard is unlocked while Redis is asked for the count.
     int crashes = 0;
     try {
         crashes = m_queue.recoveries(payload);
@@ -75,7 +74,7 @@ void JobSettling<T>::fail() {
     }
     RetryPolicy policy = m_queue.options().retry;
     if (m_for_good) {
-        policy.max_attempts = 1; // this was the last one
+        policy.max_attempts = 1; // this was the last attempt
     }
     const auto retried =
         settle([&](Guard& guard) { return retry(guard, policy, m_failure, crashes); });
@@ -98,8 +97,8 @@ void JobSettling<T>::fail() {
     }
 }
 
-/// What the settlement returns; nothing when the job was not settled by it: then retry_at() says
-/// whether Redis has refused it.
+/// Returns the settlement's result; nothing when it did not settle the job: retry_at() says then
+/// whether to repeat it.
 template <class T>
 template <class Settlement>
 auto JobSettling<T>::settle(Settlement settlement)
@@ -109,7 +108,7 @@ auto JobSettling<T>::settle(Settlement settlement)
     {
         const auto guard = m_context.guard();
         if (guard->settled()) {
-            return std::nullopt; // by the handler, or given back
+            return std::nullopt; // settled by the handler, or requeued
         }
         try {
             return settlement(*guard);
@@ -119,7 +118,7 @@ auto JobSettling<T>::settle(Settlement settlement)
         }
     }
     if (in_doubt) {
-        tell(WorkerEventKind::unsettled, problem); // it goes on in the background
+        tell(WorkerEventKind::unsettled, problem); // the settlement goes on in the background
     } else {
         postpone(problem);
     }

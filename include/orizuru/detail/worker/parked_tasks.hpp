@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Tasks whose end Redis refuses, or that there is no memory to end. They stay with the worker,
-// leased, and are tried again by a thread that does nothing else, until somebody has mended what is
-// wrong: whoever ran them is free. Their queues are left alone meanwhile, so that they do not
-// become more and more. Parking needs no memory: the tasks are links of a chain.
+// Parks tasks whose settlement Redis refuses or that run out of memory. The worker keeps their
+// leases, and one thread repeats the settlements until they succeed; the threads that ran the tasks
+// are free for others. Nothing more is fetched from their queues meanwhile, so their number cannot
+// grow without end. Parking needs no memory: the tasks form a linked list.
 
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -22,7 +22,7 @@
 
 namespace orizuru::detail {
 
-/// Lives no longer than the dispatcher. Any thread, except for `run`.
+/// The dispatcher outlives this. All but `run` may be called from any thread.
 class ParkedTasks {
   public:
     explicit ParkedTasks(Dispatcher& dispatcher) : m_dispatcher(dispatcher) {}
@@ -34,9 +34,9 @@ class ParkedTasks {
         }
     }
 
-    /// Takes over one that is to be tried again.
+    /// Takes over a task whose settlement is to be repeated.
     void add(std::shared_ptr<Task> task) noexcept;
-    /// Tries again what is due, until `token` says stop; for one thread.
+    /// Repeats the settlements that are due until `token` requests a stop. For one thread.
     void run(const std::stop_token& token);
     [[nodiscard]] std::vector<std::shared_ptr<Task>> all() const {
         const std::lock_guard lock(m_mutex);
@@ -67,7 +67,7 @@ inline void ParkedTasks::add(std::shared_ptr<Task> task) noexcept {
     const std::lock_guard lock(m_mutex);
     task->m_next_parked = std::move(m_first);
     m_first = std::move(task);
-    m_dispatcher.hold_up(m_first->job().queue());
+    m_dispatcher.forbid_fetching(m_first->job().queue());
     m_added = true;
     m_news.notify_all();
 }
@@ -104,7 +104,7 @@ inline void ParkedTasks::try_again(Lock& lock, const std::shared_ptr<Task>& task
     take_out(*task);
     const std::string& queue = task->job().queue();
     if (!has_of(queue)) {
-        m_dispatcher.serve_again(queue);
+        m_dispatcher.allow_fetching(queue);
     }
 }
 

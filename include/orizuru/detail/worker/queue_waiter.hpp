@@ -2,12 +2,12 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A thread that waits in Redis for a queue's next task, when it is asked to. What it brings and
-// nobody takes at once is given back.
+// A thread that waits in Redis for a queue's next task, on request. It requeues a task that no free
+// thread takes from it at once.
 
-#include <orizuru/detail/worker/queue_source.hpp>
+#include <orizuru/detail/worker/queue_gate.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -21,24 +21,23 @@
 
 namespace orizuru::detail {
 
-/// Everything is called under the mutex that it is made with, except the constructor and the
-/// destructor.
+/// Everything is called under `mutex`, except the constructor and the destructor.
 class QueueWaiter {
   public:
-    /// `news` is called, under the mutex, when there is something to take or it has become idle.
-    QueueWaiter(QueueSource& source, std::mutex& mutex, std::function<void()> news)
-        : m_source(source), m_mutex(mutex), m_news(std::move(news)), m_thread([this] { live(); }) {}
+    /// Calls `news` under the mutex when it has brought a task, and when it becomes idle.
+    QueueWaiter(QueueGate& gate, std::mutex& mutex, std::function<void()> news)
+        : m_gate(gate), m_mutex(mutex), m_news(std::move(news)), m_thread([this] { live(); }) {}
     QueueWaiter(const QueueWaiter&) = delete;
     QueueWaiter& operator=(const QueueWaiter&) = delete;
-    /// After stop().
+    /// Call stop() first.
     ~QueueWaiter() = default;
 
-    /// Neither waiting nor with anything brought: the source is free for others to take from.
+    /// True when it neither waits nor has a task: others may take from the gate.
     [[nodiscard]] bool idle() const noexcept { return m_state == State::idle; }
-    /// It will be idle in a moment, or bring something.
-    [[nodiscard]] bool leaving() const noexcept { return m_state == State::cancelled; }
+    /// True from cancel() until it has become idle or brought a task.
+    [[nodiscard]] bool cancelled() const noexcept { return m_state == State::cancelled; }
 
-    /// Has it wait, when it is idle and the source open.
+    /// Begins a wait when it is idle and the gate is open.
     void start() noexcept;
     void cancel() {
         if (m_state == State::waiting) {
@@ -46,7 +45,7 @@ class QueueWaiter {
             m_cancel.request_stop();
         }
     }
-    /// What it has brought, if anything.
+    /// Returns the task that it has brought; null when there is none.
     std::shared_ptr<Task> take() noexcept {
         if (m_brought) {
             m_state = State::idle;
@@ -54,7 +53,7 @@ class QueueWaiter {
         }
         return std::move(m_brought);
     }
-    /// For good; it is idle in a moment.
+    /// Ends the wait for good. It becomes idle in a moment.
     void stop() {
         m_stopped = true;
         cancel();
@@ -65,11 +64,11 @@ class QueueWaiter {
     enum class State {
         idle,
         waiting,   ///< in Redis: the queue is empty
-        cancelled, ///< and the wait has not ended yet
-        brought    ///< a task, which is taken or being given back
+        cancelled, ///< the wait has not ended yet
+        brought    ///< has a task, which will be taken or requeued
     };
 
-    // For a thread that is about to be free.
+    // How long a task waits here for a thread that is about to be free.
     static constexpr std::chrono::milliseconds patience{10};
     static constexpr std::chrono::milliseconds longest_wait{60'000};
     static constexpr std::chrono::milliseconds failure_pause{1000};
@@ -80,7 +79,7 @@ class QueueWaiter {
         m_news();
     }
 
-    QueueSource& m_source;
+    QueueGate& m_gate;
     std::mutex& m_mutex; ///< guards what follows
     std::function<void()> m_news;
     State m_state = State::idle;
@@ -92,13 +91,13 @@ class QueueWaiter {
 };
 
 inline void QueueWaiter::start() noexcept {
-    if (m_state != State::idle || m_stopped || !m_source.open()) {
+    if (m_state != State::idle || m_stopped || !m_gate.open()) {
         return;
     }
     try {
         m_cancel = std::stop_source();
     } catch (const std::bad_alloc&) {
-        m_source.close_for(failure_pause);
+        m_gate.close_for(failure_pause);
         return;
     }
     m_state = State::waiting;
@@ -115,16 +114,16 @@ inline void QueueWaiter::live() {
         }
         const std::stop_token token = m_cancel.get_token();
         lock.unlock();
-        std::shared_ptr<Task> task = m_source.take(token, longest_wait, 1);
+        std::shared_ptr<Task> task = m_gate.take(token, longest_wait, 1);
         lock.lock();
         m_brought = std::move(task);
         become(m_brought ? State::brought : State::idle);
         m_turn.wait_for(lock, patience, [this] { return m_stopped || m_state != State::brought; });
         if (m_brought) {
-            // No thread is free for it: others may have one.
+            // No thread is free here; another worker may have one.
             task = std::move(m_brought);
             lock.unlock();
-            task->give_back({});
+            task->requeue({});
             task.reset();
             lock.lock();
             become(State::idle);

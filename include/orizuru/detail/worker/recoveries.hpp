@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How often consumers have died with a message in their hands, as collectors count it.
+// Reads how often consumers have died while they held a message. Collectors keep that count.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/sha1.hpp>
@@ -25,7 +25,8 @@ class Recoveries {
     Recoveries(Endpoint endpoint, const Keys& keys)
         : m_key(keys.recoveries()), m_connection(std::move(endpoint)) {}
 
-    /// Of a message of these bytes. Redis: HGET, O(1). Throws as Connection does.
+    /// Returns the count of the messages with this payload. Redis: HGET, O(1). Throws as Connection
+    /// does.
     [[nodiscard]] int of(std::string_view payload) {
         const Sha1Hex field = sha1_hex(payload);
         const Reply reply = m_connection.command(m_key, "HGET", m_key,

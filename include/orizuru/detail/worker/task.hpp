@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a thread of a worker has to run: a job, or a batch of them.
+// A task for one of the worker's threads: a job or a batch of jobs.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -26,24 +26,24 @@ class Task {
     Task& operator=(const Task&) = delete;
     virtual ~Task() = default;
 
-    /// Handles the job and settles it. Throws nothing.
+    /// Handles the job and settles it.
     virtual void run() noexcept = 0;
-    /// When to try again what Redis has refused of that, or what there was no memory for; none when
-    /// nothing is to be tried again. For the thread in `run` or `try_again`, and behind them.
+    /// When to repeat a settlement that Redis refused or that ran out of memory; empty when there
+    /// is none to repeat. Call it from the thread inside `run` or `try_again`, or after them.
     [[nodiscard]] virtual std::optional<TimePoint> retry_at() const noexcept = 0;
     virtual void try_again() noexcept = 0;
-    /// Back to the queue's serving end with it, unless it is settled; also while it runs. Waits so
-    /// long for a guard that a running handler or a settlement holds.
-    virtual void give_back(std::chrono::milliseconds patience) noexcept = 0;
+    /// Requeues the job at the queue's serving end, unless it is settled; also while it runs. Waits
+    /// up to `patience` for a guard that a running handler or a settlement holds.
+    virtual void requeue(std::chrono::milliseconds patience) noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
 
-    /// The user's handler or a middleware around it runs. Any thread.
+    /// True while the user's handler or a middleware around it runs. Any thread.
     [[nodiscard]] bool handling() const noexcept {
         return m_handling.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// Runs the handler in its middleware, for the thread in `run`.
+    /// Runs the handler in its middleware, on the thread inside `run`.
     template <class Handle>
     Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle) {
         m_handling.store(true, std::memory_order_relaxed);

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What goes on beside a worker's jobs: schedulers, collectors, what Redis refuses, and a look at
-// each queue now and then, for whether it was paused and how long its dead list has grown. Failures
-// are told and tried again: no queue depends on another one's health.
+// The work beside a worker's jobs: runs schedulers and collectors, repeats settlements that Redis
+// has refused, and checks each queue at intervals for a pause and for a dead list over its limits.
+// It reports failures and tries again. No queue depends on the health of another.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/sleep.hpp>
@@ -13,7 +13,7 @@
 #include <orizuru/detail/worker/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/garbage_collector.hpp>
@@ -41,11 +41,12 @@
 
 namespace orizuru::detail {
 
-/// Lives no longer than the queues, the dispatcher and the parked tasks.
+/// The queues, the dispatcher and the parked tasks outlive this.
 class Upkeep {
   public:
-    /// Sees which queues are paused before it returns. Throws as Connection does.
-    Upkeep(Endpoint endpoint, const WorkerQueues& queues, WorkerShared& shared,
+    /// Connects, and pauses the dispatcher for each queue that is paused. Throws as Connection
+    /// does.
+    Upkeep(Endpoint endpoint, const ServedQueues& queues, WorkerShared& shared,
            Dispatcher& dispatcher, ParkedTasks& parked)
         : m_endpoint(m_cutoff.guard(std::move(endpoint))),
           m_queues(queues),
@@ -53,13 +54,14 @@ class Upkeep {
           m_dispatcher(dispatcher),
           m_parked(parked),
           m_connection(m_endpoint) {
-        look_for_pauses();
+        check_pauses();
     }
     Upkeep(const Upkeep&) = delete;
     Upkeep& operator=(const Upkeep&) = delete;
     ~Upkeep() { end(Clock::now()); }
 
-    /// Once. Throws std::system_error when there can be no more threads.
+    /// Starts the threads, once. Throws std::system_error when the process can have no more
+    /// threads.
     void start() {
         start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
         start("trimming dead lists", "",
@@ -79,7 +81,7 @@ class Upkeep {
     void request_stop() noexcept {
         std::ranges::for_each(m_threads, [](std::jthread& thread) { thread.request_stop(); });
     }
-    /// Has all of it end; what still waits for Redis at the deadline gives up.
+    /// Ends all threads. Those that still wait for Redis at the deadline give up.
     void end(TimePoint deadline) noexcept {
         request_stop();
         {
@@ -98,14 +100,14 @@ class Upkeep {
     void tell_failed(std::string_view what, std::string_view queue,
                      std::string_view why) const noexcept;
     void schedule(const std::string& queue);
-    void collect(WorkerQueue& queue);
+    void collect(ServedQueue& queue);
     void watch(const std::stop_token& token);
-    void look_for_pauses();
+    void check_pauses();
     void trim_dead_lists(const std::stop_token& token) const;
 
     Cutoff m_cutoff;
     Endpoint m_endpoint;
-    const WorkerQueues& m_queues;
+    const ServedQueues& m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     ParkedTasks& m_parked;
@@ -116,10 +118,10 @@ class Upkeep {
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };
 
-/// Has a thread do something until it is told to stop, again after whatever it throws.
+/// Starts a thread that repeats `action` until it is told to stop, also when the action throws.
 template <class Action>
 void Upkeep::start(std::string_view what, const std::string& queue, Action action) {
-    const std::lock_guard lock(m_mutex); // for which a thread that ends waits
+    const std::lock_guard lock(m_mutex); // a thread that ends waits for it
     m_threads.emplace_back([this, what, queue, action](const std::stop_token& token) {
         while (!token.stop_requested()) {
             try {
@@ -161,10 +163,10 @@ inline void Upkeep::schedule(const std::string& queue) {
     }
 }
 
-inline void Upkeep::collect(WorkerQueue& queue) {
+inline void Upkeep::collect(ServedQueue& queue) {
     if (m_shared.options.collect_interval) {
-        // Kept after a failure: a new one would know neither that its connection replaces another
-        // nor that it leaves the passes to others.
+        // The collector survives a failure: a new one would know neither that its connection
+        // replaces another one nor that it leaves the passes to others.
         const auto collector = std::make_shared<std::optional<GarbageCollector>>();
         start("collecting", queue.queue(), [this, &queue, collector](const std::stop_token& token) {
             if (!*collector) {
@@ -183,12 +185,12 @@ inline void Upkeep::collect(WorkerQueue& queue) {
 
 inline void Upkeep::watch(const std::stop_token& token) {
     while (!token.stop_requested()) {
-        look_for_pauses();
+        check_pauses();
         sleep_until(deadline_in(m_shared.options.recheck), token);
     }
 }
 
-inline void Upkeep::look_for_pauses() {
+inline void Upkeep::check_pauses() {
     for (const auto& queue : m_queues) {
         const std::string key = queue->keys().paused();
         const Reply reply = m_connection.command(key, "EXISTS", key);

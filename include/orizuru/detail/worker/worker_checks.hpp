@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Worker refuses before it connects to anything.
+// Checks a Worker's options, before it connects to anything.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
@@ -18,7 +18,7 @@
 
 namespace orizuru::detail {
 
-/// What its queue asks of a consumer.
+/// The options of a queue's consumer.
 [[nodiscard]] inline ConsumerOptions consumer_options(const WorkerOptions& options,
                                                       const QueueOptions& of_queue) {
     return {.name = options.name,
@@ -73,7 +73,7 @@ inline void check(const QueueOptions& options) {
     }
 }
 
-/// Names the queue in what is thrown.
+/// The same; the exception names the queue.
 inline void check(const QueueOptions& options, const std::string& queue) {
     try {
         check(options);

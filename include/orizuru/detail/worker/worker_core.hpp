@@ -2,17 +2,18 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// All that the threads of a worker use, and keep alive: one whose handler does not end, or that
+// The parts of a worker. Its threads keep them alive: a thread whose handler does not end, or that
 // waits for Redis, outlives the worker.
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep.hpp>
 #include <orizuru/detail/worker/worker_pool.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
+#include <orizuru/endpoint.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_statistics.hpp>
 
@@ -24,44 +25,48 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
 namespace orizuru::detail {
 
-/// Each part uses those before it.
-struct WorkerCore {
+/// Each part uses the parts before it.
+struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
     std::shared_ptr<WorkerShared> shared;
-    WorkerQueues queues;
+    ServedQueues queues;
     std::optional<Dispatcher> dispatcher;
     std::optional<ParkedTasks> parked;
     std::optional<Upkeep> upkeep;
     WorkerPool pool;
-    Wake wake;                                   ///< for who is in Worker::run
-    std::atomic<bool> closed{true};              ///< nothing is left that `close` has to do
+    Wake wake;                                   ///< wakes the thread inside Worker::run
+    std::atomic<bool> closed{true};              ///< `close` has nothing left to do
     std::chrono::milliseconds command_timeout{}; ///< the endpoint's
 
-    // How long after its deadline an end is over, whatever Redis does: when neither a handler nor a
-    // middleware runs by then, and when one does.
+    // How long after its deadline a shutdown ends, whatever Redis does: without, and with, a
+    // handler or a middleware that still runs.
     static constexpr std::chrono::milliseconds idle_patience{1000};
     static constexpr std::chrono::milliseconds busy_patience{5000};
 
-    /// What each thread does.
+    /// Connects all queues and starts the threads. It may be called again after close(). Throws as
+    /// Worker::run does; call close() then, too.
+    void open(const Endpoint& endpoint);
+    /// The job that each busy thread runs.
     [[nodiscard]] std::vector<RunningJob> running() const;
-    /// Has everything end that can: handlers are told, and have until the deadline; what they have
-    /// not ended goes back. Waits for Redis until shortly before the patience is over, for one
-    /// command_timeout when no handler runs any more; for stop callbacks and middleware as long as
-    /// they take.
+    /// Shuts the worker down. Handlers are told to stop and have until the deadline; then their
+    /// jobs are requeued. Waits for Redis until shortly before the patience is over, or for one
+    /// command_timeout when no handler runs any more; waits for stop callbacks and middleware as
+    /// long as they take.
     void close(TimePoint deadline) noexcept;
-    /// Closed, and no thread goes on.
+    /// True when it is closed and all threads of the pool have ended.
     [[nodiscard]] bool ended() { return closed && pool.await_end(Clock::now()); }
 
   private:
-    // The part of a patience for what is left to do when nothing waits for Redis any more.
+    // The part of a patience for the work that is left once nothing waits for Redis.
     static constexpr std::chrono::milliseconds spare{300};
     // For threads that have nothing left to wait for.
     static constexpr std::chrono::milliseconds last_patience{100};
-    // A handler may hold its guard, which is not to be held for longer than a settlement takes.
+    // A handler may hold its guard, for no longer than a settlement takes.
     static constexpr std::chrono::milliseconds guard_patience{1000};
 
     void end_by(TimePoint deadline) noexcept {
@@ -69,8 +74,23 @@ struct WorkerCore {
     }
     [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks() const;
     template <class Tasks, class Patience>
-    static void give_back(Tasks tasks, Patience patience) noexcept;
+    static void requeue(Tasks tasks, Patience patience) noexcept;
 };
+
+inline void WorkerCore::open(const Endpoint& endpoint) {
+    // A run before this one may have failed.
+    shared->stop = std::stop_source();
+    dispatcher.reset();
+    for (const auto& queue : queues) {
+        queue->open(endpoint);
+    }
+    dispatcher.emplace(queues, shared);
+    parked.emplace(*dispatcher);
+    upkeep.emplace(endpoint, queues, *shared, *dispatcher, *parked);
+    upkeep->start();
+    pool.start(shared->options.concurrency,
+               std::shared_ptr<Dispatcher>(shared_from_this(), &*dispatcher), *parked);
+}
 
 inline std::vector<RunningJob> WorkerCore::running() const {
     std::vector<RunningJob> jobs;
@@ -91,15 +111,15 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     if (dispatcher) {
         dispatcher->request_stop();
     }
-    shared->stop.request_stop(); // calls what handlers have registered, for as long as that takes
+    shared->stop.request_stop(); // calls the handlers' stop callbacks, which may take long
     if (dispatcher) {
         dispatcher->stop();
     }
-    // A stop callback or a middleware may have taken longer.
+    // A stop callback or a middleware may have overrun the deadline.
     const TimePoint over = std::max(deadline, Clock::now());
     end_by(over + idle_patience - spare);
     if (dispatcher) {
-        dispatcher->give_back();
+        dispatcher->requeue();
     }
     const bool ended = pool.await_end(deadline);
     const bool idle = pool.only_settles();
@@ -107,20 +127,20 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
         idle ? std::min(over + idle_patience - spare, deadline_in(command_timeout))
              : over + busy_patience - spare;
     end_by(limit);
-    // A job that has failed and was not put off by now is to be given back.
+    // A failed job that is not put off by now is requeued.
     std::ranges::for_each(queues, [](const auto& queue) { queue->cut_off(); });
     if (!ended) {
-        // There may be many settlements, which the limit ends: none of them is waited for.
-        give_back([this] { return tasks(); },
-                  [](const Task& task) {
-                      return task.handling() ? guard_patience : std::chrono::milliseconds(0);
-                  });
-        // One that was about to settle ends now, one that waits for Redis at the limit.
+        // The limit ends settlements, of which there may be many: wait for none of them.
+        requeue([this] { return tasks(); },
+                [](const Task& task) {
+                    return task.handling() ? guard_patience : std::chrono::milliseconds(0);
+                });
+        // A thread that was about to settle ends now; one that waits for Redis ends at the limit.
         pool.await_end((idle ? std::max(limit, Clock::now()) : Clock::now()) + last_patience);
     }
     if (parked) {
-        // At most one is being settled, and may be refused.
-        give_back([this] { return parked->all(); }, [](const Task&) { return guard_patience; });
+        // At most one of them is being settled, and Redis may refuse that.
+        requeue([this] { return parked->all(); }, [](const Task&) { return guard_patience; });
     }
     if (upkeep) {
         upkeep->end(limit);
@@ -131,7 +151,7 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
     wake.signal();
 }
 
-/// What runs.
+/// The tasks that run.
 inline std::vector<std::shared_ptr<Task>> WorkerCore::tasks() const {
     std::vector<std::shared_ptr<Task>> tasks;
     for (std::size_t thread = 0; thread < pool.threads(); ++thread) {
@@ -143,17 +163,17 @@ inline std::vector<std::shared_ptr<Task>> WorkerCore::tasks() const {
 }
 
 template <class Tasks, class Patience>
-void WorkerCore::give_back(Tasks tasks, Patience patience) noexcept {
+void WorkerCore::requeue(Tasks tasks, Patience patience) noexcept {
     std::vector<std::shared_ptr<Task>> all;
     try {
         all = tasks();
     } catch (const std::bad_alloc&) {
-        return; // they are the collector's
+        return; // the collector gets them after the lease
     }
-    // As each goes in front of what waits, the last one to have been taken goes first.
+    // Each goes to the queue's front, so the newest goes first.
     std::ranges::sort(all, std::ranges::greater{},
                       [](const auto& task) { return task->job().taken_at(); });
-    std::ranges::for_each(all, [=](const auto& task) { task->give_back(patience(*task)); });
+    std::ranges::for_each(all, [=](const auto& task) { task->requeue(patience(*task)); });
 }
 
 } // namespace orizuru::detail

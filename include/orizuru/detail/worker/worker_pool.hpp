@@ -2,14 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The threads of a worker, each with the task that it runs.
+// The threads of a worker, and the task that each of them runs.
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/task_batch.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 
 #include <algorithm>
 #include <condition_variable>
@@ -27,32 +27,34 @@ class WorkerPool {
     WorkerPool() = default;
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
-    /// After leave().
+    /// Call leave() first.
     ~WorkerPool() = default;
 
-    /// The threads keep `dispatcher`, with which this pool and `parked` must live. They take tasks
-    /// when all of them are there. Throws std::system_error when there can be no more threads: then
-    /// none does, and when they have ended it may be called again.
+    /// Starts the threads. They share `dispatcher`, which keeps this pool and `parked` alive. They
+    /// take tasks once all of them have started. Throws std::system_error when the process can have
+    /// no more threads: then none takes a task, and start() may be called again once they have
+    /// ended.
     void start(int threads, const std::shared_ptr<Dispatcher>& dispatcher, ParkedTasks& parked);
-    /// False when the deadline came first.
+    /// Waits until all threads have ended. Returns false when the deadline came first.
     bool await_end(TimePoint deadline) {
         std::unique_lock lock(m_mutex);
         return m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
     }
-    /// Threads that have not ended go on by themselves.
+    /// Lets the threads go. Those that have not ended go on by themselves.
     void leave();
 
     [[nodiscard]] std::size_t threads() const {
         const std::lock_guard lock(m_mutex);
         return m_slots.size();
     }
-    /// No thread is in the user's handlers or middleware: each has ended, or only settles.
+    /// True when no thread runs a handler or middleware of the user: each has ended or only
+    /// settles.
     [[nodiscard]] bool only_settles() const {
         const std::lock_guard lock(m_mutex);
         return m_alive <=
                std::ranges::count_if(m_slots, [](const Slot& slot) { return slot.only_settles(); });
     }
-    /// What a thread runs; null when it is free.
+    /// Returns the task that a thread runs; null when it is free.
     [[nodiscard]] std::shared_ptr<Task> task(std::size_t thread) const {
         const std::lock_guard lock(m_mutex);
         return m_slots[thread].task();
@@ -69,7 +71,7 @@ class WorkerPool {
             const std::lock_guard lock(m_mutex);
             return m_task && !m_task->handling();
         }
-        /// The one before is destroyed outside the lock.
+        /// Destroys the task before it outside the lock.
         void hold(std::shared_ptr<Task> task) {
             const std::lock_guard lock(m_mutex);
             m_task.swap(task);
@@ -87,12 +89,12 @@ class WorkerPool {
     int m_alive = 0;
     bool m_given_up = false;
     std::condition_variable m_ended;
-    std::vector<std::thread> m_threads; ///< for who starts and leaves
+    std::vector<std::thread> m_threads; ///< for the thread that calls start() and leave()
 };
 
 inline void WorkerPool::start(int threads, const std::shared_ptr<Dispatcher>& dispatcher,
                               ParkedTasks& parked) {
-    const std::lock_guard lock(m_mutex); // for which they wait
+    const std::lock_guard lock(m_mutex); // the new threads wait for it
     try {
         m_given_up = false;
         const auto count = static_cast<std::size_t>(threads);
@@ -115,8 +117,8 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
     std::unique_lock lock(m_mutex);
     const bool taking = !m_given_up;
     lock.unlock();
-    std::shared_ptr<TaskBatch> batch;
-    while (std::shared_ptr<Task> task = taking ? dispatcher.next(batch) : nullptr) {
+    std::shared_ptr<FetchedTasks> shared;
+    while (std::shared_ptr<Task> task = taking ? dispatcher.next(shared) : nullptr) {
         slot.hold(task);
         task->run();
         if (task->retry_at()) {
@@ -124,7 +126,7 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
         }
         slot.hold(nullptr);
     }
-    batch.reset();
+    shared.reset();
     lock.lock();
     --m_alive;
     m_ended.notify_all();

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What all queues of a worker use together: how it was chosen to be, whom it tells what happened,
-// what has become of its jobs, and whether it is to stop.
+// The state that all queues of a worker share: its options, the receiver of its events, the counts
+// of its jobs, and the request to stop.
 
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -35,14 +35,14 @@ class WorkerEvents {
     std::function<void(const WorkerEvent&)> m_on_event;
 };
 
-/// As WorkerStatistics.
+/// The counts that WorkerStatistics reports.
 struct WorkerCounts {
     std::atomic<std::uint64_t> succeeded{0};
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> died{0};
     std::atomic<std::uint64_t> expired{0};
     std::atomic<std::uint64_t> settled{0};
-    std::atomic<std::uint64_t> given_back{0};
+    std::atomic<std::uint64_t> requeued{0};
 };
 
 struct WorkerShared {
@@ -52,7 +52,7 @@ struct WorkerShared {
     const WorkerOptions options;
     const WorkerEvents events;
     WorkerCounts counts;
-    /// Told to the handlers when the worker is to stop.
+    /// Tells the handlers that the worker stops.
     std::stop_source stop;
 };
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A worker's queue whose jobs come from a Consumer.
+// A queue of a worker that fetches its jobs with a Consumer.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
@@ -12,10 +12,10 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/unread_job.hpp>
+#include <orizuru/detail/worker/undecoded_job.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -38,9 +38,9 @@
 namespace orizuru::detail {
 
 template <class T>
-class ConsumerQueue : public WorkerQueue {
+class FetchingQueue : public ServedQueue {
   public:
-    using WorkerQueue::WorkerQueue;
+    using ServedQueue::ServedQueue;
 
     void open(const Endpoint& endpoint) override {
         use(endpoint);
@@ -60,7 +60,7 @@ class ConsumerQueue : public WorkerQueue {
     [[nodiscard]] std::size_t in_hand() const noexcept override {
         return m_consumer ? m_consumer->in_hand() : 0;
     }
-    void give_back_fetched() noexcept override {
+    void requeue_fetched() noexcept override {
         if (!m_consumer) {
             return;
         }
@@ -68,7 +68,7 @@ class ConsumerQueue : public WorkerQueue {
         try {
             static_cast<void>(m_consumer->next(std::chrono::milliseconds(0)));
         } catch (...) { // NOLINT(bugprone-empty-catch)
-            // The destructor tries again.
+            // The consumer's destructor tries again.
         }
     }
     void end_by(TimePoint deadline) noexcept override {
@@ -84,18 +84,18 @@ class ConsumerQueue : public WorkerQueue {
     }
 
   protected:
-    /// The next job. A job whose payload there is no memory to decode becomes the task `unread`
-    /// instead. Throws std::bad_alloc when there is no memory for the envelope or for that task:
-    /// the job stays in hand.
+    /// Returns the next job. When there is no memory to decode its payload, returns nothing and
+    /// sets `undecoded` to a task instead. Throws std::bad_alloc when there is no memory for the
+    /// envelope or for that task either: the job stays fetched.
     std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
                                              std::chrono::milliseconds timeout,
-                                             std::shared_ptr<Task>& unread) {
+                                             std::shared_ptr<Task>& undecoded) {
         const auto take_over = [&](const std::bad_alloc& shortage, DeliveryPtr& delivery) {
             if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {
                 return false;
             }
             std::string why = std::string("no memory to decode the payload: ") + shortage.what();
-            unread = std::make_shared<UnreadJob>(
+            undecoded = std::make_shared<UndecodedJob>(
                 *this, std::move(why), envelope_of(delivery->payload),
                 [&] { return m_consumer->template guard_as<Job<Raw>>(delivery); });
             return true;
@@ -103,19 +103,19 @@ class ConsumerQueue : public WorkerQueue {
         try {
             return m_consumer->next(token, Timeout(timeout), take_over);
         } catch (const DecodeError&) {
-            return std::nullopt; // on_event has been told; the message is on the dead list
+            return std::nullopt; // the message is on the dead list, and on_event knows
         }
     }
 
-    /// Null when the queue is closed; any thread.
+    /// Null when the queue is closed. Any thread.
     [[nodiscard]] std::shared_ptr<Consumer<Job<T>>> consumer() {
         const std::lock_guard lock(m_closing);
         return m_consumer;
     }
 
-    /// How many jobs so many free threads can begin with.
+    /// How many jobs this number of free threads can begin at once.
     [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept { return threads; }
-    /// To what is wanted now: with a prefetch of 1 no job is fetched that nobody is free for.
+    /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
     void limit_fetch() {
         if (options().prefetch == 1) {
             m_consumer->limit(bounded(jobs_for(m_free)));
@@ -139,7 +139,7 @@ class ConsumerQueue : public WorkerQueue {
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
     }
-    /// Without the payload, which there may be no memory for twice.
+    /// Returns the envelope without its payload, since there may be no memory for a second copy.
     static Job<Raw> envelope_of(std::string_view bytes) {
         Scratch scratch;
         auto job = decode<Job<Raw>>(bytes, scratch);
@@ -150,7 +150,7 @@ class ConsumerQueue : public WorkerQueue {
         return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
     }
 
-    int m_free = 1;       ///< for the thread in `take`
+    int m_free = 1;       ///< for the thread inside `take`
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<Consumer<Job<T>>> m_consumer;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// In which order a free thread looks at the queues.
+// The sequence in which a free thread polls the queues, drawn as QueueOrder says.
 
 #include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -17,9 +17,9 @@
 
 namespace orizuru::detail {
 
-class QueueOrderer {
+class PollingSequence {
   public:
-    explicit QueueOrderer(QueueOrder order) : m_order(order) {}
+    explicit PollingSequence(QueueOrder order) : m_order(order) {}
 
     void add(int weight) {
         m_indices.push_back(m_indices.size());
@@ -27,7 +27,7 @@ class QueueOrderer {
         m_draws.emplace_back();
     }
 
-    /// The queues' numbers, the first to be looked at first. Valid until the next call.
+    /// Returns the queues' indices, the first to be polled first. Valid until the next call.
     const std::vector<std::size_t>& next() {
         if (m_order != QueueOrder::strict && m_indices.size() > 1) {
             draw();
@@ -36,9 +36,9 @@ class QueueOrderer {
     }
 
   private:
-    // Each draws an exponential time with its weight as the rate; the smallest goes first. One with
-    // three times the weight precedes the other in three of four draws (Efraimidis and Spirakis:
-    // Weighted random sampling with a reservoir, 2006).
+    // Each queue draws an exponential time with its weight as the rate; the smallest time goes
+    // first. A queue with three times the weight of another precedes it in three of four draws
+    // (Efraimidis and Spirakis: Weighted random sampling with a reservoir, 2006).
     void draw() {
         for (std::size_t i = 0; i < m_draws.size(); ++i) {
             m_draws[i] = std::exponential_distribution<double>(m_weights[i])(m_random);

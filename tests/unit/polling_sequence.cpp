@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/worker/queue_order.hpp>
+#include <orizuru/detail/worker/polling_sequence.hpp>
 
 #include <doctest/doctest.h>
 
@@ -12,19 +12,19 @@
 namespace {
 
 using orizuru::QueueOrder;
-using orizuru::detail::QueueOrderer;
+using orizuru::detail::PollingSequence;
 
-QueueOrderer orderer(QueueOrder order, const std::vector<int>& weights) {
-    QueueOrderer made(order);
+PollingSequence sequence(QueueOrder order, const std::vector<int>& weights) {
+    PollingSequence made(order);
     std::ranges::for_each(weights, [&](int weight) { made.add(weight); });
     return made;
 }
 
-/// Of 10,000 draws, how often the first queue precedes the second; in each all must be there.
-int times_first(QueueOrderer order) {
+/// How often the first queue precedes the second in 10,000 draws. Each draw has all queues.
+int times_first(PollingSequence sequence) {
     int first = 0;
     for (int i = 0; i < 10'000; ++i) {
-        std::vector<std::size_t> drawn = order.next();
+        std::vector<std::size_t> drawn = sequence.next();
         first += std::ranges::find(drawn, 0U) < std::ranges::find(drawn, 1U) ? 1 : 0;
         std::ranges::sort(drawn);
         REQUIRE(drawn == std::vector<std::size_t>{0, 1, 2});
@@ -35,22 +35,22 @@ int times_first(QueueOrderer order) {
 } // namespace
 
 TEST_CASE("in strict order queues come as they were given, whatever they weigh") {
-    QueueOrderer order = orderer(QueueOrder::strict, {1, 100, 10});
+    PollingSequence strict = sequence(QueueOrder::strict, {1, 100, 10});
     for (int i = 0; i < 10; ++i) {
-        CHECK(order.next() == std::vector<std::size_t>{0, 1, 2});
+        CHECK(strict.next() == std::vector<std::size_t>{0, 1, 2});
     }
 }
 
 TEST_CASE("a queue with three times the weight is three times as often before the other") {
     // 7500 are expected; eight standard deviations are 350.
-    const int first = times_first(orderer(QueueOrder::weighted, {30, 10, 1}));
+    const int first = times_first(sequence(QueueOrder::weighted, {30, 10, 1}));
     CHECK(first > 7150);
     CHECK(first < 7850);
 }
 
 TEST_CASE("in random order all queues are alike, whatever they weigh") {
     // 5000 are expected; eight standard deviations are 400.
-    const int first = times_first(orderer(QueueOrder::random, {100, 1, 1}));
+    const int first = times_first(sequence(QueueOrder::random, {100, 1, 1}));
     CHECK(first > 4600);
     CHECK(first < 5400);
 }

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A worker's queue whose jobs are handled by the batch. What was gathered of a batch that is not
-// complete stays here when a wait ends, and is given back when the worker stops. The acks of a
-// batch go to Redis together: one by one they would cost a round trip for each job.
+// A worker's queue whose jobs are handled in batches. The jobs of an incomplete batch stay here
+// when a wait ends, and are requeued when the worker stops. The acks of a batch go to Redis
+// together: one by one they would cost a round trip for each job.
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
@@ -12,11 +12,11 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/worker/consumer_queue.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -45,36 +45,36 @@
 namespace orizuru::detail {
 
 template <class T>
-class BatchQueue final : public ConsumerQueue<T> {
+class JobBatchQueue final : public FetchingQueue<T> {
   public:
     using Handler = std::function<void(JobBatch<T>)>;
 
-    BatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
-               BatchOptions batch, Handler handler)
-        : ConsumerQueue<T>(std::move(shared), std::move(keys), deferred(std::move(options))),
+    JobBatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
+                  BatchOptions batch, Handler handler)
+        : FetchingQueue<T>(std::move(shared), std::move(keys), deferred(std::move(options))),
           m_options(batch),
           m_handler(std::move(handler)) {}
 
     std::shared_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override;
     [[nodiscard]] std::int64_t most_at_once() const noexcept override {
-        return ConsumerQueue<T>::most_at_once() * m_options.size;
+        return FetchingQueue<T>::most_at_once() * m_options.size;
     }
     [[nodiscard]] std::int64_t jobs_for(int threads) const noexcept override {
         const auto gathered = m_gathered ? static_cast<std::int64_t>(m_gathered->size()) : 0;
-        return ConsumerQueue<T>::jobs_for(threads) * m_options.size - gathered;
+        return FetchingQueue<T>::jobs_for(threads) * m_options.size - gathered;
     }
-    void give_back_fetched() noexcept override {
-        ConsumerQueue<T>::give_back_fetched();
+    void requeue_fetched() noexcept override {
+        FetchingQueue<T>::requeue_fetched();
         if (m_gathered) {
-            std::exchange(m_gathered, nullptr)->give_back({});
+            std::exchange(m_gathered, nullptr)->requeue({});
         }
     }
 
   private:
-    class Run final : public Task {
+    class BatchTask final : public Task {
       public:
-        explicit Run(BatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
+        explicit BatchTask(JobBatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
 
         void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
@@ -89,17 +89,17 @@ class BatchQueue final : public ConsumerQueue<T> {
         }
         [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override;
         void try_again() noexcept override;
-        void give_back(std::chrono::milliseconds patience) noexcept override {
-            // The newest first: each one goes in front of those that wait.
+        void requeue(std::chrono::milliseconds patience) noexcept override {
+            // The newest first: each goes to the queue's front.
             for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
-                job->settling.give_back(patience);
+                job->settling.requeue(patience);
             }
         }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front().context; }
 
       private:
         struct Member {
-            Member(BatchQueue& queue, MessageGuard<Job<T>>&& guard)
+            Member(JobBatchQueue& queue, MessageGuard<Job<T>>&& guard)
                 : context(queue, std::move(guard)), settling(queue, context) {}
 
             JobContext<T> context;
@@ -126,11 +126,11 @@ class BatchQueue final : public ConsumerQueue<T> {
             m_queue.tell(WorkerEvent{.kind = kind, .detail = detail, .retry_in = retry_in});
         }
 
-        BatchQueue& m_queue;
-        /// That the jobs came from, until they have begun: its queue may be closed meanwhile.
+        JobBatchQueue& m_queue;
+        /// The consumer that fetched the jobs, until they begin: the queue may be closed meanwhile.
         std::shared_ptr<Consumer<Job<T>>> m_consumer;
-        std::deque<Member> m_jobs;           // which cannot be moved
-        std::optional<TimePoint> m_flush_at; ///< when to try again what Redis has refused
+        std::deque<Member> m_jobs;           // a Member cannot be moved
+        std::optional<TimePoint> m_flush_at; ///< when to repeat a flush that Redis refused
         std::optional<JitteredPauses> m_pauses;
     };
 
@@ -145,7 +145,7 @@ class BatchQueue final : public ConsumerQueue<T> {
             return;
         }
         // Without memory for the first job there is no batch.
-        auto gathered = std::make_shared<Run>(*this);
+        auto gathered = std::make_shared<BatchTask>(*this);
         gathered->add(std::move(guard));
         m_gathered = std::move(gathered);
         m_complete = deadline_in(m_options.time);
@@ -153,25 +153,26 @@ class BatchQueue final : public ConsumerQueue<T> {
 
     BatchOptions m_options;
     Handler m_handler;
-    std::mutex m_acking_first;       ///< a flush tells how many acks were late, and not whose
-    std::shared_ptr<Run> m_gathered; ///< for the thread in `take`
-    TimePoint m_complete{};          ///< when its time is over
+    /// One batch at a time acks first: a flush tells how many acks were late, and not whose.
+    std::mutex m_acking_first;
+    std::shared_ptr<BatchTask> m_gathered; ///< for the thread inside `take`
+    TimePoint m_complete{};                ///< when the time of the gathered batch is over
 };
 
 template <class T>
-std::shared_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
-                                          std::chrono::milliseconds timeout) {
+std::shared_ptr<Task> JobBatchQueue<T>::take(const std::stop_token& token,
+                                             std::chrono::milliseconds timeout) {
     using std::chrono::milliseconds;
     const TimePoint until = deadline_in(timeout);
     while (true) {
         const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
         this->limit_fetch();
-        std::shared_ptr<Task> unread;
+        std::shared_ptr<Task> undecoded;
         auto guard = this->next(
             token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())),
-            unread);
-        if (unread) {
-            return unread; // what is gathered waits for other jobs
+            undecoded);
+        if (undecoded) {
+            return undecoded; // the gathered jobs wait for more
         }
         if (guard) {
             gather(std::move(*guard));
@@ -187,9 +188,9 @@ std::shared_ptr<Task> BatchQueue<T>::take(const std::stop_token& token,
 }
 
 template <class T>
-void BatchQueue<T>::Run::handle() {
+void JobBatchQueue<T>::BatchTask::handle() {
     std::vector<JobContext<T>*> jobs;
-    jobs.reserve(m_jobs.size()); // before any of them may be acked
+    jobs.reserve(m_jobs.size()); // may throw, so before any job is acked
     const std::vector<Member*> begun = begin();
     if (begun.empty()) {
         return;
@@ -204,9 +205,9 @@ void BatchQueue<T>::Run::handle() {
     flush_behind();
 }
 
-/// Those that the handler is to have.
+/// Returns the jobs to be handled.
 template <class T>
-std::vector<typename BatchQueue<T>::Run::Member*> BatchQueue<T>::Run::begin() {
+std::vector<typename JobBatchQueue<T>::BatchTask::Member*> JobBatchQueue<T>::BatchTask::begin() {
     std::vector<Member*> begun;
     begun.reserve(m_jobs.size());
     std::unique_lock lock(m_queue.m_acking_first, std::defer_lock);
@@ -219,7 +220,7 @@ std::vector<typename BatchQueue<T>::Run::Member*> BatchQueue<T>::Run::begin() {
             begun.push_back(&job);
         }
     }
-    // One of them may run elsewhere, and nobody knows which.
+    // One of the jobs may run elsewhere, and it is not known which.
     if (acks_first && !flush_first()) {
         begun.clear();
     }
@@ -227,9 +228,9 @@ std::vector<typename BatchQueue<T>::Run::Member*> BatchQueue<T>::Run::begin() {
     return begun;
 }
 
-/// What is pending is tried again together, when the last of it is due.
+/// All pending settlements are repeated together, when the last of them is due.
 template <class T>
-std::optional<TimePoint> BatchQueue<T>::Run::retry_at() const noexcept {
+std::optional<TimePoint> JobBatchQueue<T>::BatchTask::retry_at() const noexcept {
     std::optional<TimePoint> at = m_flush_at;
     for (const Member& job : m_jobs) {
         at = std::max(at, job.settling.retry_at());
@@ -238,7 +239,7 @@ std::optional<TimePoint> BatchQueue<T>::Run::retry_at() const noexcept {
 }
 
 template <class T>
-void BatchQueue<T>::Run::try_again() noexcept {
+void JobBatchQueue<T>::BatchTask::try_again() noexcept {
     for (Member& job : m_jobs) {
         if (job.settling.retry_at()) {
             job.settling.try_again();
@@ -247,9 +248,9 @@ void BatchQueue<T>::Run::try_again() noexcept {
     flush_behind();
 }
 
-/// Waits while Redis refuses: nobody else could go on with the handler.
+/// Waits while Redis refuses, since only this thread can go on with the handler.
 template <class T>
-bool BatchQueue<T>::Run::flush_first() {
+bool JobBatchQueue<T>::BatchTask::flush_first() {
     std::optional<bool> flushed = flush(m_consumer);
     while (!flushed && !m_queue.stop_token().stop_requested()) {
         sleep_until(*m_flush_at, m_queue.stop_token());
@@ -259,13 +260,13 @@ bool BatchQueue<T>::Run::flush_first() {
     return flushed == true;
 }
 
-/// Whether all acks have come in time, else that is told; none when Redis refuses them.
+/// Returns whether all acks were in time, and tells when some were not; empty when Redis refuses.
 template <class T>
 std::optional<bool>
-BatchQueue<T>::Run::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept {
+JobBatchQueue<T>::BatchTask::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept {
     m_flush_at.reset();
     try {
-        // When the queue is closed, acks behind a handler leave with the last guard.
+        // When the queue is closed, the last guard sends the acks that follow a handler.
         const std::size_t late = consumer ? consumer->flush() : 0;
         if (late > 0) {
             tell(WorkerEventKind::lost,
@@ -278,7 +279,7 @@ BatchQueue<T>::Run::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noe
         tell(WorkerEventKind::unsettled, error.what(), pause);
         return std::nullopt;
     } catch (...) {
-        // It goes on in the background.
+        // The flush goes on in the background.
         tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
         return false;
     }

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// One queue of a worker, whatever its messages are: where tasks come from, and what tasks ask for.
+// A queue that a worker serves, whatever its message type: gives out the tasks and answers their
+// questions.
 
 #include <orizuru/detail/base/turn.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -33,37 +34,38 @@
 
 namespace orizuru::detail {
 
-class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQueue> {
+class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:
-    WorkerQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
+    ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
 
     /// Connects and registers. Throws as Consumer's constructor does.
     virtual void open(const Endpoint& endpoint) = 0;
-    /// The next job; none when there was none in time or `token` says stop. For one thread at a
-    /// time. Throws as Consumer::next does.
+    /// Returns the next task; null when there was none in time, or when `token` requests a stop.
+    /// For one thread at a time. Throws as Consumer::next does.
     virtual std::shared_ptr<Task> take(const std::stop_token& token,
                                        std::chrono::milliseconds timeout) = 0;
-    /// How many jobs can be at work at once, in all threads.
+    /// How many jobs can run at once, in all threads.
     [[nodiscard]] virtual std::int64_t most_at_once() const noexcept {
         return m_shared->options.concurrency;
     }
-    /// How many threads are free for what the next fetch takes. For the thread in `take`, before
-    /// it; connects again when the queue was closed. Throws as open does.
+    /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
+    /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
     virtual void limit(int free) = 0;
-    /// How many jobs `take` has without asking Redis.
+    /// How many jobs were fetched and not taken yet.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
-    /// Gives back what `take` has not returned. For the thread in `take`, before close().
-    virtual void give_back_fetched() noexcept = 0;
-    /// Bounds what still waits for Redis until the queue is closed. Any thread.
+    /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
+    /// close().
+    virtual void requeue_fetched() noexcept = 0;
+    /// No call waits for Redis beyond `deadline` any more, until the queue is closed. Any thread.
     virtual void end_by(TimePoint deadline) noexcept = 0;
-    /// Ends the waiting for `recoveries`, until the queue is opened again. Any thread.
+    /// Ends the calls of `recoveries` that wait, until the queue is opened again. Any thread.
     void cut_off() const noexcept {
         if (m_cutoff) {
             m_cutoff->signal();
         }
     }
-    /// Leaves the registry, with the last task that is not settled.
+    /// Closes the consumer. It leaves the registry once its last task is settled.
     virtual void close() noexcept = 0;
 
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
@@ -90,9 +92,9 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
         }
     }
 
-    /// How often workers have died with these bytes in their hands; on a connection of the queue's
-    /// own, for which it waits at most connect_timeout. Throws as Recoveries does, also where it
-    /// would wait when the queue is cut off.
+    /// Returns how often a worker has died while it held a message with this payload. Uses a
+    /// connection of the queue's own, and waits for it at most connect_timeout. Throws as
+    /// Recoveries does, also when it would have to wait after cut_off().
     [[nodiscard]] int recoveries(std::string_view payload) {
         int count = 0;
         in_turn(m_asking, [&] {
@@ -123,11 +125,12 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
         tell(WorkerEvent{
             .kind = WorkerEventKind::died, .job_id = job_id, .detail = reason, .payload = payload});
     }
-    /// Whether something was buried since this was last asked.
-    [[nodiscard]] bool has_dead_grown() noexcept { return m_dead_grew.exchange(false); }
+    /// Returns whether a message was buried since the last call.
+    [[nodiscard]] bool take_dead_grew() noexcept { return m_dead_grew.exchange(false); }
 
   protected:
-    /// Before it registers. Throws std::system_error for want of descriptors.
+    /// Call it before the consumer registers. Throws std::system_error when the process can have no
+    /// more descriptors.
     void use(const Endpoint& endpoint) {
         m_recoveries.reset();
         m_cutoff.emplace();
@@ -136,7 +139,7 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return *m_endpoint; }
 
   private:
-    /// Throws ConnectionError when that takes too long.
+    /// Runs `action` when its turn has come. Throws ConnectionError when that takes too long.
     template <class Action>
     void in_turn(Turn& turn, Action action) {
         if (!turn.take(m_endpoint->connect_timeout(), action)) {
@@ -149,9 +152,9 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     Keys m_keys;
     QueueOptions m_options;
     std::optional<Endpoint> m_endpoint;
-    std::optional<Cutoff> m_cutoff; ///< of m_recoveries
+    std::optional<Cutoff> m_cutoff; ///< for m_recoveries
 
-    std::atomic<bool> m_dead_grew{true}; // whoever was here before may have left too much
+    std::atomic<bool> m_dead_grew{true}; // earlier workers may have left too many entries
 
     Turn m_telling;
     std::optional<Progress> m_progress;
@@ -159,7 +162,7 @@ class WorkerQueue : public JobHost, public std::enable_shared_from_this<WorkerQu
     std::optional<Recoveries> m_recoveries;
 };
 
-/// Shared with what a handler has moved out of its context, which may outlive the worker.
-using WorkerQueues = std::vector<std::shared_ptr<WorkerQueue>>;
+/// A guard that a handler has moved out of its context may outlive the worker: it shares its queue.
+using ServedQueues = std::vector<std::shared_ptr<ServedQueue>>;
 
 } // namespace orizuru::detail

@@ -2,14 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Takes tasks from a queue through the user's middleware, and leaves a queue alone for a while that
-// was paused, held up, passed over or cannot be read.
+// The gate to a queue: takes its tasks through the user's fetch middleware. It is closed while the
+// queue is paused or fetching is forbidden, and for a moment after a middleware has passed the
+// queue over or a fetch has failed.
 
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/fetched_tasks.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/task_batch.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -27,45 +28,48 @@
 
 namespace orizuru::detail {
 
-/// `take` and `take_in_hand` are for one thread at a time, all else for any.
-class QueueSource {
+/// One thread at a time calls `take`, `take_fetched` and `disconnect`; any thread calls the rest.
+class QueueGate {
   public:
-    QueueSource(WorkerQueue& queue, const WorkerOptions& options)
+    QueueGate(ServedQueue& queue, const WorkerOptions& options)
         : m_queue(queue), m_options(options) {}
 
-    /// The next task; none when there was none in time, or `token` said stop.
-    /// `free` threads are there for what is fetched.
+    /// Returns the next task; null when there was none in time, or when `token` requests a stop.
+    /// `free` is the number of free threads.
     std::shared_ptr<Task> take(const std::stop_token& token, std::chrono::milliseconds timeout,
                                int free) noexcept;
-    /// A task that was taken and what came with it; none when it came alone.
-    std::shared_ptr<TaskBatch> take_in_hand(std::shared_ptr<Task>& first) noexcept;
-    /// Gives back what was fetched and not taken, when nobody takes any more.
-    void give_back() noexcept { m_queue.give_back_fetched(); }
-    /// The same for a while, for the thread in `take`: what was fetched ahead is for others then.
-    void put_down() noexcept {
-        m_queue.give_back_fetched();
+    /// Returns `first`, which was taken, and all tasks that were fetched with it; null, with
+    /// `first` untouched, when it came alone.
+    std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
+    /// Requeues all tasks that were fetched and not taken. Call it when no thread takes any more.
+    void requeue() noexcept { m_queue.requeue_fetched(); }
+    /// Requeues them and closes the connections until the next `take`: others may take the jobs
+    /// that were fetched ahead.
+    void disconnect() noexcept {
+        m_queue.requeue_fetched();
         m_queue.close();
-        m_down = true;
+        m_disconnected = true;
     }
-    [[nodiscard]] bool down() const noexcept { return m_down; }
+    [[nodiscard]] bool disconnected() const noexcept { return m_disconnected; }
 
     void pause() noexcept { m_paused = true; }
-    /// Returns whether it was paused.
+    /// Returns false when the queue was not paused.
     bool resume() noexcept { return m_paused.exchange(false); }
     [[nodiscard]] bool paused() const noexcept { return m_paused; }
-    /// Nothing more is fetched until it is served again.
-    void hold_up() noexcept { m_held_up = true; }
-    void serve_again() noexcept { m_held_up = false; }
+    /// Nothing more is fetched until allow_fetching().
+    void forbid_fetching() noexcept { m_fetching_forbidden = true; }
+    void allow_fetching() noexcept { m_fetching_forbidden = false; }
     [[nodiscard]] const std::string& queue() const noexcept { return m_queue.queue(); }
     void close_for(std::chrono::milliseconds time) noexcept { m_opens_at = Clock::now() + time; }
 
     [[nodiscard]] bool open() const noexcept {
-        return !m_paused && !m_held_up && Clock::now() >= m_opens_at.load();
+        return !m_paused && !m_fetching_forbidden && Clock::now() >= m_opens_at.load();
     }
-    /// When it opens by itself; never, when it has to be resumed or served again, or is open.
+    /// When the gate opens by itself; TimePoint::max() when it is open, when the queue is paused
+    /// and when fetching is forbidden.
     [[nodiscard]] TimePoint opens_at() const noexcept {
         const TimePoint time = m_opens_at;
-        return m_paused || m_held_up || time <= Clock::now() ? TimePoint::max() : time;
+        return m_paused || m_fetching_forbidden || time <= Clock::now() ? TimePoint::max() : time;
     }
 
   private:
@@ -78,28 +82,27 @@ class QueueSource {
             {.kind = WorkerEventKind::fetch_failed, .detail = why, .retry_in = failure_pause});
     }
 
-    WorkerQueue& m_queue;
+    ServedQueue& m_queue;
     const WorkerOptions& m_options;
-    bool m_down = false; ///< for the thread in `take`
+    bool m_disconnected = false; ///< for the thread inside `take`
     std::atomic<bool> m_paused{false};
-    std::atomic<bool> m_held_up{false};
+    std::atomic<bool> m_fetching_forbidden{false};
     std::atomic<TimePoint> m_opens_at{TimePoint()};
 };
 
-inline std::shared_ptr<Task> QueueSource::take(const std::stop_token& token,
-                                               std::chrono::milliseconds timeout,
-                                               int free) noexcept {
+inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token,
+                                             std::chrono::milliseconds timeout, int free) noexcept {
     std::shared_ptr<Task> task;
     bool asked = false;
     const auto fetch = [&] {
         asked = true;
         m_queue.limit(free);
-        m_down = false;
+        m_disconnected = false;
         task = m_queue.take(token, timeout);
         return task != nullptr;
     };
     try {
-        fetch_inside(0, std::ref(fetch)); // copied, it would need memory each time
+        fetch_inside(0, std::ref(fetch)); // a copy would allocate each time
         if (!asked) {
             close_for(m_options.recheck);
         }
@@ -109,14 +112,15 @@ inline std::shared_ptr<Task> QueueSource::take(const std::stop_token& token,
     return task;
 }
 
-inline bool QueueSource::fetch_inside(std::size_t middleware, const std::function<bool()>& fetch) {
+inline bool QueueGate::fetch_inside(std::size_t middleware, const std::function<bool()>& fetch) {
     const auto& around = m_options.fetch_middleware;
     return middleware == around.size() ? fetch() : around[middleware](m_queue.queue(), [&] {
         return fetch_inside(middleware + 1, fetch);
     });
 }
 
-inline std::shared_ptr<TaskBatch> QueueSource::take_in_hand(std::shared_ptr<Task>& first) noexcept {
+inline std::shared_ptr<FetchedTasks>
+QueueGate::take_fetched(std::shared_ptr<Task>& first) noexcept {
     if (m_queue.in_hand() == 0) {
         return nullptr;
     }
@@ -127,10 +131,10 @@ inline std::shared_ptr<TaskBatch> QueueSource::take_in_hand(std::shared_ptr<Task
             if (std::shared_ptr<Task> task = take({}, std::chrono::milliseconds(0), 1)) {
                 tasks.push_back(std::move(task));
             } else if (m_queue.in_hand() == in_hand) {
-                break; // passed over
+                break; // a middleware passed the queue over
             }
         }
-        return std::make_shared<TaskBatch>(std::move(tasks));
+        return std::make_shared<FetchedTasks>(std::move(tasks));
     } catch (const std::bad_alloc&) {
         return nullptr; // their guards have rejected them
     }

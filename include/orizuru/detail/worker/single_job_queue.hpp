@@ -7,10 +7,10 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/worker/consumer_queue.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/worker_queue.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
@@ -29,27 +29,28 @@
 namespace orizuru::detail {
 
 template <class T>
-class JobQueue final : public ConsumerQueue<T> {
+class SingleJobQueue final : public FetchingQueue<T> {
   public:
     using Handler = std::function<void(JobContext<T>&)>;
 
-    JobQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options, Handler handler)
-        : ConsumerQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
+    SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
+                   Handler handler)
+        : FetchingQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
           m_handler(std::move(handler)) {}
 
     std::shared_ptr<Task> take(const std::stop_token& token,
                                std::chrono::milliseconds timeout) override {
         std::shared_ptr<Task> task;
         if (auto guard = this->next(token, timeout, task)) {
-            task = std::make_shared<Run>(*this, std::move(*guard));
+            task = std::make_shared<JobTask>(*this, std::move(*guard));
         }
         return task;
     }
 
   private:
-    class Run final : public Task {
+    class JobTask final : public Task {
       public:
-        Run(JobQueue& queue, MessageGuard<Job<T>>&& guard)
+        JobTask(SingleJobQueue& queue, MessageGuard<Job<T>>&& guard)
             : m_queue(queue), m_context(queue, std::move(guard)), m_settling(queue, m_context) {}
 
         void run() noexcept override;
@@ -57,20 +58,20 @@ class JobQueue final : public ConsumerQueue<T> {
             return m_settling.retry_at();
         }
         void try_again() noexcept override { m_settling.try_again(); }
-        void give_back(std::chrono::milliseconds patience) noexcept override {
-            m_settling.give_back(patience);
+        void requeue(std::chrono::milliseconds patience) noexcept override {
+            m_settling.requeue(patience);
         }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
 
       private:
-        JobQueue& m_queue;
+        SingleJobQueue& m_queue;
         JobContext<T> m_context;
         JobSettling<T> m_settling;
     };
 
     static QueueOptions settled(QueueOptions options) {
         if (options.guarantee == Guarantee::at_most_once) {
-            options.ack = AckMode::immediate; // before the handler means: in Redis
+            options.ack = AckMode::immediate; // the ack is in Redis before the handler runs
         }
         return options;
     }
@@ -79,7 +80,7 @@ class JobQueue final : public ConsumerQueue<T> {
 };
 
 template <class T>
-void JobQueue<T>::Run::run() noexcept {
+void SingleJobQueue<T>::JobTask::run() noexcept {
     try {
         if (m_settling.begin()) {
             m_settling.end(this->handle_in_middleware(m_queue.shared().options, m_context,

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Tasks that came with one fetch, for several threads to take from without a lock: of short jobs a
-// lock for each would cost more than all the rest.
+// The tasks of one fetch. Several threads take from them without a lock, because a lock for each
+// short job would cost more than all the rest.
 
 #include <orizuru/detail/worker/task.hpp>
 
@@ -15,24 +15,24 @@
 
 namespace orizuru::detail {
 
-class TaskBatch {
+class FetchedTasks {
   public:
-    explicit TaskBatch(std::vector<std::shared_ptr<Task>> tasks) : m_tasks(std::move(tasks)) {}
+    explicit FetchedTasks(std::vector<std::shared_ptr<Task>> tasks) : m_tasks(std::move(tasks)) {}
 
-    /// The next one; null when all are taken. Any thread.
+    /// Returns the next task; null when all are taken. Any thread.
     std::shared_ptr<Task> take() noexcept {
-        // Not beyond the end for ever: the count could come round.
+        // The count must not grow for ever: it could wrap around.
         if (empty()) {
             return nullptr;
         }
         const std::size_t index = m_taken.fetch_add(1, std::memory_order_relaxed);
         return index < m_tasks.size() ? std::move(m_tasks[index]) : nullptr;
     }
-    /// Gives back all that are left, the newest first: each one goes in front of what waits.
-    void give_back() noexcept {
+    /// Requeues all tasks that are left, the newest first: each goes to the queue's front.
+    void requeue() noexcept {
         const std::size_t first = m_taken.exchange(m_tasks.size(), std::memory_order_relaxed);
         for (std::size_t i = m_tasks.size(); i > first; --i) {
-            std::exchange(m_tasks[i - 1], nullptr)->give_back({});
+            std::exchange(m_tasks[i - 1], nullptr)->requeue({});
         }
     }
     [[nodiscard]] bool empty() const noexcept {
