@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A daemon that brings messages back to a queue: those that were rejected, and those of consumers
-// that died. Run one beside each queue, or more: any number may run at once.
+// A daemon that brings messages back to a queue: rejected ones, and those of consumers that died.
+// Run one for each queue, or more: any number may run at once.
 //
 //     collector redis://127.0.0.1 jobs [seconds between passes, 10]
 //
@@ -27,7 +27,7 @@ void collect_and_tell(orizuru::GarbageCollector& collector) {
             std::cout << moved.reclaimed << " reclaimed, " << moved.unacked << " rejected, "
                       << moved.buried << " buried" << std::endl;
         }
-    } catch (const orizuru::Error& error) { // what was moved stays moved, the next pass goes on
+    } catch (const orizuru::Error& error) { // the moved messages stay moved; the next pass goes on
         std::cerr << error.what() << std::endl;
     }
 }
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
         const std::string queue = argc > 2 ? argv[2] : "jobs";
         const timespec pause{argc > 3 ? std::stol(argv[3]) : 10, 0};
 
-        // Blocked, signals wait until they are asked for: no handler, and none is missed.
+        // Blocked signals wait until sigwait takes them: this needs no handler and misses none.
         sigset_t signals;
         sigemptyset(&signals);
         sigaddset(&signals, SIGINT);

@@ -5,7 +5,7 @@
 //
 //     custom_codec <redis-uri>
 //
-// pushes two orders and, as another program might, something that is no order, and prints
+// pushes two orders and, as another program might, a payload that is no order, and prints
 //
 //     {"amount":3,"article":"paper","express":false}
 //     3 x paper
@@ -32,10 +32,10 @@ struct Order {
 
 template <>
 struct orizuru::Codec<Order> {
-    // What is thrown here becomes EncodeError: text that is not UTF-8, for example.
+    // An exception here becomes EncodeError, for text that is not UTF-8, for example.
     static std::string encode(const Order& order) { return nlohmann::json(order).dump(); }
 
-    // What is thrown here sends the message to the dead list, with its reason.
+    // An exception here sends the message to the dead list; its text is the reason.
     static Order decode(std::string_view bytes) {
         return nlohmann::json::parse(bytes).get<Order>();
     }

@@ -7,9 +7,9 @@
 //     job_worker redis://127.0.0.1 work          hashes them, four at once, until Ctrl-C
 //
 // prints "14650fb0739d0383  notes.txt" for each file (FNV-1a, 64 bits). A file that cannot be read
-// is tried three times and ends on the dead list. Press Ctrl-C in the middle and start it again, or
-// kill -9 it: nothing is lost. Ctrl-Z has it take no more jobs; SIGTTIN tells what each thread
-// does.
+// is tried three times and then goes to the dead list. Press Ctrl-C in the middle and start it
+// again, or kill -9 it: nothing is lost. After Ctrl-Z it takes no more jobs; at SIGTTIN it reports
+// what each thread does.
 
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/worker.hpp>
@@ -32,7 +32,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Empty when it was told to stop.
+/// Empty when the worker stopped it.
 std::string hash_of(const std::string& path, const std::stop_token& token) {
     std::ifstream file(path, std::ios::binary);
     if (!file) {
@@ -70,7 +70,7 @@ int work(const std::string& uri) {
         [](const std::string& path, orizuru::JobContext<std::string>& job) {
             const std::string hash = hash_of(path, job.stop_token());
             if (hash.empty()) {
-                job.guard()->release(); // for whoever works next; this try does not count
+                job.guard()->release(); // for another worker; this attempt does not count
                 return;
             }
             std::cout << hash + "  " + path + "\n" << std::flush;

@@ -6,10 +6,10 @@
 // Transfers between accounts are submitted to a ledger in PostgreSQL; a reconciler sends them to
 // the queue, and three workers carry them out. On purpose
 //   - a worker is killed every 100 ms, wherever it is, and another one begins in its place;
-//   - Redis is emptied (FLUSHALL) in the middle: all that waits in it is gone;
-//   - one try in twenty fails.
-// At the end the sum of all balances is what it was, and each transfer was carried out once. Exits
-// with 1 when it was not. Run it with databases of its own: examples/run payments
+//   - Redis is emptied (FLUSHALL) in the middle: all waiting messages are gone;
+//   - one attempt in twenty fails.
+// At the end the sum of all balances is the same, and each transfer was carried out once; else it
+// exits with 1. Run it with databases of its own: examples/run payments
 
 #include <orizuru/connection.hpp>
 #include <orizuru/postgres.hpp>
@@ -56,7 +56,8 @@ orizuru::Ledger<Transfer> open_ledger(const orizuru::Database& database) {
         {.lease = 2s, .retry = {.max_attempts = 1000, .backoff = orizuru::backoff::fixed(200ms)}}};
 }
 
-/// Both accounts and the note that it was done, in the transaction in which the ledger says so.
+/// Changes both accounts and notes the transfer, in the transaction in which the ledger completes
+/// the job.
 void carry_out(pqxx::work& tx, const Transfer& transfer) {
     const auto book = [&](int account, int amount) {
         tx.exec("UPDATE accounts SET balance = balance + " + std::to_string(amount) +
@@ -74,7 +75,7 @@ void carry_out(pqxx::work& tx, const Transfer& transfer) {
 /// Until it is killed.
 void work(const orizuru::Endpoint& redis, const orizuru::Database& database) {
     auto ledger = open_ledger(database);
-    // What it has to tell is what this program does to it on purpose.
+    // Its events would only tell of the faults that this program makes on purpose.
     orizuru::Worker worker(redis, {.concurrency = 4, .on_event = nullptr});
     worker.handle<Transfer>("transfers",
                             [&](const Transfer& transfer, orizuru::JobContext<Transfer>& job) {
@@ -85,19 +86,19 @@ void work(const orizuru::Endpoint& redis, const orizuru::Database& database) {
     worker.run();
 }
 
-/// Sends what is submitted, what is to be tried again, what was in the hands of the dead, and all
-/// of it when Redis has lost it.
+/// Sends submitted jobs, due retries and the jobs of dead workers; and all unfinished jobs when
+/// Redis has lost them.
 void reconcile(const orizuru::Endpoint& redis, const orizuru::Database& database) {
     orizuru::LedgerReconciler(database, redis).run(std::stop_token());
 }
 
-/// Runs `life` in a process of its own, with connections of its own: those of its parent it leaves
+/// Runs `life` in a process of its own, with its own connections: it leaves those of its parent
 /// alone.
 template <class Life>
 pid_t start(Life life) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it goes with its parent, however that ends
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it dies with its parent, however that ends
         try {
             life();
         } catch (const std::exception& error) {
@@ -117,7 +118,7 @@ void make_tables(pqxx::connection& bank) {
     tx.commit();
 }
 
-/// A hundred in each transaction, which might as well do something else.
+/// Submits a hundred in each transaction, which could do other work, too.
 void submit_all(pqxx::connection& bank, const orizuru::Database& database, int transfers) {
     auto ledger = open_ledger(database);
     std::minstd_rand random(1);
@@ -135,7 +136,8 @@ int number_in(pqxx::connection& bank, const std::string& query) {
     return pqxx::nontransaction(bank).exec(query)[0][0].as<int>();
 }
 
-/// Kills one worker after the other until all is carried out; returns how many.
+/// Kills one worker after the other until all transfers are carried out; returns how many it
+/// killed.
 int kill_until_done(pqxx::connection& bank, std::array<pid_t, 3>& workers, int transfers,
                     orizuru::Connection& redis, const std::function<void()>& life) {
     constexpr const char* done = "SELECT count(*) FROM orizuru_ledger WHERE state = 'completed'";

@@ -9,7 +9,7 @@
 //     urgent paused: normal normal normal bulk bulk bulk, then urgent urgent urgent
 //     All is accounted for.
 //
-// where the numbers of the second line are drawn. Exits with 1 when it is otherwise.
+// where the numbers of the second line are random. Exits with 1 when it sees anything else.
 
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/jobs/pause.hpp>
@@ -51,7 +51,7 @@ void fill(const std::string& uri, std::size_t each) {
     }
 }
 
-/// What one thread handles, in its order, until there were so many. `at` is called at each.
+/// Returns the first `count` jobs that one thread handles, in its order. Calls `at` for each.
 template <class At>
 Names handled(const std::string& uri, QueueOrder order, std::size_t count, At at) {
     orizuru::Worker worker(uri, {.concurrency = 1, .order = order, .recheck = 50ms});

@@ -7,8 +7,8 @@
 //     producer redis://127.0.0.1
 //
 // Type lines into the second; it answers each with "<n> waiting", and the worker prints the line.
-// Ends with its input. A push that fails is said so and not repeated: it is for the caller to
-// decide, since it may have reached Redis.
+// Ends with its input. It reports a push that fails and does not repeat it: that is your decision,
+// since the push may have reached Redis.
 
 #include <orizuru/orizuru.hpp>
 

@@ -5,11 +5,11 @@
 //
 // One process puts every regular file of the tree on the queue `files`. Workers count them, push
 // the result to `counts` and ack; the first process adds up. On purpose
-//   - some files are deleted after they were listed: they go through `files:retry` and are, after
-//     three tries, on the dead list with the reason;
-//   - a worker is killed in the middle, with messages in its hands: a collector brings them back,
-//     and what it had counted already is counted again and dropped;
-//   - some payloads on the queue are no message at all.
+//   - some files are deleted after they were listed: they go through `files:retry` and,
+//     after three attempts, to the dead list with the reason;
+//   - a worker that holds messages is killed in the middle: a collector brings them back; a file
+//     that was counted already is counted again, and the second count is dropped;
+//   - some payloads on the queue are no messages.
 // The totals printed are those of `wc`. Exits with 1 when something does not add up.
 
 #include <orizuru/orizuru.hpp>
@@ -56,7 +56,7 @@ struct Count { // on `counts`
     MSGPACK_DEFINE(id, lines, words, bytes, tries)
 };
 
-struct Queues { // of one run, under names that nobody else has
+struct Queues { // of one run, under unique names
     orizuru::Endpoint redis;
     std::string run = "quickstart-" + std::to_string(Clock::now().time_since_epoch().count());
     std::string files = run + ":files", retry = files + ":retry", counts = run + ":counts";
@@ -107,7 +107,7 @@ void work(const Queues& queues, const std::string& queue, Number middle) {
     static auto& to_be_stopped = files;
     std::signal(SIGTERM, [](int) { to_be_stopped.stop(); });
 
-    for (auto& file : files) { // bytes that are no File go to the dead list by themselves
+    for (auto& file : files) { // the library buries bytes that are no File
         try {
             counts.push(count(*file));
             if (file->id >= middle && queue == queues.files &&
@@ -116,7 +116,8 @@ void work(const Queues& queues, const std::string& queue, Number middle) {
             }
             file.ack();
         } catch (const std::system_error& error) {
-            // Each is one step: whatever happens to us, the file is in exactly one queue.
+            // Each settlement is one step: whatever happens to this process, the file is in exactly
+            // one queue.
             if (file->tries + 1 < most_tries) {
                 file.push(queues.retry, {file->id, file->path, file->tries + 1});
             } else {
@@ -130,7 +131,7 @@ void work(const Queues& queues, const std::string& queue, Number middle) {
 pid_t start_worker(const Queues& queues, const std::string& queue, Number middle) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it goes with its parent, however that ends
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it dies with its parent, however that ends
         work(queues, queue, middle);
         std::_Exit(0);
     }
@@ -138,11 +139,11 @@ pid_t start_worker(const Queues& queues, const std::string& queue, Number middle
 }
 
 struct Outcome {
-    std::map<Number, Count> counted; // by id: what comes twice counts once
+    std::map<Number, Count> counted; // by id: a count that comes twice counts once
     Number duplicates = 0, reclaimed = 0, buried = 0, undecodable = 0, done = 0;
 };
 
-/// The last line of a terminal: how much is done, and a sign that turns while nothing moves.
+/// The last line of a terminal: the progress, and a sign that turns while nothing moves.
 void draw(Number done, Number enqueued) {
     static std::size_t turn = 0;
     if (::isatty(STDOUT_FILENO) == 1) {
@@ -152,7 +153,7 @@ void draw(Number done, Number enqueued) {
     }
 }
 
-/// Takes the counts and brings back what the killed worker held, while anything comes.
+/// Takes the counts and brings back the killed worker's messages, as long as any come.
 Outcome collect(const Queues& queues, Number enqueued) {
     orizuru::Connection redis(queues.redis);
     orizuru::Consumer<Count> counts(queues.redis, queues.counts,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A retry pipeline out of three queues: what fails moves on to the next one, which could have
-// slower consumers; what fails everywhere is buried.  retry_pipeline <redis-uri>  prints
+// A retry pipeline of three queues: a message that fails moves on to the next queue, which could
+// have slower consumers; one that fails everywhere is buried.  retry_pipeline <redis-uri>  prints
 //
 //     mail: sent to ada@example.org
 //     mail: bob@busy.example goes to mail:retry1
@@ -37,7 +37,7 @@ void send(const Mail& mail, std::size_t attempt) {
     }
 }
 
-/// Takes what is on the queue of this attempt, and returns when it is empty.
+/// Handles the queue of this attempt, and returns when it is empty.
 void attempt(const orizuru::Endpoint& redis, std::size_t number) {
     orizuru::Consumer<Mail> mails(redis, queues[number]);
     while (auto mail = mails.next(std::chrono::milliseconds(0))) {
@@ -45,7 +45,7 @@ void attempt(const orizuru::Endpoint& redis, std::size_t number) {
         try {
             send(**mail, number);
         } catch (const std::runtime_error& error) {
-            // Either is one step in Redis: the mail is never in two queues, and never in none.
+            // Each is one step in Redis: the mail is always in exactly one queue.
             if (number + 1 < queues.size()) {
                 mail->push(queues[number + 1]);
                 std::cout << (*mail)->to << " goes to " << queues[number + 1] << '\n';

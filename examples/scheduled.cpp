@@ -11,8 +11,8 @@
 //     tick at 17:03:23 UTC, 1 ms late
 //     All is accounted for.
 //
-// and exits with 1 when something comes twice or not at all. Two schedulers run, and two lists of
-// what recurs, as they would in two processes: each message comes once all the same. The time zone
+// and exits with 1 when a message comes twice or not at all. Two schedulers and two lists of
+// recurrences run, as they would in two processes, and still each message comes once. The time zone
 // is UTC, an offset such as +02:00 or, where there are named ones, a name such as Europe/Berlin.
 
 #include <orizuru/jobs/recurring.hpp>
@@ -69,7 +69,7 @@ orizuru::Recurrence<Reminder> each_second(const orizuru::TimeZone& zone) {
 template <class Part>
 std::jthread start(Part part) {
     return std::jthread([part = std::move(part)](std::stop_token token) mutable {
-        part.run(token); // waits out outages; what it throws only a person can mend
+        part.run(token); // waits out outages; its exceptions need a person
     });
 }
 
@@ -78,7 +78,7 @@ struct Outcome {
     std::multiset<std::int64_t> ticks;
 
     [[nodiscard]] bool complete() const { return waited.size() >= 2 && ticks.size() >= 3; }
-    /// Each message once, and of the seconds none left out.
+    /// True when each message came once, and none of the seconds is missing.
     [[nodiscard]] bool well() const {
         return complete() &&
                waited == std::multiset<std::string>{"in half a second", "in two seconds"} &&
@@ -87,7 +87,7 @@ struct Outcome {
     }
 };
 
-/// Takes what comes until it is complete, 30 s at most; then stops what runs, and takes the rest.
+/// Takes messages until all have come, 30 s at most; then stops all parts, and takes the rest.
 Outcome take_and_tell(const orizuru::Endpoint& redis, const std::string& queue,
                       std::vector<std::jthread> running) {
     orizuru::Consumer<Reminder> reminders(redis, queue);

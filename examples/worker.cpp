@@ -5,9 +5,9 @@
 //
 //     worker redis://127.0.0.1
 //
-// prints "waiting as worker:...", then "done: ..." for each message, and at the end "stopped".
-// Any number of workers can run at once. Restart Redis under them: they wait and go on. What a
-// killed one held comes back with `collector`.
+// prints "waiting as worker:...", then "done: ..." for each message, and at the end "stopped". Any
+// number of workers can run at once. Restart Redis meanwhile: they wait and go on. `collector`
+// brings back the messages of a killed one.
 
 #include <orizuru/orizuru.hpp>
 
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
             }
         }
         for (const int number : {SIGINT, SIGTERM}) {
-            std::signal(number, SIG_DFL); // the consumer goes now
+            std::signal(number, SIG_DFL); // the consumer ends now
         }
         std::cout << "stopped" << std::endl;
         return 0;

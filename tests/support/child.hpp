@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A forked child that tells its parent by its exit status what it saw: assertions are of no use in
-// it.
+// A forked child that reports its findings by its exit status: assertions do not work in it.
 
 #pragma once
 
@@ -22,9 +21,10 @@ namespace orizuru::test {
 inline constexpr int as_expected = 0;
 inline constexpr int not_as_expected = 1;
 inline constexpr int hung = 2;
-inline constexpr int first_own_status = 3; ///< from here on a test may give its own meanings
+inline constexpr int first_own_status = 3; ///< from here on, a test defines the meanings
 
-/// Forks; the child's exit status is what `life` returns, or that it hung; -1 = a signal ended it.
+/// Forks. Returns the child's exit status, which is the result of `life`, or says that it hung; -1
+/// = a signal ended it.
 inline int status_of_child(const std::function<int()>& life) {
     constexpr std::chrono::seconds patience(20); // far longer than a healthy child lives
     const pid_t child = ::fork();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a test does when all of a queue's consumers have gone, in whatever way.
+// Collects a queue's messages for a test after all consumers have gone, in whatever way.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace orizuru::test {
 
-/// Takes all consumers of a queue for dead, and has a collector bring back what they held. `uri`
+/// Declares all consumers of a queue dead, and has a collector bring back their messages. `uri`
 /// leads to the same Redis.
 inline void collect_dead(RedisClient& redis, const std::string& uri, const std::string& queue) {
     for (const std::string& heartbeat : redis.keys("orizuru:{" + queue + "}:heartbeat:*")) {
@@ -24,7 +24,7 @@ inline void collect_dead(RedisClient& redis, const std::string& uri, const std::
     options.max_recoveries = 1'000'000; // nothing is buried
     options.grace = {};
     GarbageCollector collector(uri, queue, options);
-    // The sweep, which finds what nobody registered, takes two passes.
+    // The sweep, which finds unregistered lists, takes two passes.
     for (int passes = 0, idle = 0; idle < 2; ++passes) {
         if (passes == 1000) {
             throw std::runtime_error("the collector finds something at every pass");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A server on a Unix socket that speaks the Redis protocol and answers what the test says: any
-// bytes, nothing, an end of the connection, or what a real Redis behind it answers.
+// A server on a Unix socket that speaks the Redis protocol and answers as the test says: with any
+// bytes, with nothing, by closing the connection, or with the answer of a real Redis behind it.
 
 #pragma once
 
@@ -29,14 +29,14 @@
 namespace orizuru::test {
 
 /// One thread serves all connections and calls the handler, which must not throw. As in Redis, a
-/// connection's next command is looked at when the one before it has been answered.
+/// connection's next command is read when the one before it has been answered.
 class FakeServer {
   public:
     /// Gets a command and returns the bytes to answer ("" = no answer), `pass`, or nullopt to
     /// close the connection after the answers before.
     using Handler = std::function<std::optional<std::string>(const std::vector<std::string>& argv)>;
 
-    /// What a handler returns to have the backend answer.
+    /// A handler returns this to let the backend answer.
     inline static const std::string pass{"\0pass", 5};
 
     explicit FakeServer(Handler handler, std::string backend_socket_path = {});
@@ -48,7 +48,7 @@ class FakeServer {
     [[nodiscard]] std::string uri() const { return "unix://" + m_socket; }
 
   private:
-    /// A socket with what was read from it and what waits to be written to it.
+    /// A socket, with the bytes read from it and the bytes to be written to it.
     struct Peer {
         Fd fd;
         std::string in;
@@ -166,7 +166,7 @@ inline void FakeServer::handle_one(Connection& connection, std::size_t size) {
     }
 }
 
-/// Reads and writes as much as goes without waiting, once. Returns whether anything moved.
+/// Reads and writes as much as it can without waiting, once. Returns whether anything moved.
 inline bool FakeServer::exchange(Peer& peer) {
     bool moved = false;
     if (!peer.out.empty()) {

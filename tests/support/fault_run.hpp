@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What every program that provokes faults does alike: it takes a seed and a size, prints both,
-// counts the faults that really came, tells how to repeat what went wrong, and fails when something
-// did or when a kind of fault never came.
+// The common part of all programs that provoke faults: takes a seed and a size, prints both, counts
+// the faults that really came, tells how to repeat a failure, and fails when something went wrong
+// or when a kind of fault never came.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace orizuru::test {
 
-/// A program's options, `--name value`, of which all have a default.
+/// A program's options, `--name value`; all have a default.
 class FaultOptions {
   public:
     using Values = std::map<std::string, std::string, std::less<>>;
@@ -43,7 +43,7 @@ class FaultOptions {
     [[nodiscard]] const std::string& text(std::string_view name) const {
         return m_values.find(name)->second;
     }
-    /// Throws std::invalid_argument when it is none.
+    /// Throws std::invalid_argument when the value is not a number.
     [[nodiscard]] std::uint64_t number(std::string_view name) const {
         const std::string& value = text(name);
         std::size_t used = 0;
@@ -59,7 +59,7 @@ class FaultOptions {
         return result;
     }
 
-    /// The command line that does this again, with some options changed.
+    /// The command line that repeats this run, with some options changed.
     [[nodiscard]] std::string command(const Values& changed) const {
         std::string line = m_program;
         for (const auto& [name, value] : m_values) {
@@ -74,19 +74,19 @@ class FaultOptions {
     Values m_values;
 };
 
-/// What came and what went wrong. Any thread.
+/// The faults that came and the failures. Any thread.
 class FaultReport {
   public:
     explicit FaultReport(const FaultOptions& options) : m_options(options) {
         std::cout << options.command({}) << std::endl;
     }
 
-    /// A fault of this kind really happened.
+    /// Counts a fault of this kind that really came.
     void came(std::string_view kind, std::uint64_t times = 1) {
         const std::lock_guard lock(m_mutex);
         m_came.try_emplace(std::string(kind)).first->second += times;
     }
-    /// `again`: the options that lead straight there.
+    /// `again`: the options that lead straight to the failure.
     void violation(const std::string& what, const FaultOptions::Values& again = {}) {
         const std::lock_guard lock(m_mutex);
         if (++m_violations <= shown_violations) {
@@ -98,10 +98,10 @@ class FaultReport {
         const std::lock_guard lock(m_mutex);
         return m_violations;
     }
-    /// More would not be shown: nobody needs to go on.
+    /// More failures would not be shown: the run may end.
     [[nodiscard]] bool is_full() const { return violations() >= shown_violations; }
 
-    /// Prints all, and returns the program's exit status.
+    /// Prints everything, and returns the program's exit status.
     [[nodiscard]] int finish(std::initializer_list<std::string_view> expected) {
         const std::lock_guard lock(m_mutex);
         for (const std::string_view kind : expected) {
@@ -126,7 +126,7 @@ class FaultReport {
     std::size_t m_violations = 0;
 };
 
-/// The main function of such a program: what is thrown is told.
+/// The main function of such a program: it prints what `body` throws.
 template <class Program>
 int run_fault_program(Program program) {
     try {

@@ -20,7 +20,7 @@ inline std::string hex(std::string_view bytes) {
     return text;
 }
 
-/// True for so many hexadecimal digits, as hex() writes them, and nothing else.
+/// True for exactly this many hexadecimal digits, as hex() writes them.
 inline bool is_hex(std::string_view text, std::size_t digits) {
     return text.size() == digits &&
            text.find_first_not_of("0123456789abcdef") == std::string_view::npos;

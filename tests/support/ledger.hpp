@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the users of one queue were told about each message, held against where Redis has it: that
-// is what a queue has to keep, whatever happened in between. The invariants are those of a reliable
-// queue: every message is in exactly one place (I1, I2), nobody's list is left behind (I4), and
-// what was settled never comes again (I6).
+// Compares what the users of one queue were told about each message with its place in
+// Redis: a queue must keep its word, whatever happened in between. The invariants of a reliable
+// queue: every message is in exactly one place (I1, I2), no list is left behind (I4), and a settled
+// message never comes again (I6).
 //
-// A message that is missing is LOST when its push was confirmed, and VANISHED when it was only seen
-// to be there, because it was delivered.
+// A missing message is LOST when its push was confirmed, and VANISHED when its push was in doubt
+// but a delivery has shown that it was there.
 
 #pragma once
 
@@ -32,20 +32,20 @@ namespace orizuru::test {
 /// Where a message can be.
 enum class Place : std::size_t {
     gone,    ///< acked, or never pushed
-    waiting, ///< in the queue, with a consumer, or rejected: it comes (again)
+    waiting, ///< in the queue, with a consumer, or rejected: it will be delivered (again)
     other,   ///< in the other queue
     dead     ///< on the dead list
 };
 
-/// A message is named by its payload, which no other has; a new body for the other queue begins
-/// with the payload and a '|'. Any thread. What must not be is kept, in words.
+/// A message is named by its payload, which is unique; a new body for the other queue begins with
+/// the payload and a '|'. Keeps each violation, in words. Any thread.
 class Ledger {
   public:
     /// `queue` is the name of a queue without braces; `other` the list that messages are pushed to.
     explicit Ledger(std::string queue, std::string other = "other")
         : m_source(std::move(queue)), m_other(std::move(other)) {}
 
-    // What producers do and are told.
+    // What producers did and were told.
 
     void pushing(const std::string& message) {
         change(message, [](Message& told) { ++told.pushes; });
@@ -53,18 +53,19 @@ class Ledger {
     void pushed(const std::string& message) {
         change(message, [](Message& told) { ++told.confirmed; });
     }
-    /// It certainly was not.
+    /// It certainly was not pushed.
     void not_pushed(const std::string& message) {
         change(message, [](Message& told) { --told.pushes; });
     }
-    /// The producer itself pushes again what is in doubt, so that there may be some copies.
+    /// The producer itself repeats pushes in doubt, so there may be several copies.
     void may_repeat(const std::string& message) {
         change(message, [](Message& told) { told.repeats = true; });
     }
 
-    // What consumers are told and do.
+    // What consumers did and were told.
 
-    /// It was fetched after what was noted before: what was being settled then was not.
+    /// It was fetched after all that was noted before: a settlement that was under way then did not
+    /// run.
     void handed_out(const std::string& message) {
         const std::lock_guard lock(m_mutex);
         const auto known = m_messages.find(message);
@@ -80,11 +81,11 @@ class Ledger {
             known->second.void_doubts();
         }
     }
-    /// From here on it may go there.
+    /// From now on the message may go there.
     void settling(const std::string& message, Place to) {
         change(message, [=](Message& told) { ++told.asked[index(to)]; });
     }
-    /// The settlement said true.
+    /// The settlement returned true.
     void settled(const std::string& message, Place to) {
         change(message, [&](Message& told) {
             told.answered(to);
@@ -98,7 +99,7 @@ class Ledger {
             told.settled = to;
         });
     }
-    /// The settlement certainly did not run: it said false, or refused.
+    /// The settlement certainly did not run: it returned false, or was refused.
     void not_settled(const std::string& message, Place to) {
         change(message, [=](Message& told) { told.answered(to); });
     }
@@ -112,25 +113,26 @@ class Ledger {
         return sum;
     }
 
-    /// To be called when nothing is under way and every consumer is gone: what is wrong so far, and
-    /// what is wrong in Redis' own lists.
+    /// Call it when nothing is under way and every consumer is gone. Returns all violations, those
+    /// in Redis' own lists included.
     std::vector<std::string> check(RedisClient& redis);
 
   private:
     static constexpr std::size_t places = 4;
     using PerPlace = std::array<int, places>;
 
-    /// Of a message that its producer repeats: more than its connections break meanwhile.
+    /// The most copies of a message that its producer repeats: more than its connections break
+    /// meanwhile.
     static constexpr int most_copies = 10;
 
     struct Message {
         int pushes = 0;
         int confirmed = 0;
         bool repeats = false;
-        PerPlace asked{};  ///< settlements whose outcome nobody knows
-        PerPlace voided{}; ///< and which were not done, since the message came again
+        PerPlace asked{};  ///< settlements with unknown outcomes
+        PerPlace voided{}; ///< those that did not run, since the message came again
         std::optional<Place> settled;
-        int acks = 0; ///< that said true
+        int acks = 0; ///< that returned true
         std::size_t deliveries = 0;
 
         void void_doubts() {
@@ -138,9 +140,9 @@ class Ledger {
                 voided[place] += std::exchange(asked[place], 0);
             }
         }
-        /// Late answers may come to what was voided, so those are taken for it.
+        /// Late answers may come to voided settlements, so they are counted for those.
         void answered(Place to) { --(voided[index(to)] > 0 ? voided : asked)[index(to)]; }
-        /// How many must at least be somewhere, by what was said to be there.
+        /// How many copies must at least exist, by the answers.
         [[nodiscard]] int least(int told) const {
             const bool may_be_gone =
                 settled ? settled == Place::gone : asked[index(Place::gone)] > 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What msgpack-c itself makes of a payload, to be compared with what MsgpackReader makes of it.
+// Decodes a payload with msgpack-c itself, to be compared with MsgpackReader's result.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace orizuru::test {
 
-/// What msgpack itself makes of the bytes, its strings as references like ours.
+/// Decodes the bytes with msgpack-c, with strings as references like ours.
 inline msgpack::object unpacked(std::string_view bytes, msgpack::zone& zone) {
     const std::size_t size = bytes.size();
     const msgpack::unpack_limit limit(size, size / 2, size, size, size, 64);
@@ -34,7 +34,7 @@ inline bool same_place(const char* a, const char* b, std::size_t size) {
     return size == 0 || a == b;
 }
 
-/// Stricter than operator==: types, bits and places.
+/// Stricter than operator==: compares types, bits and addresses.
 inline bool same(const msgpack::object& a, const msgpack::object& b) {
     if (a.type != b.type) {
         return false;

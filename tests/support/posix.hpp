@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the test support needs of POSIX: an owned descriptor, Unix sockets, a child process, and a
-// folder that vanishes with the process however that ends.
+// POSIX for the test support: an owned descriptor, Unix sockets, a child process, and a folder that
+// vanishes with the process however that ends.
 
 #pragma once
 
@@ -92,7 +92,7 @@ inline Fd listen_unix(const std::string& path) {
     return fd;
 }
 
-/// A non-blocking connected socket, or an empty Fd when nobody listens.
+/// A non-blocking connected socket, or an empty Fd when no server listens.
 inline Fd connect_unix(const std::string& path) {
     const sockaddr_un address = unix_address(path);
     Fd fd = unix_socket();
@@ -127,7 +127,7 @@ class Bell {
     }
     /// From any thread.
     void ring() noexcept { ::eventfd_write(m_rung.get(), 1); }
-    /// For at most so many milliseconds; -1 = without end.
+    /// Waits at most this many milliseconds; -1 = without end.
     void wait(int limit = -1) {
         epoll_event events[64];
         ::epoll_wait(m_epoll.get(), events, 64, limit);
@@ -138,9 +138,9 @@ class Bell {
     Fd m_rung{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 };
 
-/// Starts a program (found by PATH) in a process group of its own, so that what ends the test's
-/// group does not end it; its output is appended to a file. It inherits no other descriptor, also
-/// none that another thread has made and not yet marked.
+/// Starts a program (found by PATH) in a process group of its own, so that a signal to the test's
+/// group does not end it; its output is appended to a file. It inherits no other descriptor, not
+/// even one that another thread has made and not yet marked.
 inline pid_t spawn(std::vector<std::string> command, int input, const std::string& output) {
     std::vector<char*> argv;
     argv.reserve(command.size() + 1);
@@ -222,7 +222,7 @@ class TempDir {
 
     /// Has the watcher kill this process when ours dies, instead of the one named before.
     void take_along(pid_t pid) { tell_watcher(std::to_string(pid)); }
-    /// To be called before the process named last is reaped: its id may be used again.
+    /// Call it before the process named last is reaped: its id may be used again.
     void take_nothing_along() { tell_watcher(""); }
 
   private:
@@ -245,8 +245,8 @@ class TempDir {
     pid_t m_watcher = -1;
 };
 
-/// Ends a process that the folder takes along, also a stopped one, and waits for it; nothing for a
-/// pid that is not positive.
+/// Ends a process that the folder takes along, also a stopped one, and waits for it. Does nothing
+/// for a pid that is not positive.
 inline void end_process(pid_t& pid, int signal, TempDir& folder) noexcept {
     if (pid <= 0) {
         return;

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A PostgreSQL cluster of the test's own, in a temporary folder, on a Unix socket. It can be
-// killed, restarted and paused, and does not outlive the test process (TempDir's watcher sees to
-// it). As it does not run as root, it runs as `nobody` when the test is root's.
+// killed, restarted and paused, and TempDir's watcher ends it with the test process. PostgreSQL
+// does not run as root, so it runs as `nobody` when the test runs as root.
 //
-// Without fsync: what a killed server has written, the kernel still has.
+// It runs without fsync: the kernel still has the writes of a killed server.
 
 #pragma once
 
@@ -39,24 +39,24 @@ class PostgresServer {
     PostgresServer& operator=(const PostgresServer&) = delete;
     ~PostgresServer() { kill(); }
 
-    /// Of the superuser, to the database `postgres`.
+    /// The address of the database `postgres`, for the superuser.
     [[nodiscard]] std::string conninfo() const {
         return "host=" + m_folder.path() + " dbname=postgres user=orizuru";
     }
     [[nodiscard]] std::string socket_path() const { return m_folder.path() + "/.s.PGSQL.5432"; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
 
-    /// SIGKILL for the postmaster. Returns when its children have noticed and ended, until then a
-    /// session still answers; after 10 s anyway. Nothing when it does not run.
+    /// Sends SIGKILL to the postmaster. Returns when its children have noticed and ended, after 10 s
+    /// at the latest: until then a session still answers. Does nothing when it does not run.
     void kill() noexcept;
-    /// SIGINT: sessions are ended, what was committed is written.
+    /// Sends SIGINT: the server ends all sessions and writes what was committed.
     void stop() noexcept { end(SIGINT); }
-    /// Kills it when it runs; starts it again over the same data.
+    /// Kills the server when it runs, and starts it again over the same data.
     void restart() {
         kill();
         start();
     }
-    /// Becomes a standby, and then a server of its own again: another timeline.
+    /// Makes it a standby, and then a server of its own again, on another timeline.
     void promote();
     void pause() { ::kill(m_pid, SIGSTOP); }
     void resume() { ::kill(m_pid, SIGCONT); }
@@ -147,7 +147,8 @@ inline void PostgresServer::start() {
     for (const std::string& setting : m_settings) {
         command.insert(command.end(), {"-c", setting});
     }
-    // After SIGKILL it is refused until the last child of the killed one has ended.
+    // After SIGKILL, the new postmaster is refused until the last child of the killed one has
+    // ended.
     const bool ready = eventually(
         [&] {
             if (m_pid <= 0) {

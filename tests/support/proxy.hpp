@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A proxy between two Unix sockets that fails on request: it cuts a connection after an exact
-// number of bytes, freezes, hides that a client has gone, and counts what passes.
+// number of bytes, freezes, hides that a client has gone, and counts the bytes that pass.
 
 #pragma once
 
@@ -46,21 +46,22 @@ class Proxy {
     [[nodiscard]] std::string uri() const { return "unix://" + m_socket; }
 
     /// Cuts the next connection when this many bytes have passed in this direction: exactly these
-    /// arrive. With 0 bytes the first one to come cuts, and is lost (but for Cut::delay).
+    /// arrive. With 0 bytes, the first byte to come cuts, and is lost (except with Cut::delay).
     void cut_after(Direction direction, std::uint64_t bytes, Cut cut);
     /// Cuts this connection, an open or a future one; counted from the connection's start.
     /// Another call for the same connection and direction replaces this one.
     void cut_after(Direction direction, std::uint64_t bytes, Cut cut, std::size_t connection);
 
-    /// Connections from now on lead to another server.
+    /// From now on connections lead to another server.
     void lead_to(const std::string& backend_socket_path);
 
     /// When the next cut comes, the connection accepted next is cut as well.
     void then_cut_next_after(Direction direction, std::uint64_t bytes, Cut cut);
-    /// What was asked for and has not come yet does not come any more.
+    /// Takes back the cuts that have not come yet.
     void cancel_cuts();
 
-    /// Nothing passes, not even an end, until thaw(); connections are still accepted.
+    /// Nothing passes until thaw(), not even the end of a connection; connections are still
+    /// accepted.
     void freeze();
     void thaw();
 
@@ -68,21 +69,20 @@ class Proxy {
     void swallow_fin();
     void pass_fin();
 
-    /// All clients see an end, the server does not: its connections stay open.
+    /// All clients see the end of their connections; the server's connections stay open.
     void lose_clients();
 
-    /// Ends all connections, also those that the client has left or that are silent.
+    /// Ends all connections, also silent ones and those that the client has left.
     void break_all(Cut cut = Cut::fin);
 
     [[nodiscard]] std::size_t accepted() const;
-    /// Whether a connection waits to be accepted, or has been left by neither side and is not
-    /// silent.
+    /// Whether a connection waits to be accepted, or is open on both sides and not silent.
     [[nodiscard]] bool in_use() const;
     /// How many cuts of cut_after() have come.
     [[nodiscard]] std::size_t cuts() const;
-    /// Whether that of this connection and direction has.
+    /// Whether the cut of this connection and direction has come.
     [[nodiscard]] bool was_cut(std::size_t connection, Direction direction) const;
-    /// What has passed so far.
+    /// How many bytes have passed so far.
     [[nodiscard]] std::uint64_t bytes(std::size_t connection, Direction direction) const;
 
   private:
@@ -114,7 +114,7 @@ class Proxy {
 
     mutable std::mutex m_mutex;
     std::deque<Relay> m_connections;
-    std::size_t m_first_open = 0; ///< nothing moves in those before it
+    std::size_t m_first_open = 0; ///< nothing moves in the connections before it
     std::map<Way, Plan> m_plans;
     std::optional<std::pair<Direction, Plan>> m_next_plan;
     std::size_t m_cuts = 0;
@@ -249,7 +249,7 @@ inline void Proxy::serve(const std::stop_token& stop) {
             limit = until_resumed();
         }
         if (moved) {
-            // The mutex is not fair: whoever waits to change something gets a chance.
+            // The mutex is not fair: a thread that waits for it gets a chance here.
             std::this_thread::yield();
         } else {
             m_bell.wait(limit);
@@ -290,7 +290,7 @@ inline bool Proxy::move_some(std::size_t index, Direction direction) {
     return taken || passed;
 }
 
-/// Takes what has come, or the part of it that the plan lets through.
+/// Takes the bytes that have come, as far as the plan lets them through.
 inline bool Proxy::take(std::size_t index, Direction direction) {
     Relay& connection = m_connections[index];
     const auto plan = m_plans.find({index, direction});
@@ -326,7 +326,7 @@ inline void Proxy::carry_out(std::size_t index, Direction direction) {
     }
 }
 
-/// Milliseconds until something is passed again that was delayed; -1 = nothing is.
+/// Milliseconds until delayed bytes pass again; -1 = there are none.
 inline int Proxy::until_resumed() const {
     std::optional<Clock::time_point> first;
     for (const Relay& connection : m_connections) {

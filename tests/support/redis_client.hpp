@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The checker's eye on Redis: plain hiredis, sharing nothing with the code under test. It writes
-// with MSG_NOSIGNAL, so that a test binary can leave SIGPIPE as it is.
+// Reads and writes Redis for checks: plain hiredis, which shares nothing with the code under test.
+// It writes with MSG_NOSIGNAL, so that a test binary can leave SIGPIPE unchanged.
 
 #pragma once
 
@@ -57,7 +57,7 @@ class RedisClient {
 
     /// Throws std::runtime_error with the command and the server's text on an error reply.
     Answer command(const std::vector<std::string>& words);
-    /// An error reply is returned.
+    /// Returns an error reply instead of throwing.
     Answer try_command(const std::vector<std::string>& words);
 
     std::int64_t llen(const std::string& key) { return command({"LLEN", key}).integer; }
@@ -67,7 +67,7 @@ class RedisClient {
     }
     std::string type(const std::string& key) { return command({"TYPE", key}).text; }
     bool exists(const std::string& key) { return command({"EXISTS", key}).integer == 1; }
-    /// Sorted.
+    /// Returns the values sorted.
     std::vector<std::string> keys(const std::string& pattern = "*") {
         std::vector<std::string> found = texts(command({"KEYS", pattern}));
         std::sort(found.begin(), found.end());
@@ -77,7 +77,7 @@ class RedisClient {
     void set(const std::string& key, const std::string& value) { command({"SET", key, value}); }
     void flushall() { command({"FLUSHALL"}); }
 
-    /// The last value ends leftmost. Returns the new length.
+    /// The last value ends up leftmost. Returns the new length.
     std::int64_t lpush(const std::string& key, const std::vector<std::string>& values) {
         std::vector<std::string> words{"LPUSH", key};
         words.insert(words.end(), values.begin(), values.end());
@@ -174,7 +174,7 @@ inline void RedisClient::fail(const std::vector<std::string>& words, const std::
     throw std::runtime_error(message + "at " + m_uri + ": " + reason);
 }
 
-/// Nothing is owed, so a healthy connection has nothing to read.
+/// No reply is due, so a healthy connection has nothing to read.
 inline bool RedisClient::connected() const {
     char byte = 0;
     return m_context && ::recv(m_context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A redis-server of the test's own, on a Unix socket in a folder of its own, without persistence
-// unless asked for. It can be killed, restarted, paused, and does not outlive the test process,
-// however that ends (TempDir's watcher sees to it).
+// unless asked for. It can be killed, restarted and paused, and TempDir's watcher ends it with the
+// test process, however that ends.
 
 #pragma once
 
@@ -46,14 +46,16 @@ class RedisServer {
     [[nodiscard]] const std::string& socket_path() const noexcept { return m_socket; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
 
-    /// SIGKILL, and waits for the end. Nothing when it does not run.
+    /// Sends SIGKILL and waits for the end. Does nothing when the server does not run.
     void kill() noexcept { end(SIGKILL); }
-    /// SIGTERM: an orderly end, waited for.
+    /// Sends SIGTERM and waits for the orderly end.
     void stop() noexcept { end(SIGTERM); }
-    /// Kills it when it runs; starts it with the same socket, port, folder and arguments.
+    /// Kills the server when it runs, and starts it with the same socket, port, folder and
+    /// arguments.
     void restart();
 
-    /// SIGSTOP: connections stay open and nothing is answered. Returns when it has stopped.
+    /// Sends SIGSTOP: connections stay open and get no answers. Returns when the server has
+    /// stopped.
     void pause();
     void resume();
 
@@ -80,7 +82,7 @@ inline RedisServer::RedisServer(std::vector<std::string> extra_arguments, Listen
         start();
         return;
     }
-    // Someone else may take the port between our looking and the server's binding.
+    // Another process may take the port before the server binds it.
     for (int attempts_left = 4;; --attempts_left) {
         m_port = free_port();
         try {
@@ -157,7 +159,7 @@ inline void RedisServer::start() {
     }
 }
 
-/// Any reply will do (NOAUTH too) but the one that says that it still reads its data.
+/// Any reply will do, NOAUTH too, except the one that says that it still loads its data.
 inline bool RedisServer::answers() const {
     try {
         return !RedisClient("unix://" + m_socket).try_command({"PING"}).text.starts_with("LOADING");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A client's connection and the server's behind it, between which bytes are passed on, and the ways
-// in which that ends. What Proxy does with each of its connections.
+// Passes bytes between a client's connection and a server's, and ends them in various ways. Proxy
+// uses one for each of its connections.
 
 #pragma once
 
@@ -34,8 +34,8 @@ class Relay {
         fin,     ///< both sides see an orderly end
         rst,     ///< the client reads what was passed, then gets ECONNRESET (see below)
         silence, ///< both sides stay open and hear nothing any more, like a pulled cable
-        delay,   ///< it does not end: what comes next in this direction passes later, also when
-                 ///< its sender has gone by then
+        delay,   ///< it does not end: later bytes in this direction are delayed,
+                 ///< also when their sender has gone by then
     };
 
     struct Stream {
@@ -53,7 +53,7 @@ class Relay {
 
     enum class Taken { nothing, bytes, end };
 
-    /// Without a server it is closed at once.
+    /// Without a server, the connection is closed at once.
     Relay(Fd client, Fd server) : m_client(std::move(client)), m_server(std::move(server)) {
         if (!m_server) {
             end(Cut::fin);
@@ -64,7 +64,7 @@ class Relay {
     [[nodiscard]] const Fd& server() const noexcept { return m_server; }
     /// Neither closed nor silent.
     [[nodiscard]] bool open() const noexcept { return m_client && !m_silent; }
-    /// Nothing is left of it; a silent one is still there.
+    /// Both ends are closed; a silent connection is still there.
     [[nodiscard]] bool closed() const noexcept { return !m_client; }
 
     [[nodiscard]] Stream& stream(Direction direction) {
@@ -75,13 +75,13 @@ class Relay {
     }
     [[nodiscard]] const std::array<Stream, 2>& streams() const noexcept { return m_streams; }
 
-    /// Takes what has come. With a limit, counted from the connection's start, no more than that;
-    /// the stream is due when the limit is reached. `end`: the sender has gone and all is taken.
+    /// Takes the bytes that have come, up to `limit`, which counts from the connection's start; the
+    /// stream is due when the limit is reached. `end`: the sender has gone and all bytes are taken.
     Taken take(Direction direction, std::optional<std::uint64_t> limit);
-    /// Passes on what was taken; returns whether something moved.
+    /// Passes on the bytes taken; returns whether any moved.
     bool pass(Direction direction);
 
-    /// The client sees an end, the server does not.
+    /// The client sees the end of the connection, the server does not.
     void leave_half_open();
     void end(Cut cut);
 
@@ -99,7 +99,7 @@ inline Relay::Taken Relay::take(Direction direction, std::optional<std::uint64_t
     Stream& stream = this->stream(direction);
     const Fd& source = direction == Direction::to_server ? m_client : m_server;
 
-    // Asked before reading: what was written before the end is passed before the end.
+    // Checked before reading: bytes that were written before the end pass before it.
     const bool ended = hung_up(source);
     std::array<char, 65536> buffer;
     const auto received =
@@ -138,7 +138,7 @@ inline bool Relay::pass(Direction direction) {
         if (errno == EAGAIN) {
             return false;
         }
-        // The target is gone, which its own direction will find.
+        // The target is gone; its own direction will notice.
         stream.pending.clear();
         return true;
     }
@@ -164,8 +164,8 @@ inline void Relay::end(Cut cut) {
     close_orderly(m_server);
 }
 
-/// Shut down first, so that nothing more can come, and emptied, so that the peer sees an end and
-/// no reset; an end also where a forked child holds a copy of the descriptor.
+/// Shut down first, so that nothing more can come, and then emptied, so that the peer sees an
+/// orderly end and no reset, even when a forked child holds a copy of the descriptor.
 inline void Relay::close_orderly(Fd& fd) {
     if (!fd) {
         return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// One server follows another.
+// Makes one server follow another.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What each script of the library works on, in every way that it can go: the keys as they lie in
-// Redis before, and its arguments.
+// Scenes for each script of the library, one for every way that it can go: the keys in Redis before
+// it, and its arguments.
 
 #pragma once
 
@@ -69,7 +69,7 @@ class Scenes {
     void progress();
     void once();
 
-    /// A scene of a script that removes the message of a guard.
+    /// A scene for a script that removes the message of a guard.
     void by_guard(const std::string& script, const std::string& way, Commands before,
                   std::vector<SceneKey> keys, const Words& args) {
         before.insert(before.begin(), m_held.begin(), m_held.end());
@@ -79,7 +79,7 @@ class Scenes {
         add(script, way, std::move(before), std::move(keys), std::move(all));
     }
 
-    /// Of the dead list.
+    /// An entry of the dead list.
     const std::string m_entry = std::string("\x94\x01\xa1p\xa1r\xcf", 7) + std::string(8, '\x00');
 
     Keys m_keys{"q"};
@@ -88,7 +88,7 @@ class Scenes {
     SceneKey m_processing{m_keys.processing("id"), "list"};
     SceneKey m_consumers{m_keys.consumers(), "set"};
     SceneKey m_dead{m_keys.dead(), "list"};
-    // The oldest is a; then there is a message in the source.
+    // The oldest message is a; another one is in the source.
     Commands m_held{{"LPUSH", m_keys.processing("id"), "orz:n:0", "a", "b", "c"},
                     {"SADD", m_keys.consumers(), "id"},
                     {"LPUSH", "q", "d", "e"}};

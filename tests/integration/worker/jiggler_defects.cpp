@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The defects of a worker of fibers, numbered as in its account, each by a test that fails where
-// it is put back.
+// The defects of a worker of fibers, numbered as in its report. Each has a test that fails when the
+// defect is put back.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -71,9 +71,9 @@ TEST_CASE_FIXTURE(Defect, "2: among many keys no live worker is missed, nor robb
     Running running(worker);
     REQUIRE(gate.reached());
     const std::string worker_id = only_id();
-    // Of the pages of a scan most are empty.
+    // Most pages of the scan are empty.
     redis.command({"EVAL", "for i = 1, 5000 do redis.call('SET', 'other:' .. i, '') end", "0"});
-    // Registered nowhere, so that only a scan can find it.
+    // It is not registered, so only a scan can find it.
     add_dead_consumer("worker:host:1:0123456789abcdef", {bytes_of(make_job(Raw{"b"}))});
     redis.del(consumers);
     redis.command({"SADD", consumers, worker_id});
@@ -170,8 +170,8 @@ TEST_CASE_FIXTURE(Defect, "6: a worker that was away for too long cannot settle 
     CHECK(jobs("with another one") == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Defect,
-                  "7: a worker that stops gives back what does not end, whoever else runs") {
+TEST_CASE_FIXTURE(
+    Defect, "7: a worker that stops requeues jobs that do not end, whatever other workers run") {
     WorkerOptions hurried = options(); // without scheduler and collector
     hurried.stop_timeout = 0ms;
     Worker stopping(uri, hurried);
@@ -222,7 +222,7 @@ TEST_CASE_FIXTURE(Defect, "9: a failed job is counted as failed, and only so; a 
     CHECK(worker.statistics().succeeded == 0);
 }
 
-TEST_CASE_FIXTURE(Defect, "10: whoever empties a queue takes nothing from those who work") {
+TEST_CASE_FIXTURE(Defect, "10: emptying a queue takes nothing from its workers") {
     const Gate gate;
     worker.handle<Raw>(
         "q",

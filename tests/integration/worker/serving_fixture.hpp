@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// For processes that run a worker.
+// Helpers for processes that run a worker.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace orizuru::test {
 
 struct ServingFixture : WorkerFixture {
-    /// With a connection of its own: events are told by another thread, and may come meanwhile.
+    /// It has a connection of its own, because another thread reports events meanwhile.
     using Handler = std::function<void(JobContext<Raw>&, RedisClient&)>;
 
     int serve(const Handler& handler, int concurrency = 1, const std::string& queue = "q") {

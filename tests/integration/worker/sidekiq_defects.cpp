@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The defects of a worker of threads, and of its paid edition, in the order of their account, each
-// by a test that fails where it is put back.
+// The defects of a worker of threads, and of its paid edition, in the order of their report. Each
+// has a test that fails when the defect is put back.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(Defect, "1: a job whose worker is killed comes back") {
     CHECK(jobs() == Texts{"a", "b"});
 }
 
-TEST_CASE_FIXTURE(Defect, "2: a job that cannot be given back at a stop is not lost") {
+TEST_CASE_FIXTURE(Defect, "2: a job that cannot be requeued at a stop is not lost") {
     const Gate gate;
     Worker stopping(uri, impatient());
     stopping.handle<Raw>("q", [=](const Raw&) { gate.pass(); });
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(Defect, "3: what is due goes from the schedule to the queue in
     CHECK(eventually([&] { return (moved += scheduler.move_due()) == 2; }));
     CHECK(jobs().size() == 2);
     CHECK(put_off().empty());
-    // Nothing but scripts has done it.
+    // Only scripts have moved it.
     CHECK(info("commandstats", "cmdstat_eval:calls") > 0);
     CHECK(info("commandstats", "cmdstat_zrem:calls") == 0);
     CHECK(info("commandstats", "cmdstat_zpopmin:calls") == 0);
@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(Defect, "4: a retry that cannot be written loses no job") {
     CHECK(eventually([this] { return put_off().size() == 1 && held_jobs().empty(); }));
 }
 
-TEST_CASE_FIXTURE(Defect, "5: a job that ends while the worker stops is not given back, too") {
+TEST_CASE_FIXTURE(Defect, "5: a job that ends while the worker stops is not also requeued") {
     for (int round = 0; round < 20; ++round) {
         redis.flushall();
         Worker stopping(uri, impatient());
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(Defect, "9: the jobs of a dead worker come back while the othe
     const Running running(other);
     REQUIRE(so_many_wait(1));
     add_dead_consumer("dead", {bytes_of(make_job(Raw{"a"}))});
-    // Nobody is taken for dead while Redis is up for less than 10 s.
+    // No consumer is declared dead until Redis has been up for 10 s.
     CHECK(eventually([&] { return handled.all() == Texts{"a"}; }, 20s));
 }
 
@@ -263,7 +263,7 @@ TEST_CASE_FIXTURE(Defect, "13: a job whose delivery was lost on its way is handl
     behind.handle<Raw>("q", write_down());
     const Running running(behind);
     REQUIRE(so_many_wait(1));
-    // What comes next from Redis on any connection that waits does not arrive.
+    // The next bytes from Redis on any waiting connection do not arrive.
     for (std::size_t connection = 0; connection < proxy.accepted(); ++connection) {
         proxy.cut_after(Relay::Direction::to_client,
                         proxy.bytes(connection, Relay::Direction::to_client), Relay::Cut::fin,

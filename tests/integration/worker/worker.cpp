@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a worker does with a job: how its handler is called, and what becomes of it then.
+// How a worker calls the handler of a job, and where the job goes then.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -45,7 +45,7 @@ using orizuru::test::WorkerFixture;
 namespace backoff = orizuru::backoff;
 
 struct Fixture : WorkerFixture {
-    /// A worker that handles `q` so.
+    /// A worker that handles `q` with this handler.
     template <class Handler>
     std::unique_ptr<Worker> worker(Handler handler, QueueOptions of_queue = much_later()) {
         auto made = std::make_unique<Worker>(uri, options());
@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(Fixture, "a job whose handler fails is put off, with what it f
         worker->handle<int>(
             "q", [](int, JobContext<int>& context) { context.fail("no such user"); }, much_later());
     }
-    // Five, in more bytes than msgpack writes.
+    // The number five, in more bytes than msgpack writes.
     Job<Raw> job = make_job(Raw{"\xcd\x00\x05"s});
     job.first_enqueued_at -= 1h;
     job.enqueued_at -= 1h;
@@ -230,7 +230,7 @@ TEST_CASE_FIXTURE(Fixture, "a handler that puts a job off itself counts no attem
     CHECK(held_jobs().empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "what a handler gives back is served next") {
+TEST_CASE_FIXTURE(Fixture, "a job that its handler releases is served next") {
     const auto worker = this->worker([=, this, first = true](JobContext<Raw>& context) mutable {
         handled.add(context->payload.bytes);
         if (std::exchange(first, false)) {

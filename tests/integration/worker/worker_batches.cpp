@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Handlers of a worker that take several jobs at once.
+// A worker's handlers that take several jobs at once.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(Fixture, "what a handler of batches throws is the failure of a
     CHECK(jobs().empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "what nobody needs any more is not in a batch") {
+TEST_CASE_FIXTURE(Fixture, "an expired job is not in a batch") {
     Worker worker(uri, options());
     worker.handle_batch<Raw>("q", write_down_batch(), {.size = 3, .time = 1h});
     push_jobs({"a"});
@@ -191,7 +191,7 @@ TEST_CASE_FIXTURE(Fixture, "a batch whose time is over while no thread is free i
 }
 
 TEST_CASE_FIXTURE(Fixture,
-                  "a batch that is not complete when the worker stops goes back as it was") {
+                  "a batch that is incomplete when the worker stops is requeued unchanged") {
     Worker worker(uri, options());
     QueueOptions of_queue;
     SUBCASE("fetched one by one") {}

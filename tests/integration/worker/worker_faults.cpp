@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a worker does when something is wrong: with a job, with Redis, with another worker, with
-// what it was asked for.
+// What a worker does when something is wrong: with a job, with Redis, with another worker, or with
+// its options.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -54,7 +54,7 @@ struct Fixture : WorkerFixture {
     Worker worker{uri, options()};
     GarbageCollector collector{uri, "q", {.grace = std::chrono::milliseconds(0), .blamed = 10}};
 
-    /// Of a queue that is refused.
+    /// The error for a queue that is refused.
     std::string refusal_of(const QueueOptions& of_queue, const std::string& queue = "mine") {
         return message_of<std::invalid_argument>([&] {
             worker.handle<Raw>(
@@ -69,7 +69,8 @@ struct Fixture : WorkerFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Fixture, "what is no job is buried with the reason, and told as died") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a message that is no job is buried with the reason, and reported as died") {
     std::string reason;
     std::string bytes = bytes_of(make_job(Raw{"a"}));
     SUBCASE("no envelope") {
@@ -124,7 +125,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker finds the jobs of one that died") {
     Worker finder(uri, collecting);
     finder.handle<Raw>("q", fail, much_later());
     const Running running(finder);
-    // Nobody is taken for dead while Redis is up for less than 10 s.
+    // No consumer is declared dead until Redis has been up for 10 s.
     REQUIRE(eventually([&] { return put_off().size() == 1; }, long_enough));
     CHECK(put_off().front().id == job.id);
     CHECK(put_off().front().attempt == 3);
@@ -213,7 +214,7 @@ TEST_CASE_FIXTURE(Fixture, "a failed job is put off when Redis' memory is full, 
     CHECK(eventually([&] { return put_off().size() == 2; }, long_enough));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a worker that was taken for dead knows, and does nothing to the job") {
+TEST_CASE_FIXTURE(Fixture, "a worker that was declared dead notices, and leaves the job alone") {
     const Gate gate;
     std::atomic<bool> valid_before{false};
     std::atomic<bool> valid{true};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the tests of workers share: jobs of plain bytes on the queue `q`, a worker that runs beside
-// the test or in a process of its own, and what it tells.
+// Shared by the tests of workers: jobs of plain bytes on the queue `q`, a worker that runs beside
+// the test or in a process of its own, and a record of its events.
 
 #pragma once
 
@@ -48,7 +48,7 @@ struct WorkerTold {
     std::optional<EventKind> event; ///< of the queue's consumer
 };
 
-/// What threads write down, in the order in which they do. Copies share it.
+/// A list to which several threads append. Copies share it.
 template <class Entry>
 class Record {
   public:
@@ -70,7 +70,7 @@ class Record {
     std::shared_ptr<Pages> m_pages = std::make_shared<Pages>();
 };
 
-/// Writes down what a worker tells.
+/// Records a worker's events.
 class WorkerDiary {
   public:
     [[nodiscard]] std::function<void(const WorkerEvent&)> pen() const {
@@ -87,7 +87,8 @@ class WorkerDiary {
         return found;
     }
     [[nodiscard]] std::size_t count(WorkerEventKind kind) const { return of(kind).size(); }
-    /// A consumer knows that others have what it held; it tells of a new connection before.
+    /// True when a consumer knows that others have its messages; it reports a new connection before
+    /// that.
     [[nodiscard]] bool has_lease_lost() const {
         return std::ranges::any_of(m_record.all(), [](const WorkerTold& told) {
             return told.event == EventKind::lease_lost;
@@ -98,7 +99,7 @@ class WorkerDiary {
     Record<WorkerTold> m_record;
 };
 
-/// Holds up whoever comes, until it is opened. Copies are one gate.
+/// Blocks all threads that come, until it is opened. Copies are one gate.
 class Gate {
   public:
     void pass() const {
@@ -122,7 +123,7 @@ class Gate {
     std::shared_ptr<State> m_state = std::make_shared<State>();
 };
 
-/// A worker that runs until the end of the scope at latest.
+/// A worker that runs at most until the end of the scope.
 class Running {
   public:
     explicit Running(Worker& worker, std::stop_token token = {})
@@ -136,7 +137,7 @@ class Running {
     [[nodiscard]] bool ended(std::chrono::milliseconds patience = std::chrono::seconds(20)) const {
         return m_left.wait_for(patience) == std::future_status::ready;
     }
-    /// What `run` returns.
+    /// The result of `run`.
     int left() {
         REQUIRE(ended());
         return m_left.get();
@@ -151,10 +152,10 @@ class Running {
     std::future<int> m_left;
 };
 
-/// A child process, which ends with the scope at latest.
+/// A child process that lives at most until the end of the scope.
 class Child {
   public:
-    /// Its exit status is what `life` returns.
+    /// Its exit status is the result of `life`.
     explicit Child(const std::function<int()>& life) : m_pid(::fork()) {
         if (m_pid == 0) {
             try {
@@ -196,7 +197,7 @@ struct WorkerFixture : QueueFixture {
     WorkerDiary diary;
     Record<std::string> handled;
 
-    /// With nothing beside the jobs, and nobody's signals.
+    /// Options without upkeep and without signals.
     [[nodiscard]] WorkerOptions options(int concurrency = 1) const {
         using std::chrono::milliseconds;
         return {.concurrency = concurrency,
@@ -207,11 +208,11 @@ struct WorkerFixture : QueueFixture {
                 .collect_interval = std::nullopt,
                 .on_event = diary.pen()};
     }
-    /// A failed job waits for so long that nobody sees it again.
+    /// A failed job waits for longer than any test runs.
     static QueueOptions much_later() {
         return {.retry = {.backoff = backoff::fixed(std::chrono::hours(1))}};
     }
-    /// Writes down each payload.
+    /// A handler that records each payload.
     [[nodiscard]] auto write_down() const {
         return [record = handled](const Raw& payload) { record.add(payload.bytes); };
     }
@@ -236,7 +237,7 @@ struct WorkerFixture : QueueFixture {
         return payloads;
     }
 
-    /// Returns the last one's id.
+    /// Returns the id of the last job.
     std::string push_jobs(const Texts& payloads, const std::string& queue = "q") {
         Texts jobs;
         for (const std::string& payload : payloads) {
@@ -245,9 +246,9 @@ struct WorkerFixture : QueueFixture {
         redis.lpush(queue, jobs);
         return job_of(jobs.back()).id;
     }
-    /// What waits in a queue, the next to be served first.
+    /// The jobs that wait in a queue, the next one to be served first.
     Texts jobs(const std::string& queue = "q") { return payloads_of(oldest_first(queue)); }
-    /// What the workers of a queue hold.
+    /// The jobs that the workers of a queue hold.
     Texts held_jobs(const std::string& queue = "q") {
         Texts found;
         for (const std::string& key : redis.keys("orizuru:{" + queue + "}:processing:*")) {
@@ -257,7 +258,7 @@ struct WorkerFixture : QueueFixture {
         }
         return found;
     }
-    /// What is put off, the first due first.
+    /// The jobs that are put off, the first due first.
     std::vector<Job<Raw>> put_off(const std::string& queue = "q") {
         std::vector<Job<Raw>> found;
         const std::string key = "orizuru:{" + queue + "}:scheduled";

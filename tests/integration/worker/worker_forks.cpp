@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What becomes of the signals of a worker whose handler forks.
+// The signals of a worker whose handler forks.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/serving_fixture.hpp"
@@ -45,7 +45,7 @@ TEST_CASE_FIXTURE(ServingFixture,
         ::signal(SIGTERM, before);
         return serve([](JobContext<Raw>&, RedisClient& own) {
             Child forked([]() -> int {
-                ::alarm(30); // it may outlive who would end it
+                ::alarm(30); // it may outlive the process that would end it
                 while (true) {
                     ::pause();
                 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What handlers may be, throw, and do with the guard that they are lent.
+// What handlers may be, throw, and do with the job's guard.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -38,7 +38,7 @@ using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
-// What is returned would be lost: an error code above all.
+// A returned value would be lost, and an error code with it.
 static_assert(orizuru::JobHandler<void (*)(const Raw&), Raw>);
 static_assert(orizuru::JobHandler<void (*)(const Job<Raw>&, JobContext<Raw>&), Raw>);
 static_assert(!orizuru::JobHandler<bool (*)(const Raw&), Raw>);
@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "a job fails by an exception that says nothing"
     CHECK(put_off().front().last_error.empty());
 }
 
-TEST_CASE_FIXTURE(WorkerFixture, "a job whose handler says so is not tried again") {
+TEST_CASE_FIXTURE(WorkerFixture, "a job whose handler throws DoNotRetry is not retried") {
     Worker worker(uri, options());
     orizuru::QueueOptions of_queue;
     bool buried = true;

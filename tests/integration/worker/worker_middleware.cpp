@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What users put around a worker's handlers, its fetches and the pushes of jobs.
+// The users' middleware around a worker's handlers, its fetches and the pushes of jobs.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -47,7 +47,7 @@ using Next = std::function<void()>;
 using Fetch = std::function<bool()>;
 
 struct Fixture : WorkerFixture {
-    /// Writes down when it is entered and left.
+    /// Middleware that records when it is entered and left.
     HandleMiddleware noting(const std::string& name) const {
         return [=, record = handled](JobRun& job, const Next& next) {
             record.add(name + " before " + job.queue());
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(Fixture, "a fetch is inside its middleware, which sees whether
     CHECK(has_handled({"inner from q", "outer from q", "a"}));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a queue that its fetch's middleware passes over is looked at again") {
+TEST_CASE_FIXTURE(Fixture, "a queue that the fetch's middleware passes over is polled again") {
     std::atomic<bool> open{false};
     Worker worker(uri, fetching_inside({[&](std::string_view queue, const Fetch& fetch) {
                       return queue == "q" && !open ? false : fetch();
@@ -239,7 +239,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that is due at a time waits for it") {
               .text == std::to_string(time.time_since_epoch().count()));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a job expires so long after it is due") {
+TEST_CASE_FIXTURE(Fixture, "a job expires after its time counted from when it is due") {
     JobProducer<Raw> producer(uri, "q");
     const auto expires_after = [&](const orizuru::JobOptions& options) {
         redis.flushall();

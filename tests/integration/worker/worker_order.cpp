@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Which job a free thread of a worker gets, and what is left to others.
+// Which job a free thread of a worker gets, and which jobs are left to others.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -40,8 +40,8 @@ struct Fixture : WorkerFixture {
         chosen.order = order;
         return chosen;
     }
-    /// How many of the first 400 jobs that one thread gets come from the first one of two queues
-    /// with 400 each.
+    /// How many of the first 400 jobs of one thread come from the first of two queues, which have
+    /// 400 each.
     std::ptrdiff_t first_ones(QueueOrder order, int weight) {
         push_jobs(Texts(400, "first"), "first");
         push_jobs(Texts(400, "second"), "second");
@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(Fixture, "in strict order a queue is served when those before 
     CHECK(has_handled({"a", "b", "c", "d"}));
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is urgent goes in front of all that was there before it") {
+TEST_CASE_FIXTURE(Fixture, "an urgent job goes before all jobs that were there before it") {
     const Gate gate;
     push_jobs({"a", "b", "c"});
     Worker worker(uri, options());
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Fixture, "nothing is fetched while no thread is free") {
         push_jobs({"a"}, "second");
     }
     REQUIRE(gate.reached());
-    REQUIRE(so_many_wait(0)); // who waits would get what comes
+    REQUIRE(so_many_wait(0)); // a waiter would get the next job
     const std::int64_t left = redis.llen("q") + redis.llen("second") + redis.llen("third");
     for (const std::string& queue : queues) {
         push_jobs({"d", "e"}, queue);
@@ -153,7 +153,8 @@ TEST_CASE_FIXTURE(Fixture, "a fetch takes no more jobs than threads are free") {
     CHECK(eventually([this] { return nothing_left(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "what two queues bring at once for one thread goes back to its place") {
+TEST_CASE_FIXTURE(
+    Fixture, "when two queues bring jobs at once for one thread, one job goes back to its place") {
     const Gate gate;
     Worker worker(uri, options());
     const auto handler = [=, this](const Raw& payload) {
@@ -163,7 +164,7 @@ TEST_CASE_FIXTURE(Fixture, "what two queues bring at once for one thread goes ba
     worker.handle<Raw>("q", handler).handle<Raw>("second", handler);
     const Running running(worker);
     REQUIRE(so_many_wait(2));
-    // Two jobs for each, in one step: both of those who wait are served.
+    // Two jobs for each queue, in one step: both waiters are served.
     push_jobs({"a", "b"}, "jobs");
     const Texts bytes = oldest_first("jobs");
     const std::string push_both = "for _, queue in ipairs(KEYS) do "
@@ -224,7 +225,7 @@ TEST_CASE_FIXTURE(Fixture, "all workers of a queue pause, and go on together") {
     CHECK(so_many_wait(4));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a worker that is quiet ends what it has and takes nothing more") {
+TEST_CASE_FIXTURE(Fixture, "a quiet worker finishes its jobs and takes no more") {
     const Gate gate;
     Worker worker(uri, options(2));
     worker.handle<Raw>("q", [=, this](const Raw& payload) {
@@ -248,7 +249,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker that is quiet ends what it has and takes no
     CHECK(jobs() == Texts{"b"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "what was fetched ahead goes back when its queue is paused") {
+TEST_CASE_FIXTURE(Fixture, "jobs that were fetched ahead are requeued when their queue is paused") {
     Worker worker(uri, options(1));
     Gate gate;
     worker.handle<Raw>("q",

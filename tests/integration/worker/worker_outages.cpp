@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A worker, and its end, while Redis does not answer.
+// A worker, and its shutdown, while Redis does not answer.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -47,12 +47,12 @@ using orizuru::test::Texts;
 using orizuru::test::time_of;
 using orizuru::test::WorkerFixture;
 
-/// With a server that may be ended.
+/// A fixture whose server may be killed.
 struct Fixture : WorkerFixture {
     RedisServer server;
     RedisClient own{server.uri()};
 
-    /// In a process, until SIGTERM; its handler does not end.
+    /// Runs in a process until SIGTERM; its handler does not end.
     int run(int queues, const QueueOptions& of_queue) {
         RedisClient client(server.uri()); // the parent's goes on
         WorkerOptions chosen = options();
@@ -92,11 +92,11 @@ TEST_CASE_FIXTURE(Fixture, "a stop is over 5 s after stop_timeout, however long 
     fail(server);
     const auto begun = std::chrono::steady_clock::now();
     child.signal(SIGTERM);
-    CHECK(child.status() == 1); // the handler; what waited for Redis has ended
+    CHECK(child.status() == 1); // the handler; threads that waited for Redis have ended
     CHECK(std::chrono::steady_clock::now() - begun < 7s);
 }
 
-/// An idle worker of several queues, with all that runs beside its jobs.
+/// An idle worker of several queues, with its whole upkeep.
 struct IdleWorker : Fixture {
     static constexpr int queues = 5;
 
@@ -182,7 +182,7 @@ struct SettlingWorker : Fixture {
             worker.reset();
         });
     }
-    /// Once Redis answers again, of so many jobs each is settled or comes again.
+    /// Checks that, once Redis answers again, each of these jobs is settled or comes again.
     void nothing_is_lost(int jobs, int settled_at_most) {
         server.resume();
         orizuru::GarbageCollector collector(server.uri(), "q", {.grace = 0ms});
@@ -246,7 +246,7 @@ TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_ti
     start(1);
     freeze_in_handlers(1);
     REQUIRE(eventually([this] { return diary.count(WorkerEventKind::unsettled) == 1; }));
-    // It is tried again, on a new connection, for which it waits up to 5 s.
+    // It is repeated on a new connection, for which the worker waits up to 5 s.
     const auto tried_again = std::chrono::steady_clock::now() +
                              *diary.of(WorkerEventKind::unsettled).front().retry_in + 50ms;
     REQUIRE(eventually([&] { return std::chrono::steady_clock::now() > tried_again; }));
@@ -325,12 +325,13 @@ TEST_CASE_FIXTURE(Fixture, "a SIGTERM that comes while a worker waits for Redis 
         }
     });
     REQUIRE(eventually([this] { return redis.llen("started") == 1; }));
-    std::this_thread::sleep_for(100ms); // one that comes before `run` is nobody's
+    std::this_thread::sleep_for(100ms); // a signal that comes before `run` has no handler
     child.signal(SIGTERM);
     CHECK(child.status() == -1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "who tells its progress does not wait for all others in an outage") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that publishes its progress does not wait for all others in an outage") {
     constexpr int threads = 12;
     const Gate gate;
     const Record<std::chrono::milliseconds> waited;
@@ -352,7 +353,7 @@ TEST_CASE_FIXTURE(Fixture, "who tells its progress does not wait for all others 
     gate.open();
     REQUIRE(eventually([&] { return waited.size() == threads; }, 20s));
     server.resume();
-    // A turn, a connection and an answer are waited for, each for 300 ms; 12 * 300 are 3.6 s.
+    // It waits for a turn, a connection and an answer, 300 ms each; 12 * 300 ms would be 3.6 s.
     CHECK(std::ranges::max(waited.all()) < 2s);
     CHECK(diary.count(WorkerEventKind::progress_failed) == threads);
 }

@@ -57,7 +57,7 @@ struct Process : ServingFixture {
             },
             concurrency);
     }
-    /// The first job is being handled.
+    /// Returns when the first job is being handled.
     bool works() {
         return eventually([this] { return redis.llen("started") == 1; });
     }
@@ -98,12 +98,12 @@ TEST_CASE_FIXTURE(Process, "a second signal ends the process at once") {
     CHECK(held_jobs() == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Process, "SIGTSTP has a process take nothing more") {
+TEST_CASE_FIXTURE(Process, "after SIGTSTP a process takes no more jobs") {
     push_jobs({"a"});
     Child child([this] { return run(0ms, 2); });
     REQUIRE(works());
     child.signal(SIGTSTP);
-    child.signal(SIGTTIN); // told when the one before has been heeded
+    child.signal(SIGTTIN); // answered after the signal before it
     REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
     push_jobs({"b"});
     CHECK_FALSE(eventually([this] { return redis.llen("started") == 2; }, 50ms));
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(Process, "SIGTSTP has a process take nothing more") {
     CHECK(jobs() == Texts{"b"});
 }
 
-TEST_CASE_FIXTURE(Process, "SIGTTIN has a process tell what its threads do") {
+TEST_CASE_FIXTURE(Process, "at SIGTTIN a process reports what its threads do") {
     const std::string id = push_jobs({"a"});
     Child child([this] { return run(); });
     REQUIRE(works());
@@ -153,12 +153,12 @@ TEST_CASE_FIXTURE(Process, "signals that are not the worker's are left alone, an
 TEST_CASE_FIXTURE(Process, "a signal that is ignored when a worker begins to run stays so") {
     push_jobs({"a"});
     Child child([this] {
-        ::signal(SIGINT, SIG_IGN); // as a shell does for what it runs in the background
+        ::signal(SIGINT, SIG_IGN); // as a shell does for background processes
         return run();
     });
     REQUIRE(works());
     child.signal(SIGINT);
-    child.signal(SIGTTIN); // told when the one before would have been heeded
+    child.signal(SIGTTIN); // answered after the signal before it would have been
     REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
     CHECK_FALSE(eventually([this] { return redis.llen("stopping") == 1; }, 50ms));
     child.signal(SIGTERM);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a worker does with jobs whose settlement Redis refuses, until somebody has mended that.
+// What a worker does with jobs whose settlement Redis refuses, until the cause is removed.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -44,13 +44,13 @@ using orizuru::test::WorkerFixture;
 
 constexpr auto long_enough = 20s;
 
-/// A queue `bad`, where Redis refuses what is to become of the jobs, and a more urgent one `good`.
+/// A queue `bad`, where Redis refuses the settlements of jobs, and a more urgent one, `good`.
 struct Fixture : WorkerFixture {
     ~Fixture() { redis.try_command({"ACL", "DELUSER", "clerk"}); }
 
     Record<std::string> tried;
 
-    /// Nothing can be put off.
+    /// Makes Redis refuse to put any job off.
     static QueueOptions refused() {
         QueueOptions chosen = much_later();
         chosen.retry.retry_queue = "elsewhere";
@@ -79,7 +79,7 @@ struct Fixture : WorkerFixture {
         }
         return sorted(payloads);
     }
-    /// A job whose ack is refused as long as its lock is no string.
+    /// Pushes a job whose ack is refused as long as its lock is no string.
     void push_locked(const std::string& payload, Job<Raw> job) {
         job.payload.bytes = payload;
         job.unique_id = "lock";
@@ -97,7 +97,7 @@ struct Fixture : WorkerFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Fixture, "a queue whose retries are refused holds up no other one") {
+TEST_CASE_FIXTURE(Fixture, "a queue whose retries are refused does not delay another one") {
     refuse();
     Worker worker(uri, options(4));
     worker.handle<Raw>("good", write_down()).handle<Raw>("bad", fail(), refused());
@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(Fixture, "a queue whose retries are refused holds up no other 
     CHECK(redis.llen("bad") == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a right that only failures need holds up no other queue") {
+TEST_CASE_FIXTURE(Fixture, "a missing right that only failures need does not delay another queue") {
     Worker worker(clerk({"-hget"}), options());
     worker.handle<Raw>("good", write_down()).handle<Raw>("bad", fail(), much_later());
     push_jobs({"a", "b"}, "bad");
@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(Fixture, "a right that only failures need holds up no other qu
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a queue is served again as soon as nothing of it is refused") {
+TEST_CASE_FIXTURE(Fixture, "a queue is served again as soon as no settlement of it is refused") {
     refuse();
     Worker worker(uri, options(2));
     worker.handle<Raw>(
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Fixture, "a queue is served again as soon as nothing of it is 
     CHECK(eventually([&] { return put_off_elsewhere() == Texts{"a"}; }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a stop gives back what is refused, and burns no attempt") {
+TEST_CASE_FIXTURE(Fixture, "a stop requeues refused jobs, and burns no attempt") {
     refuse();
     const Texts bad{"a", "b", "c"};
     Worker worker(uri, options(3));
@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(Fixture, "a stop gives back what is refused, and burns no atte
     Running running(worker);
     REQUIRE(has_refused(6));
     CHECK(running.stop() == 0);
-    CHECK(worker.statistics().requeued >= 3); // of the next batch there is one already
+    CHECK(worker.statistics().requeued >= 3); // one job of the next batch is there already
     CHECK(sorted(jobs("bad")) == Texts{"a", "b", "c", "d"});
     CHECK(jobs("bad").back() == "d");
     for (const std::string& bytes : oldest_first("bad")) {
@@ -202,7 +202,7 @@ TEST_CASE_FIXTURE(Fixture, "each job of a batch is refused on its own") {
     CHECK(worker.statistics().failed == 2);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an ack that is refused holds up no other queue") {
+TEST_CASE_FIXTURE(Fixture, "a refused ack does not delay another queue") {
     Worker worker(uri, options());
     worker.handle<Raw>("good", write_down());
     const auto handle = [record = tried](const Raw& payload) { record.add(payload.bytes); };
@@ -236,7 +236,7 @@ TEST_CASE_FIXTURE(Fixture, "an ack that is refused holds up no other queue") {
     CHECK(eventually([&] { return worker.statistics().succeeded == 1 + expected.size(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "the acks of a batch that are refused hold up no other queue") {
+TEST_CASE_FIXTURE(Fixture, "refused acks of a batch do not delay another queue") {
     Worker worker(clerk(), options());
     worker.handle<Raw>("good", write_down())
         .handle_batch<Raw>("bad",
@@ -262,10 +262,10 @@ TEST_CASE_FIXTURE(Fixture, "at most once: the acks of a batch are awaited, also 
                            "paused meanwhile") {
     WorkerOptions chosen = options(2);
     chosen.on_event = [this, tell = chosen.on_event](const WorkerEvent& event) {
-        if (event.kind == WorkerEventKind::expired) { // of the first batch one is not acked yet
+        if (event.kind == WorkerEventKind::expired) { // one job of the first batch is not acked yet
             CHECK(eventually([this] { return redis.llen("bad") == 0; }));
             redis.set("orizuru:{bad}:paused", "1");
-            CHECK(eventually([this] { return jobs("bad") == Texts{"c", "d"}; })); // put down
+            CHECK(eventually([this] { return jobs("bad") == Texts{"c", "d"}; })); // requeued
             redis.command({"ACL", "SETUSER", "clerk", "resetkeys"});
         }
         tell(event);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a worker does with a job before and behind its handler.
+// What a worker does with a job before and after its handler.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -77,7 +77,8 @@ TEST_CASE_FIXTURE(Fixture, "a process that was asleep for longer than its lease 
     CHECK(jobs("elsewhere") == Texts{"a", "b", "c", "d", "e"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a job that was lost in its worker's hands is told, and not handled") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that its worker lost before the handler is reported, and not handled") {
     const Gate gate;
     Worker worker(uri, options());
     worker.handle<Raw>("q",
@@ -216,7 +217,7 @@ TEST_CASE_FIXTURE(Fixture, "what a handler buries is told, counted, and cut from
     }
     redis.lpush(dead, "x", "y", "z");
     const Running running(worker);
-    // It is cut once before there is anything.
+    // It is trimmed once before it has an entry.
     REQUIRE(eventually([this] { return redis.llen(dead) == 2; }));
     push_jobs({"a", "b", "c", "d", "e"});
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 5; }));
@@ -230,7 +231,8 @@ TEST_CASE_FIXTURE(Fixture, "what a handler buries is told, counted, and cut from
     CHECK(diary.count(WorkerEventKind::failed) == failed);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what a handler settles otherwise than by burying is not told as died") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a job that its handler settles without burying it is not reported as died") {
     Worker worker(uri, options());
     worker.handle<Raw>("q", [](JobContext<Raw>& job) { job.guard()->push("elsewhere"); });
     push_jobs({"a"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The end of a worker: what becomes of its jobs.
+// The shutdown of a worker, and what happens to its jobs.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -36,7 +36,7 @@ using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {
-    /// One whose handlers end too late for it.
+    /// A worker whose handlers end too late.
     WorkerOptions impatient(int concurrency = 1) const {
         WorkerOptions chosen = options(concurrency);
         chosen.stop_timeout = 50ms;
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(Fixture, "what does not end in time goes back once, as it was,
     CHECK(eventually([&] { return nobody_left(); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "who is told of an event may ask the worker what it does") {
+TEST_CASE_FIXTURE(Fixture, "on_event may ask the worker for its running jobs") {
     const Gate gate;
     std::atomic<std::size_t> seen{0};
     std::atomic<const Worker*> asked{nullptr};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a worker tells of the jobs that it handles, and what it counts.
+// A worker's events about its jobs, and its counts.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -36,7 +36,7 @@ using orizuru::test::WorkerFixture;
 
 struct Fixture : WorkerFixture {};
 
-TEST_CASE_FIXTURE(Fixture, "what becomes of a job is told with its guard unlocked") {
+TEST_CASE_FIXTURE(Fixture, "the outcome of a job is reported with its guard unlocked") {
     std::atomic<JobContext<Raw>*> context{nullptr};
     WorkerEventKind kind{};
     QueueOptions of_queue = much_later();
@@ -51,7 +51,7 @@ TEST_CASE_FIXTURE(Fixture, "what becomes of a job is told with its guard unlocke
         kind = WorkerEventKind::unsettled;
         redis.set("orizuru:{q}:scheduled", "a string");
     }
-    SUBCASE("given back") {
+    SUBCASE("requeued") {
         kind = WorkerEventKind::requeued;
         stops = true;
     }
@@ -61,7 +61,7 @@ TEST_CASE_FIXTURE(Fixture, "what becomes of a job is told with its guard unlocke
     std::atomic<bool> locked{false};
     watched.on_event = [&](const WorkerEvent& event) {
         if (event.kind == kind) {
-            // Another thread: the lock is a thread's own.
+            // On another thread: the same thread could lock it again.
             auto open = std::async(std::launch::async,
                                    [&] { return context.load()->guard_within(0ms).has_value(); });
             locked = locked || !open.get();
@@ -111,8 +111,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that goes back for want of a free thread is ne
     CHECK(eventually([&] { return worker.statistics().succeeded == 2; }));
 }
 
-TEST_CASE_FIXTURE(Fixture,
-                  "a job that was given back counts once, whatever its handler does then") {
+TEST_CASE_FIXTURE(Fixture, "a job that was requeued counts once, whatever its handler does then") {
     const Gate gate;
     WorkerOptions impatient = options();
     impatient.stop_timeout = 0ms;
@@ -133,7 +132,8 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(diary.count(WorkerEventKind::failed) == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a job runs since its handler began, however long it was in hand") {
+TEST_CASE_FIXTURE(Fixture,
+                  "since() is when the handler began, however long the job was held before") {
     const Gate gate;
     Worker worker(uri, options());
     std::chrono::steady_clock::time_point begun;
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "a job runs since its handler began, however long it 
     CHECK(since >= begun);
 }
 
-TEST_CASE_FIXTURE(Fixture, "progress that cannot be written is told, and the job goes on") {
+TEST_CASE_FIXTURE(Fixture, "progress that cannot be written is reported, and the job goes on") {
     Worker worker(uri, options());
     std::atomic<bool> written{true};
     worker.handle<Raw>("q", [&](JobContext<Raw>& context) {

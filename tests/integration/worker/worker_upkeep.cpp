@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What goes on beside a worker's jobs, when something is wrong with it.
+// A worker's upkeep when something is wrong with it.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -54,10 +54,10 @@ TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors go
         });
         return worker.run();
     });
-    REQUIRE(so_many_wait(2)); // the scheduler, and for jobs
+    REQUIRE(so_many_wait(2)); // the scheduler and the queue's waiter
     push_jobs({"the last descriptor goes"});
     REQUIRE(eventually([this] { return redis.llen("handled") == 1; }));
-    // More than one beat of everything.
+    // Longer than each of its intervals.
     CHECK_FALSE(eventually([&] { return child.ended(); }, 200ms));
     push_jobs({"handled all the same"});
     CHECK(eventually([this] { return redis.llen("handled") == 2; }));
@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "the jobs of a worker that died come back thoug
     Worker worker(clerk, chosen);
     worker.handle<Raw>("q", write_down(), brief);
     const Running running(worker);
-    // Without INFO nobody is taken for dead before the collector has been connected for 10 s.
+    // Without INFO, no consumer is declared dead before the collector has been connected for 10 s.
     CHECK(eventually([this] { return handled.size() == 1; }, 30s));
     CHECK(diary.count(WorkerEventKind::upkeep_failed) == 0);
 }
