@@ -368,7 +368,7 @@ MUTANTS = [
          "    stream->append([bytes](std::string& out) { out += bytes; });\n    try {",
          "auto& stream = m_stream;\n"
          "    stream->append([bytes](std::string& out) { out += bytes; });\n    try {",
-         "wrong_replies --test-case='what is no reply*'"),
+         "wrong_replies --test-case='a reply of the wrong type*'"),
     code("a push that was begun is not in doubt", "detail/producer/push_pipeline.hpp",
          "begun ? ConnectionError::Outcome::in_doubt\n"
          "                                    : ConnectionError::Outcome::not_run",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Users without some right: refused before anything is fetched, or told, and nothing is lost.
+// Users without some right: they are refused before anything is fetched, or get an error, and
+// nothing is lost.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -34,13 +35,13 @@ struct Restricted : QueueFixture {
 
     std::string clerk = "unix://clerk:open-sesame@" + server().socket_path();
 
-    /// A user who may do everything, but for these rules.
+    /// A user who may do everything except what these rules take away.
     void allow_all_but(const Texts& rules) {
         Texts words{"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~*", "&*", "+@all"};
         words.insert(words.end(), rules.begin(), rules.end());
         redis.command(words);
     }
-    /// One who may do these only.
+    /// A user who may do only this.
     void allow(const Texts& rules) {
         Texts words{"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame"};
         words.insert(words.end(), rules.begin(), rules.end());
@@ -83,14 +84,14 @@ TEST_CASE_FIXTURE(Restricted, "a user who lacks one right that consuming needs m
 TEST_CASE_FIXTURE(Restricted, "a user who lacks the right to one kind of key must not start") {
     const std::vector<Texts> rights{
         {"~orizuru:*", "+@all"},               // not the source
-        {"~q", "+@all"},                       // nothing of ours
+        {"~q", "+@all"},                       // none of the library's keys
         {"~q", "~orizuru:{q}:[^p]*", "+@all"}, // no processing list
         {"~q", "~orizuru:{q}:[^h]*", "+@all"}, // no heartbeat
         {"~q", "~orizuru:{q}:[^c]*", "+@all"}, // no registry
         {"~q", "~orizuru:{q}:[^u]*", "+@all"}, // no unack list
         {"~q", "~orizuru:{q}:[^d]*", "+@all"}, // no dead list
-        {"%R~q", "~orizuru:*", "+@all"},       // the source to be read only
-        {"~q", "%R~orizuru:*", "+@all"},       // the rest to be read only
+        {"%R~q", "~orizuru:*", "+@all"},       // may only read the source
+        {"~q", "%R~orizuru:*", "+@all"},       // may only read the rest
     };
     for (const Texts& rules : rights) {
         CAPTURE(rules.front());
@@ -121,7 +122,7 @@ TEST_CASE_FIXTURE(Restricted, "a user with the rights that are needed, and no ot
                 CHECK(consumer.next()->bury());
                 CHECK(consumer.next()->release());
                 CHECK(consumer.flush() == 0);
-                // Without the right to end a wait in Redis it ends by itself, and loses nothing.
+                // Without the right to end it, a wait in Redis ends by itself, and loses nothing.
                 CHECK(consumer.next()->ack());
                 CHECK(consumer.flush() == 0);
             }
@@ -164,7 +165,7 @@ TEST_CASE_FIXTURE(Restricted,
     }
 }
 
-TEST_CASE_FIXTURE(Restricted, "a user who may not ask about memory is only not warned") {
+TEST_CASE_FIXTURE(Restricted, "a user who may not ask about memory only gets no warning") {
     const orizuru::test::Diary diary;
     allow_all_but({"-info"});
     redis.command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
@@ -243,7 +244,7 @@ TEST_CASE_FIXTURE(Restricted,
         if (right == "lindex" || right == "llen") {
             CHECK_THROWS_AS(guard.push("other"), ReplyError);
         } else {
-            // Asked before anything is tried: no doubt, no new incarnation.
+            // The script checks the right before it does anything: no doubt, no new incarnation.
             const std::string id = consumer.name();
             check_refused([&] { guard.push("other"); });
             CHECK(consumer.name() == id);
@@ -290,7 +291,8 @@ TEST_CASE_FIXTURE(Restricted, "a collector without a right says so and loses not
         }
         add(rejected());
         std::ranges::sort(found);
-        // What was copied before a right was missed may be there twice, but nothing is missing.
+        // A message that was copied before a right was missing may be there twice, but none is
+        // missing.
         found.erase(std::unique(found.begin(), found.end()), found.end());
         CHECK(found == Texts{"a", "b", "c"});
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What is allocated for a message when there were some before: what T itself needs. The program
-// counts every malloc, calloc and realloc of the thread, those of operator new and of hiredis too.
+// A message costs no allocations but those of T itself, once some messages went before it. The
+// program counts every malloc, calloc and realloc of the thread, those of operator new and of
+// hiredis too.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -25,7 +26,7 @@ thread_local std::size_t allocations = 0;
 
 } // namespace
 
-// glibc's own names; a program's malloc takes the place of the library's everywhere.
+// These are glibc's own names; a program's malloc replaces the library's everywhere.
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -60,7 +61,7 @@ struct Order {
     MSGPACK_DEFINE(id, name)
 };
 
-const std::string short_name = "fifteen letters"; // lies in the string itself
+const std::string short_name = "fifteen letters"; // fits into the string itself
 const std::string long_name = "a name of thirty letters and so";
 
 constexpr std::size_t count = 10'000;
@@ -83,7 +84,8 @@ struct Allocations : QueueFixture {
     }
     void fill(const std::string& name) { Producer<Order>(uri, "q").push_all(orders(name)); }
 
-    /// Of `count` messages that `handle` takes, the second time that it takes so many.
+    /// The allocations for `count` messages that `handle` takes, the second time that it takes this
+    /// many.
     template <class Handle>
     std::size_t allocations_of_second(const std::string& name, Handle handle) {
         fill(name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Bad addresses, keys, payloads and codecs: what each gets, that nothing is lost, and that the
-// consumer lives on.
+// Bad addresses, keys, payloads and codecs: each gets its error, nothing is lost, and the consumer
+// lives on.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -48,7 +48,7 @@ using orizuru::test::Texts;
 using orizuru::test::time_of;
 using std::chrono::milliseconds;
 
-/// Makes each of the three classes at an address, and hands `check` what it throws.
+/// Constructs each of the three classes with an address, and passes its exception to `check`.
 template <class Check>
 void each_class(const std::string& address, Check check) {
     check([&] { Producer<Raw>(address, "q"); });
@@ -56,7 +56,7 @@ void each_class(const std::string& address, Check check) {
     check([&] { GarbageCollector(address, "q"); });
 }
 
-/// A port of 127.0.0.1 that is bound and does not listen: nobody else can take it meanwhile.
+/// A port of 127.0.0.1 that is bound and does not listen: no other process can take it meanwhile.
 struct DeafPort {
     DeafPort() {
         sockaddr_in address{};
@@ -71,7 +71,7 @@ struct DeafPort {
     std::string number;
 };
 
-/// What no decoder may fall for.
+/// Bytes that every decoder must refuse.
 const std::vector<std::string> hostile{
     "",     // nothing
     "\xc1", // a byte that is never used
@@ -145,7 +145,7 @@ TEST_CASE_FIXTURE(QueueFixture,
         const auto waited = time_of([&] {
             try {
                 make();
-                // A producer and a collector have nothing to say before their first command.
+                // A producer and a collector send nothing before their first command.
             } catch (const ConnectionError& error) {
                 text = error.what();
             }
@@ -198,15 +198,14 @@ TEST_CASE("a wrong password is a ReplyError with the address and without the pas
     }
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "a database that there is not is a ReplyError with the address") {
+TEST_CASE_FIXTURE(QueueFixture, "a database that does not exist is a ReplyError with the address") {
     each_class(uri + "?db=99", [&](auto make) {
         const std::string text = message_of<ReplyError>(make);
         CHECK(contains(text, server().socket_path()));
     });
 }
 
-TEST_CASE_FIXTURE(QueueFixture,
-                  "a name that no queue can have is refused before anything is sent") {
+TEST_CASE_FIXTURE(QueueFixture, "an impossible queue name is refused before anything is sent") {
     for (const std::string name :
          {"", "{", "}", "a{b", "a}b", "{}", "{}a", "orizuru:", "orizuru:x", "orizuru:{q}:unack"}) {
         CAPTURE(name);
@@ -462,7 +461,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a dead entry says why: the reason begins with u
     CHECK(contains(entry, "undecodable: "));
 }
 
-/// Decodes into what its bytes ask for.
+/// Its decoder does what the bytes say.
 struct Moody {
     std::string text;
 };
@@ -529,7 +528,8 @@ TEST_CASE_FIXTURE(QueueFixture, "an undecodable message whose lease was lost is 
     push({"exception"});
     CHECK_THROWS_AS(static_cast<void>(consumer.next()), DecodeError);
     CHECK(redis.llen(dead) == 1);
-    // Fetched ahead and lost: next must not bury what is another's now.
+    // The message was fetched ahead and lost: next must not bury it, since another consumer has it
+    // now.
     redis.flushall();
     Consumer<Moody> ahead(uri, "q", {.prefetch = 2});
     push({"fine", "number"});

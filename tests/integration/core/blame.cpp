@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Which messages are counted when a consumer dies, and what becomes of those that were once too
-// often among them.
+// Which messages are counted when a consumer dies, and where a message goes that was counted once
+// too often.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -49,7 +49,7 @@ struct Blaming : QueueFixture {
     }
     std::int64_t counted() { return redis.command({"HLEN", recoveries}).integer; }
 
-    /// A consumer takes these and dies; a collector passes.
+    /// A consumer takes these messages and dies; a collector makes a pass.
     Collected die_with(const Texts& payloads) {
         add_dead_consumer("number " + std::to_string(++m_deaths), payloads);
         return collector.collect();
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Blaming, "who kills wherever it is held is buried, whoever was
     CHECK(told.payload == "killer");
     CHECK(told.consumer == "number 2");
     CHECK(told.queue == "q");
-    // Forgotten with it: put back by hand, the message has all its tries again.
+    // The count is gone with it: put back by hand, the message has all its attempts again.
     CHECK(count_of("killer").empty());
     for (const std::string payload : {"a", "b", "c", "d"}) {
         CHECK(count_of(payload) == "1");
@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(Blaming, "thousands are counted, go back in their order or are
     CHECK(told_as_buried() == many);
 }
 
-TEST_CASE_FIXTURE(Blaming, "what a living consumer holds is not counted") {
+TEST_CASE_FIXTURE(Blaming, "messages of a living consumer are not counted") {
     Consumer<Raw> consumer(uri, "q");
     push({"a"});
     const auto guard = consumer.next(5s);
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Blaming, "a consumer that held nothing leaves no count behind"
     CHECK_FALSE(redis.exists(recoveries));
 }
 
-TEST_CASE_FIXTURE(Blaming, "a count that is none is named, before anything is counted or moved") {
+TEST_CASE_FIXTURE(Blaming, "an impossible count is named, before anything is counted or moved") {
     for (const std::string wrong : {"once", "", "007", "1.5", " 1"}) {
         CAPTURE(wrong);
         redis.flushall();
@@ -198,7 +198,8 @@ TEST_CASE_FIXTURE(Blaming, "a count that is none is named, before anything is co
     }
 }
 
-TEST_CASE_FIXTURE(Blaming, "the oldest are blamed, as many as were said, and none behind them") {
+TEST_CASE_FIXTURE(Blaming,
+                  "the oldest messages are blamed, as many as `blamed` says, and none after them") {
     GarbageCollector two(uri, "q", {.max_recoveries = 1, .grace = 0ms, .blamed = 2});
     add_dead_consumer("1", {"a", "b", "c", "a"});
     CHECK(two.collect() == Collected{.reclaimed = 4, .consumers = 1});

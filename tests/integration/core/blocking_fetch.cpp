@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The wait in Redis, in orders that threads and servers would meet once in a long while.
+// The wait in Redis, in orders of events that threads and servers rarely meet.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -58,7 +58,8 @@ struct Waiting {
     BlockingFetch fetch{channels, wake};
 };
 
-TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does not count") {
+TEST_CASE_FIXTURE(OwnServer,
+                  "a message that a wait in Redis brings after an adoption does not count") {
     Waiting waiting(server.uri());
     const TimePoint deadline = waiting.deadline;
     Channels& channels = waiting.channels;
@@ -70,7 +71,7 @@ TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does
     });
     REQUIRE(somebody_waits());
     {
-        // The reply comes in, and before it is looked at, the list is adopted with its message.
+        // The reply comes in, and before it is read, the list is adopted with its message.
         const Channels::Lock lock(channels);
         const std::string list = window.keys().processing(window.identity().id);
         push({"a"});
@@ -85,7 +86,7 @@ TEST_CASE_FIXTURE(OwnServer, "what a wait in Redis brings after an adoption does
     reading.get();
     const Channels::Lock lock(channels);
     CHECK(window.messages().size() == 1);
-    CHECK(window.state() == Window::State::running); // nor is it a doubt
+    CHECK(window.state() == Window::State::running); // and nothing is in doubt
 }
 
 TEST_CASE("a wait in Redis begins when the marker behind the one before is answered, no sooner") {

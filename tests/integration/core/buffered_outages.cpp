@@ -55,7 +55,7 @@ using orizuru::test::status_of_child;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
 
-/// Nothing goes because of the time.
+/// No message is sent because of the time.
 constexpr ProducerOptions patient(int buffer) { return {.buffer = buffer, .buffer_time = 24h}; }
 
 Texts numbered(std::size_t first, std::size_t end) {
@@ -72,7 +72,7 @@ Texts oldest_first(OwnServer& own) {
     return list;
 }
 
-/// The list without the repetitions behind the first of each.
+/// The list without repetitions; the first of each stays.
 Texts once_each(const Texts& list) {
     std::set<std::string> seen;
     Texts once;
@@ -87,7 +87,7 @@ void push_texts(Producer<Raw>& producer, std::size_t first, std::size_t end) {
     }
 }
 
-/// The same, repeating what was not accepted.
+/// The same; repeats the messages that were not accepted.
 void push_stubbornly(Producer<Raw>& producer, std::size_t first, std::size_t end) {
     const auto deadline = std::chrono::steady_clock::now() + long_enough;
     for (std::size_t i = first; i < end;) {
@@ -240,7 +240,7 @@ TEST_CASE("a message goes in time although the LPUSH before is not answered") {
     producer.push({"b"});
     CHECK(eventually([&] { return pushes == 2; }));
     CHECK(producer.unconfirmed() == 2);
-    producer.push({"c"}); // stays: two are in flight
+    producer.push({"c"}); // stays in the buffer: two LPUSHes are in flight
     CHECK(producer.unconfirmed() == 3);
     CHECK(pushes == 2);
     server.reset(); // or the destructor would wait for a minute
@@ -274,7 +274,7 @@ TEST_CASE("a failure between a refusal and the next answer loses neither LPUSH")
     while (backlog.pipeline().in_flight() == 2) {
         backlog.hear();
     }
-    backlog.note_failure(); // by a thread that has tried to connect meanwhile
+    backlog.note_failure(); // from a thread that has tried to connect meanwhile
     while (backlog.size() > 0) {
         backlog.send();
         backlog.hear();
@@ -305,7 +305,7 @@ TEST_CASE("an answer that no LPUSH can have ends the connection; the messages ar
     push_texts(producer, 0, 3);
     CHECK(eventually([&] { return producer.unconfirmed() == 0; }, long_enough));
     CHECK(pushes == 3);
-    CHECK(greetings == 3); // also for the one who may be a master elsewhere by now
+    CHECK(greetings == 3); // also because the master may be elsewhere by now
     CHECK(producer.push({"next"}) == 3);
     producer.flush();
 }

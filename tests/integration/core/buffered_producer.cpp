@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer with a buffer: what it accepts is in Redis in time, in order, and once, unless a reply
-// was lost.
+// A producer with a buffer: the messages that it accepts are in Redis in time, in order, and once,
+// unless a reply was lost.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
@@ -76,7 +76,7 @@ std::ptrdiff_t threads() {
 }
 
 struct Buffering : QueueFixture {
-    /// Nothing goes because of the time.
+    /// No message is sent because of the time.
     static constexpr ProducerOptions patient(int buffer) {
         return {.buffer = buffer, .buffer_time = 24h};
     }
@@ -87,7 +87,8 @@ struct Buffering : QueueFixture {
     Buffering& operator=(const Buffering&) = delete;
 
     std::int64_t pushes() { return info("commandstats", "cmdstat_lpush:calls"); }
-    /// Pushes numbers from `first` until Redis' refusal is told; the first that was not accepted.
+    /// Pushes numbers from `first` until push reports Redis' refusal; returns the first one that
+    /// was not accepted.
     std::size_t push_until_refused(Producer<Raw>& producer, std::size_t first) {
         for (std::size_t i = first; i < first + 10'000; ++i) {
             try {
@@ -100,7 +101,7 @@ struct Buffering : QueueFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Buffering, "a buffer or a time that cannot be is refused by name") {
+TEST_CASE_FIXTURE(Buffering, "an impossible buffer or time is refused by name") {
     for (const int buffer : {-1, 1001}) {
         CHECK(contains(
             message_of<std::invalid_argument>([&] { Producer<Raw>(uri, "q", {.buffer = buffer}); }),
@@ -138,7 +139,7 @@ TEST_CASE_FIXTURE(Buffering, "pushed messages stay in the buffer until it is flu
     CHECK(producer.unconfirmed() == 0);
     CHECK(waiting() == Texts{"a", "b", "c"});
     CHECK(pushes() == 1);
-    CHECK(producer.push({"d"}) == 3); // as Redis last told it
+    CHECK(producer.push({"d"}) == 3); // as Redis last reported it
     producer.flush();
     producer.flush();
     CHECK(waiting() == Texts{"a", "b", "c", "d"});
@@ -184,7 +185,7 @@ TEST_CASE_FIXTURE(Buffering, "a message waits no longer than buffer_time while n
         REQUIRE(eventually([&] { return redis.llen("q") >= static_cast<int>(3 * i + 3); }));
         const auto waited = std::chrono::steady_clock::now() - begun;
         CHECK(waited < 1s);
-        // Confirmed as well, although nobody asks for it.
+        // It is also confirmed, although no call asks for it.
         CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     }
     CHECK(waiting() == numbered(0, 60));
@@ -230,7 +231,7 @@ TEST_CASE_FIXTURE(Buffering, "the destructor flushes, and so does an assignment"
     CHECK(waiting() == numbered(0, 45));
 }
 
-TEST_CASE_FIXTURE(Buffering, "push_all sends what is in the buffer first") {
+TEST_CASE_FIXTURE(Buffering, "push_all sends the buffered messages first") {
     Producer<Raw> producer(uri, "q", patient(10));
     push_numbers(producer, 0, 25);
     CHECK(producer.push_all(
@@ -259,7 +260,7 @@ TEST_CASE_FIXTURE(Buffering, "push, push_all and size may take turns while the t
     CHECK(waiting() == numbered(0, count));
 }
 
-TEST_CASE_FIXTURE(Buffering, "size is the queue's length without what is in the buffer") {
+TEST_CASE_FIXTURE(Buffering, "size is the queue's length without the buffered messages") {
     Producer<Raw> producer(uri, "q", patient(10));
     push_numbers(producer, 0, 13);
     CHECK(producer.size() == 10);
@@ -359,14 +360,14 @@ TEST_CASE_FIXTURE(Buffering,
 }
 
 TEST_CASE_FIXTURE(Buffering,
-                  "what was pushed into a full Redis goes by itself when there is room") {
+                  "messages pushed into a full Redis go by themselves when there is room") {
     Producer<Raw> producer(uri, "q", {.buffer = 10});
     producer.push({"first"});
     producer.flush();
     redis.command({"CONFIG", "SET", "maxmemory", "1"});
     const std::size_t accepted = push_until_refused(producer, 0);
     CHECK(message_of<ReplyError>([&] { producer.flush(); }).find("OOM") != std::string::npos);
-    CHECK(producer.size() == 1); // is allowed, and tells the truth
+    CHECK(producer.size() == 1); // is allowed, and returns the true size
     redis.command({"CONFIG", "SET", "maxmemory", "0"});
     CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
     Texts all = numbered(0, accepted);
@@ -380,7 +381,7 @@ TEST_CASE_FIXTURE(Buffering,
     Producer<Raw> producer(uri, "q", patient(1000));
     redis.set("q", "a string");
     push_numbers(producer, 0, 1000);
-    // The refusal is there; nobody has read it when the next LPUSH goes.
+    // The refusal has arrived but is not read when the next LPUSH goes.
     while (pushes() == 0) {
     }
     redis.del("q");

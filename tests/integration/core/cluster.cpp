@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(Node, "a whole life of a queue needs no more than one slot of 
             CHECK(take(consumer).release());
             CHECK(consumer.flush() == 0);
 
-            // A collector takes it for dead, and it finds out.
+            // A collector declares it dead, and it finds out.
             RawGuard held = take(consumer);
             for (const std::string& key : redis.keys("*:heartbeat:*")) {
                 redis.del(key);
@@ -74,14 +74,14 @@ TEST_CASE_FIXTURE(Node, "a whole life of a queue needs no more than one slot of 
             CHECK(GarbageCollector(uri, queue, {.grace = 0ms}).collect().consumers == 1);
             CHECK_FALSE(held.reject());
 
-            // Its connections break in the middle of something.
+            // Its connections break in the middle of an operation.
             RawGuard again = take(consumer);
             redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
             CHECK(again.reject());
         }
         GarbageCollector(uri, queue, {.grace = 0ms}).collect();
         CHECK(redis.lrange(other) == Texts{"d"});
-        CHECK(producer.size() == 3); // but for one acked and one buried
+        CHECK(producer.size() == 3); // except one acked and one buried
         CHECK(redis.keys("*:heartbeat:*").empty());
     }
 }
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Node, "a queue in another slot is refused, and the message is 
     CHECK(redis.lrange("{q}elsewhere") == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Node, "while nobody serves the slot a consumer waits, then goes on") {
+TEST_CASE_FIXTURE(Node, "while no node serves the slot a consumer waits, then goes on") {
     RawConsumer consumer(uri, "q");
     auto next = OwnServer::take_in_background(consumer);
     redis.command({"CLUSTER", "DELSLOTS", slot("q")});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Whom a collector takes for dead when another server takes over, or its own connection was lost:
-// nobody who has not had the grace to be heard there.
+// Which consumers a collector declares dead when another server takes over or its own connection
+// was lost: only those that had the grace to be heard there.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/proxy.hpp"
@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto grace = 2s;
 
-/// A primary that a replica follows, both up for longer than the grace, and the way to them.
+/// A primary and its replica, both up for longer than the grace, and the proxy to them.
 struct Failover {
     Failover() {
         follow(second_redis, first);
@@ -55,7 +55,7 @@ struct Failover {
         const std::string field = "uptime_in_seconds:";
         return std::stoi(info.substr(info.find(field) + field.size())) > grace.count();
     }
-    /// A consumer that lives, and whose heartbeat has expired while no server could be reached.
+    /// A living consumer whose heartbeat has expired while no server could be reached.
     static void add_unheard(RedisClient& redis) {
         redis.lpush("orizuru:{q}:processing:id", {"orz:0123456789abcdef:7", "a"});
         redis.command({"SADD", "orizuru:{q}:consumers", "id"});
@@ -69,7 +69,7 @@ struct Failover {
         way.lead_to(second.socket_path());
         way.break_all();
     }
-    /// Passes end with the consumer reaped, and not before the grace from now on.
+    /// Makes passes until the consumer is reaped; checks that this takes the grace from now on.
     static void check_grace(RedisClient& redis, GarbageCollector& collector) {
         const auto begun = Clock::now();
         CHECK(collector.collect() == Collected{});
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Failover, "after a failover the living have the grace to be he
     check_grace(second_redis, collector);
 }
 
-TEST_CASE_FIXTURE(Failover, "who was out of reach of a Redis that went on has the grace, too") {
+TEST_CASE_FIXTURE(Failover, "a consumer that could not reach a running Redis has the grace, too") {
     GarbageCollector collector(way.uri(), "q", {.grace = grace});
     CHECK(collector.collect() == Collected{});
     way.break_all();
@@ -105,7 +105,7 @@ TEST_CASE_FIXTURE(Failover, "collectors that run spare the living after a failov
     promote();
     const auto begun = Clock::now();
     add_unheard(second_redis);
-    // Rejected messages do not wait for it.
+    // Rejected messages do not wait for the grace.
     second_redis.lpush("orizuru:{q}:unack", "y");
     CHECK(eventually([this] { return second_redis.llen("q") == 2; }));
     CHECK_FALSE(is_reaped(second_redis));
@@ -144,11 +144,11 @@ TEST_CASE_FIXTURE(Failover, "collectors that run spare the living after such a c
             GarbageCollector(first.uri(), "q", {.grace = grace}).run(token, 100ms);
         });
     }
-    // Their connections are older than the grace, as the server is.
+    // Their connections are older than the grace, and so is the server.
     REQUIRE(eventually([begun = Clock::now()] { return Clock::now() - begun > grace + 500ms; }));
     first_redis.lpush("orizuru:{q}:unack", "x");
     REQUIRE(eventually([this] { return first_redis.llen("q") == 1; }));
-    // In one step, or their connections are not left open.
+    // This is one step, or else their connections are closed.
     first_redis.command({"MULTI"});
     first_redis.command({"REPLICAOF", "127.0.0.1", "1"});
     first_redis.command({"REPLICAOF", "NO", "ONE"});
@@ -187,7 +187,7 @@ TEST_CASE_FIXTURE(Failover, "a pass whose connection is lost does not go on else
     first_redis.command({"CONFIG", "SET", "maxmemory-policy", "volatile-ttl"});
     GarbageCollector collector(way.uri(), "q",
                                {.grace = grace, .on_event = [this](const orizuru::Event&) {
-                                    // In the middle of the pass: it knows that it may reap.
+                                    // In the middle of the pass, when it knows that it may reap.
                                     promote();
                                     add_unheard(second_redis);
                                 }});

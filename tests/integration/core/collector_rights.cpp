@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A collector moves nothing that it may not move to the end, nor what is another queue's.
+// A collector moves no message that it may not move to the end, and none of another queue.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -61,7 +61,7 @@ struct Clerk : QueueFixture {
         std::ranges::sort(list);
         return list;
     }
-    /// Every list there is.
+    /// All lists.
     std::map<std::string, Texts> lists() {
         std::map<std::string, Texts> found;
         for (const std::string& key : redis.keys()) {
@@ -104,7 +104,7 @@ TEST_CASE_FIXTURE(Clerk, "a collector that may not fence a dead consumer doubles
     CHECK(nobody_left());
 }
 
-TEST_CASE_FIXTURE(Clerk, "a collector goes on without what it can do without") {
+TEST_CASE_FIXTURE(Clerk, "a collector goes on without the rights that it can do without") {
     for (const Texts& rules :
          {Texts{"-info"}, Texts{"-role"}, Texts{"-scan"}, Texts{"-mget"}, Texts{"-client|unblock"},
           Texts{"-@dangerous"}, Texts{"-@dangerous", "-scan", "-mget"},
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(Clerk, "a collector without the right to SCAN says so once, an
     CHECK(diary.of(EventKind::sweep_refused).front().queue == "q");
     CHECK(contains(diary.of(EventKind::sweep_refused).front().detail, "NOPERM"));
     CHECK(held(orphan) == Texts{"a"});
-    // Nor does it keep those from it who may.
+    // It does not stop collectors that may.
     GarbageCollector other(uri, "q", {.grace = 0ms});
     const std::jthread running([&](const std::stop_token& token) { other.run(token, 5ms); });
     CHECK(eventually([this] { return sorted(waiting()) == Texts{"a", "b"}; }));
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their 
         redis.flushall();
         change({"+@all", "~*"});
         change(rules);
-        // Somebody has just had a turn.
+        // Another collector has just had a turn.
         redis.lpush(unack, "b");
         std::jthread before([&](const std::stop_token& token) {
             GarbageCollector(uri, "q", {.grace = 0ms}).run(token, 1h);
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their 
     }
 }
 
-/// Does what a worker does with a collector whose run() throws: starts it again after a pause.
+/// Treats a collector whose run() throws as a worker does: starts it again after a pause.
 class Restarted {
   public:
     Restarted(const std::string& uri, milliseconds interval, milliseconds pause)
@@ -212,7 +212,7 @@ TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail leaves the turns to thos
     const std::jthread running(
         [&](const std::stop_token& token) { collector.run(token, interval); });
     CHECK(eventually([this] { return redis.llen("q") == 1; }));
-    // It was given back at once.
+    // The turn was given back at once.
     CHECK(std::chrono::steady_clock::now() - begun < interval / 2);
     for (int i = 1; i <= 4; ++i) {
         CAPTURE(i);
@@ -224,7 +224,7 @@ TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail leaves the turns to thos
     CHECK(failing.failures() == 1);
 }
 
-TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail tries again when nobody else makes them") {
+TEST_CASE_FIXTURE(Clerk, "a collector whose passes fail tries again when no other one makes them") {
     constexpr auto interval = 200ms;
     change({"-hincrby"});
     add_dead_consumer("id", {"a"});
@@ -264,7 +264,7 @@ TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose na
         const auto before = lists();
         CHECK(before.size() == 4);
         GarbageCollector collector(uri, queue, {.grace = 0ms});
-        // What nobody has registered is taken for an orphan when it is seen twice.
+        // An unregistered list counts as an orphan when it is seen twice.
         for (int i = 0; i < 3; ++i) {
             CHECK(collector.collect() == Collected{});
         }

@@ -49,7 +49,7 @@ struct Order {
     MSGPACK_DEFINE(number, what, prices)
 };
 
-/// Long enough to be told from Redis' own 5 s, whatever the machine does.
+/// Long enough to tell it from Redis' own 5 s, whatever the machine does.
 constexpr milliseconds soon{2500};
 
 TEST_CASE_FIXTURE(QueueFixture, "a new consumer is registered, alive, and has a header") {
@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(QueueFixture, "the keys of a queue with a hash tag lie in the 
         };
         for (const std::string& key : redis.keys()) {
             const auto answer = redis.try_command({"CLUSTER", "KEYSLOT", key});
-            if (!answer.is_error()) { // a server that is no cluster may not say
+            if (!answer.is_error()) { // a server that is no cluster may refuse to say
                 CHECK(slot(key) == slot(queue));
             }
         }
@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(QueueFixture, "next with a time ends when it is over, not befo
             CHECK(waited < timeout + soon);
             CHECK_FALSE(consumer.stopped());
         }
-        // Nothing is left waiting in Redis that would take this out of sight.
+        // No wait is left in Redis that would take this message away.
         push({"a"});
         CHECK(waiting() == Texts{"a"});
         CHECK(consumer.next()->ack());
@@ -180,7 +180,8 @@ TEST_CASE_FIXTURE(QueueFixture, "next with a time takes a message that comes wit
     CHECK((*guard)->bytes == "a");
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "next with no time at all takes what is there and does not wait") {
+TEST_CASE_FIXTURE(QueueFixture,
+                  "next with a time of 0 takes a message that is there and does not wait") {
     for (const int prefetch : {1, 3}) {
         for (const milliseconds none : {milliseconds(0), milliseconds(-1), milliseconds(-10'000)}) {
             redis.flushall();
@@ -198,7 +199,7 @@ TEST_CASE_FIXTURE(QueueFixture, "next with no time at all takes what is there an
     }
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "next with the longest time there is waits for a message") {
+TEST_CASE_FIXTURE(QueueFixture, "next with the longest possible time waits for a message") {
     Consumer<Raw> consumer(uri, "q");
     std::jthread producer([this] {
         somebody_waits();
@@ -253,7 +254,7 @@ TEST_CASE_FIXTURE(QueueFixture, "next with a stop_token and a time obeys both") 
     CHECK((*guard)->bytes == "a");
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "a stopped consumer takes nothing any more") {
+TEST_CASE_FIXTURE(QueueFixture, "a stopped consumer takes no more messages") {
     Consumer<Raw> consumer(uri, "q");
     CHECK_FALSE(consumer.stopped());
     push({"a"});
@@ -407,7 +408,7 @@ TEST_CASE_FIXTURE(QueueFixture, "strings and containers are msgpack too") {
     CHECK(**maps.next() == std::map<std::string, std::vector<int>>{{"x", {1, 2}}});
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "any bytes come as they are, the empty message too") {
+TEST_CASE_FIXTURE(QueueFixture, "any bytes come unchanged, the empty message too") {
     std::string all;
     for (int byte = 0; byte < 256; ++byte) {
         all += static_cast<char>(byte);
@@ -469,7 +470,7 @@ TEST_CASE_FIXTURE(QueueFixture,
     CHECK_FALSE(redis.exists(unack));
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "each confirmed beat renews the lease and is told to on_beat") {
+TEST_CASE_FIXTURE(QueueFixture, "each confirmed beat renews the lease and calls on_beat") {
     std::atomic<int> beats = 0;
     const Consumer<Raw> consumer(uri, "q", {.lease = milliseconds(300), .on_beat = [&] {
                                                 ++beats;
@@ -530,7 +531,7 @@ TEST_CASE_FIXTURE(QueueFixture,
     const std::string id = consumer.name();
     std::jthread hand([&] {
         CHECK(somebody_waits());
-        // In one step: a message arrives as if by BLMOVE, and its reply never comes.
+        // This is one step: a message arrives as if by BLMOVE, and its reply never comes.
         redis.command({"EVAL", "redis.call('LPUSH', KEYS[1], 'parked')", "1", processing(id)});
         redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     });
@@ -558,7 +559,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a policy that evicts keys is told once, noevict
     CHECK(diary.size() == 1);
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "what on_event throws is swallowed") {
+TEST_CASE_FIXTURE(QueueFixture, "exceptions of on_event are swallowed") {
     Consumer<int> consumer(uri, "q", {.on_event = [](const orizuru::Event&) { throw 7; }});
     push({"\xc1", "\x01"});
     CHECK_THROWS_AS(static_cast<void>(consumer.next()), orizuru::DecodeError);
@@ -581,7 +582,7 @@ TEST_CASE_FIXTURE(QueueFixture, "on_event may use the consumer") {
     CHECK(size == 1);
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "options that cannot be are refused before anything is done") {
+TEST_CASE_FIXTURE(QueueFixture, "impossible options are refused before anything is done") {
     const auto refused = [this](orizuru::ConsumerOptions options) {
         CHECK_THROWS_AS(Consumer<Raw>(uri, "q", std::move(options)), std::invalid_argument);
     };

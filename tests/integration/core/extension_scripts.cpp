@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Settling by a script of one's own: its body and the message's removal are one step.
+// Settling by a script of the user's: its body and the message's removal are one step.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -68,8 +68,8 @@ TEST_CASE_FIXTURE(Extended, "a body and the removal of its message are one comma
     CHECK(info("commandstats", "cmdstat_zadd:calls") == 1);
 }
 
-TEST_CASE_FIXTURE(Extended, "nobody can look between a body and the removal") {
-    // The body itself sees the message in the list; the next command of anyone sees it gone.
+TEST_CASE_FIXTURE(Extended, "no client can look between a body and the removal") {
+    // The body itself sees the message in the list; the next command of any client no longer does.
     const Script script("redis.call('SET', KEYS[1], redis.call('LLEN', ARGV[1]))");
     auto guard = take("a");
     CHECK(guard.settle(script, {"seen"}, {processing(id)}));
@@ -97,7 +97,7 @@ TEST_CASE_FIXTURE(Extended, "a body needs neither keys nor arguments, and may do
     CHECK(redis.keys() == Texts{consumers, heartbeat(id), processing(id)});
 }
 
-TEST_CASE_FIXTURE(Extended, "what a body returns does not matter unless it is an error") {
+TEST_CASE_FIXTURE(Extended, "the value of a body does not matter unless it is an error") {
     for (const std::string result : {"nil", "false", "0", "'STALE'", "{}", "{1, 2}",
                                      "{ok = 'fine'}", "redis.status_reply('OK')"}) {
         CAPTURE(result);
@@ -131,7 +131,7 @@ TEST_CASE_FIXTURE(Extended, "a body that refuses leaves everything as it was") {
     CHECK(header(id) == before);
     CHECK(redis.command({"GET", "seat"}).text == "old");
     CHECK(consumer.name() == id);
-    // The guard can be settled in any way, the same one too.
+    // The guard can still be settled in any way, in this one too.
     redis.del("seat");
     CHECK(second.settle(script, {"seat"}));
     CHECK(redis.command({"GET", "seat"}).text == "b");
@@ -174,7 +174,7 @@ TEST_CASE_FIXTURE(Extended, "a refusal of one settlement does not hold up the ot
 }
 
 TEST_CASE_FIXTURE(Extended, "a body that fails is refused, and its message stays") {
-    // What it wrote before it failed stays written: Redis has no way back.
+    // Its writes before the failure stay: Redis does not roll back.
     const Script script(R"(
         redis.call('INCR', KEYS[1])
         redis.call('LPUSH', KEYS[1], 'a number is no list')

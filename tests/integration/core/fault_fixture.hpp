@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the tests of faults share: a queue `q` on a redis-server of the test case's own, which may
-// be killed, and a look at where every message is.
+// Shared by the tests of faults: a queue `q` on a redis-server of the test case's own, which may be
+// killed, and functions that find every message.
 
 #pragma once
 
@@ -29,7 +29,7 @@ namespace orizuru::test {
 using RawConsumer = Consumer<Raw>;
 using RawGuard = MessageGuard<Raw>;
 
-/// Far beyond what a loaded machine needs, a back-off of 5 s included.
+/// Far longer than a loaded machine needs, a back-off of 5 s included.
 inline constexpr std::chrono::seconds long_enough{20};
 
 struct OwnServer {
@@ -41,10 +41,10 @@ struct OwnServer {
     OwnServer() = default;
     explicit OwnServer(Texts arguments) : server(std::move(arguments)) {}
 
-    /// A server that forgets nothing it has confirmed.
+    /// Settings of a server that forgets nothing that it has confirmed.
     static Texts durable() { return {"--appendonly", "yes", "--appendfsync", "always"}; }
 
-    /// With a bound on the waiting for each reply.
+    /// The address with a bound on the wait for each reply.
     [[nodiscard]] std::string uri(std::chrono::milliseconds command_timeout) const {
         return server.uri() + "?command_timeout=" + std::to_string(command_timeout.count());
     }
@@ -61,18 +61,18 @@ struct OwnServer {
         }
     }
 
-    /// What all consumers hold, headers apart.
+    /// The messages that all consumers hold, without the headers.
     Texts held() {
         Texts messages;
         for (const std::string& key : redis.keys("orizuru:{q}:processing:*")) {
-            // Not asked for its type first: a fence may come in between.
+            // No TYPE before it: a fence may come in between.
             for (const Answer& element : redis.try_command({"LRANGE", key, "0", "-2"}).elements) {
                 messages.push_back(element.text);
             }
         }
         return messages;
     }
-    /// Everything that lies in any of these lists or with a consumer, sorted.
+    /// All messages in these lists or with a consumer, sorted.
     Texts everywhere(const Texts& other_queues = {}) {
         Texts all = held();
         Texts lists = other_queues;
@@ -87,20 +87,20 @@ struct OwnServer {
     std::size_t registered() {
         return redis.command({"SMEMBERS", "orizuru:{q}:consumers"}).elements.size();
     }
-    /// As a collector that comes too early sees it: the consumer was not heard for its lease.
+    /// Makes all consumers look as if they were unheard for their lease.
     void forget_heartbeats() {
         for (const std::string& key : redis.keys("orizuru:{q}:heartbeat:*")) {
             redis.del(key);
         }
     }
-    /// Nobody is registered, and of every consumer there was only the fence is left.
+    /// No consumer is registered, and only the fences of former ones are left.
     bool nobody_left() {
         return registered() == 0 && redis.keys("orizuru:{q}:heartbeat:*").empty() &&
                std::ranges::all_of(
                    redis.keys("orizuru:{q}:processing:*"),
                    [this](const std::string& key) { return redis.type(key) == "string"; });
     }
-    /// Somebody waits in Redis for a message.
+    /// True when a client waits in Redis for a message.
     bool somebody_waits() {
         return eventually([this] {
             return contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove");
@@ -112,7 +112,7 @@ struct OwnServer {
         REQUIRE(guard);
         return std::move(*guard);
     }
-    /// `next` in a thread of its own.
+    /// Calls `next` in a thread of its own.
     static std::future<std::optional<RawGuard>> take_in_background(RawConsumer& consumer) {
         return std::async(std::launch::async, [&consumer] { return consumer.next(long_enough); });
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A consumer that takes now more, now fewer messages with one fetch.
+// A consumer whose limit of messages for one fetch changes.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
@@ -42,7 +42,7 @@ struct Limited : QueueFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Limited, "a limited fetch takes so many, and none is sent ahead") {
+TEST_CASE_FIXTURE(Limited, "a limited fetch takes this many, and none is sent ahead") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 10});
     push({"1", "2", "3", "4", "5", "6", "7", "8", "9"});
     consumer.limit(3);
@@ -66,7 +66,8 @@ TEST_CASE_FIXTURE(Limited, "a limited fetch takes so many, and none is sent ahea
     CHECK(held().empty());
 }
 
-TEST_CASE_FIXTURE(Limited, "a limit counts from the next fetch: what is in hand is handed out") {
+TEST_CASE_FIXTURE(Limited,
+                  "a limit counts from the next fetch: held messages are still handed out") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 4, .ack = AckMode::deferred});
     push({"1", "2", "3", "4", "5"});
     Guards guards;
@@ -93,7 +94,7 @@ TEST_CASE_FIXTURE(Limited, "a limited consumer waits for a message as any does")
     CHECK((*guard)->bytes == "late");
 }
 
-TEST_CASE_FIXTURE(Limited, "a limit that cannot be is refused") {
+TEST_CASE_FIXTURE(Limited, "an impossible limit is refused") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 2});
     for (const int most : {-1, 0, 3}) {
         CHECK(message_of<std::invalid_argument>([&] { consumer.limit(most); }) ==

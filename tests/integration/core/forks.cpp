@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(OwnServer, "children forked at any moment do not disturb a bus
     int statuses = 0;
     for (int i = 0; i < 10; ++i) {
         statuses += status_of_child([&] {
-            // Its locks may be held by threads that do not exist here.
+            // Threads that do not exist here may hold its locks.
             return is_logic_error([&] { static_cast<void>(consumer.next(0ms)); }) &&
                            is_logic_error([&] { static_cast<void>(consumer.size()); }) &&
                            is_logic_error([&] { static_cast<void>(consumer.name()); })
@@ -181,7 +181,7 @@ TEST_CASE_FIXTURE(OwnServer, "children forked at any moment do not disturb a bus
 TEST_CASE_FIXTURE(OwnServer, "a forked child makes objects of its own") {
     Producer<Raw> producer{server.uri(), "q"};
     producer.push({"a"});
-    // Without threads here, since ThreadSanitizer allows no new ones in the child otherwise.
+    // No threads run here, since ThreadSanitizer would allow no new ones in the child.
     CHECK(status_of_child([&] {
               Producer<Raw> own{server.uri(), "q2"};
               own.push({"from the child"});
@@ -212,7 +212,7 @@ TEST_CASE_FIXTURE(OwnServer, "a program started by the process inherits no descr
     GarbageCollector collector{server.uri(), "q"};
     RawConsumer consumer{server.uri(), "q", {.lease = 100ms}};
     CHECK_FALSE(consumer.next(50ms));
-    // Control, wait, beat, producer and collector, and the Wakes.
+    // The connections of control, wait, beat, producer and collector, and the Wakes.
     CHECK(eventually([&] { return open_descriptors().size() >= before.size() + 5; }));
 
     int ends[2];
@@ -235,8 +235,8 @@ TEST_CASE_FIXTURE(OwnServer, "a program started by the process inherits no descr
     std::istringstream lines(text);
     int inherited = 0;
     for (int fd = 0; lines >> fd;) {
-        // Not those of the pipe, nor what the test's own starter passed on; 10 and above are the
-        // shell's.
+        // Without the pipe's, and without those that the test itself was started with; 10 and above
+        // belong to the shell.
         inherited += fd > 2 && fd != ends[0] && fd != ends[1] && !before.contains(fd) ? 1 : 0;
     }
     CHECK_MESSAGE(inherited == 0, text);

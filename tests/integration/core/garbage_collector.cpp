@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Bringing messages back: rejected ones, and those of consumers that died.
+// Collectors bring messages back: rejected ones, and those of consumers that died.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/fake_server.hpp"
@@ -49,7 +49,7 @@ using orizuru::test::Texts;
 using orizuru::test::time_of;
 using std::chrono::milliseconds;
 
-/// Collectors that run, each in a thread.
+/// Running collectors, each in a thread.
 class Fleet {
   public:
     Fleet(const QueueFixture& queue, int size, milliseconds interval) {
@@ -76,14 +76,14 @@ struct Collecting : QueueFixture {
         return info("commandstats", "cmdstat_" + command + ":calls");
     }
 
-    /// A collector with this interval has made a pass, and is no more.
+    /// A collector with this interval makes a pass and is destroyed.
     void had_a_turn(milliseconds interval) {
         redis.lpush(unack, "made");
         const Fleet fleet(*this, 1, interval);
         REQUIRE(eventually([this] { return redis.exists("q"); }));
         redis.del("q");
     }
-    /// As if so much time had gone by since the last turn.
+    /// Makes it look as if this much time had passed since the last turn.
     void age_turn(milliseconds time) {
         const auto left = redis.command({"PTTL", collected}).integer;
         redis.command({"PEXPIRE", collected, std::to_string(left - time.count())});
@@ -98,7 +98,7 @@ struct Collecting : QueueFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Collecting, "a collector that finds nothing makes nothing") {
+TEST_CASE_FIXTURE(Collecting, "a collector that finds nothing makes no keys") {
     CHECK(collector.collect() == Collected{});
     CHECK(redis.keys().empty());
 }
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(Collecting, "a dead consumer that held thousands loses none an
 TEST_CASE_FIXTURE(Collecting, "the fence says reaped and repeats the header, for seven days") {
     add_dead_consumer("busy", {"a"}, "orz:00000000000000aa:41");
     add_dead_consumer("idle", {}, "orz:00000000000000bb:0");
-    redis.command({"SADD", consumers, "gone"}); // Redis lost its list
+    redis.command({"SADD", consumers, "gone"}); // Redis has lost its list
     CHECK(collector.collect() == Collected{.reclaimed = 1, .consumers = 3});
     CHECK(fence("busy") == "reaped orz:00000000000000aa:41");
     CHECK(fence("idle") == "reaped orz:00000000000000bb:0");
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Collecting, "the fence says reaped and repeats the header, for
     CHECK_FALSE(redis.exists(consumers));
 }
 
-TEST_CASE_FIXTURE(Collecting, "only what has a header's shape is taken for one") {
+TEST_CASE_FIXTURE(Collecting, "only an element with a header's shape is taken for one") {
     add_dead_consumer("a", {"1"}, "orz:0123456789abcdef:");
     CHECK(collector.collect().reclaimed == 2);
     CHECK(waiting() == Texts{"orz:0123456789abcdef:", "1"});
@@ -240,7 +240,7 @@ TEST_CASE_FIXTURE(Collecting,
         CHECK(diary.of(EventKind::buried).front().payload == "a");
         CHECK(diary.of(EventKind::buried).front().consumer == "last");
         CHECK(diary.of(EventKind::buried).front().queue == "q");
-        // Forgotten with it: put back by hand, the message has all its tries again.
+        // The count is gone with it: put back by hand, the message has all its attempts again.
         if (most > 0) {
             add_dead_consumer("another", {"a"});
             CHECK(strict.collect().reclaimed == 1);
@@ -267,7 +267,8 @@ TEST_CASE_FIXTURE(Collecting, "dead_limit keeps the newest of the dead") {
     CHECK(redis.llen(dead) == 7);
 }
 
-TEST_CASE_FIXTURE(Collecting, "while Redis is up for less than grace nobody is taken for dead") {
+TEST_CASE_FIXTURE(Collecting,
+                  "until Redis has been up for the grace no consumer is declared dead") {
     add_dead_consumer("id", {"a"});
     redis.lpush(unack, "b");
     GarbageCollector patient(uri, "q", {.grace = std::chrono::hours(1)});
@@ -395,14 +396,14 @@ TEST_CASE_FIXTURE(Collecting, "a pass looks at a thousand consumers at once, and
     redis.command({"CONFIG", "RESETSTAT"});
     CHECK(collector.collect() == Collected{.reclaimed = 5, .consumers = 5});
     CHECK(calls("mget") == 3);
-    CHECK(calls("exists") == 5); // which REAP asks for
+    CHECK(calls("exists") == 5); // by REAP
     Texts returned = waiting();
     std::ranges::sort(returned);
     CHECK(returned == Texts{"0", "1000", "2000", "2499", "999"});
     CHECK(ids().size() == 2495);
 }
 
-TEST_CASE_FIXTURE(Collecting, "a heartbeat is one whatever it is") {
+TEST_CASE_FIXTURE(Collecting, "a heartbeat of any type counts") {
     add_dead_consumer("id", {"a"});
     redis.lpush(heartbeat("id"), "no string");
     CHECK(collector.collect() == Collected{});
@@ -426,7 +427,7 @@ TEST_CASE_FIXTURE(Collecting, "collectors that run share their passes") {
     redis.command({"CONFIG", "RESETSTAT"});
     for (int i = 0; i < 10; ++i) {
         redis.lpush(processing(std::to_string(i)),
-                    std::to_string(i)); // first, as START does all in one step
+                    std::to_string(i)); // first, because START does all in one step
         redis.command({"SADD", consumers, std::to_string(i)});
         CHECK(eventually([&] { return redis.llen("q") == i + 1; }));
     }
@@ -475,7 +476,7 @@ TEST_CASE_FIXTURE(Collecting,
     }
     const auto ended = orizuru::detail::Clock::now();
     CHECK(asks.size() > 90);
-    // A millisecond: Redis' clock counts whole ones.
+    // One millisecond, because Redis' clock counts whole ones.
     CHECK(*asks.begin() >= begun + interval * 9 / 10 - milliseconds(1));
     CHECK(*asks.rbegin() <= ended + interval + milliseconds(1));
     CHECK(*asks.rbegin() - *asks.begin() > interval / 20);
@@ -555,7 +556,7 @@ TEST_CASE_FIXTURE(Collecting, "a collector that loses its connection in each pas
     CHECK(losses <= 4);
 }
 
-TEST_CASE_FIXTURE(Collecting, "nothing that lies at the key of the shared passes stops them") {
+TEST_CASE_FIXTURE(Collecting, "no value at the key of the shared passes stops them") {
     constexpr auto interval = std::chrono::hours(1);
     had_a_turn(interval);
     const auto memory = redis.command({"PTTL", collected}).integer;
@@ -717,7 +718,7 @@ TEST_CASE_FIXTURE(Collecting, "a policy that evicts keys is told once") {
     CHECK(diary.of(EventKind::not_noeviction).front().queue == "q");
 }
 
-TEST_CASE_FIXTURE(Collecting, "options that cannot be are refused") {
+TEST_CASE_FIXTURE(Collecting, "impossible options are refused") {
     const auto refused = [this](const GarbageCollectorOptions& options) {
         CHECK_THROWS_AS(GarbageCollector(uri, "q", options), std::invalid_argument);
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Redis closes connections on which nothing is under way: by CONFIG SET timeout, by CLIENT KILL.
-// What is done next finds that before it sends anything, and goes on over a new one.
+// Redis closes idle connections, by CONFIG SET timeout or CLIENT KILL. The next operation notices
+// that before it sends anything, and goes on over a new connection.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -46,7 +46,7 @@ using orizuru::test::RedisServer;
 using orizuru::test::Texts;
 
 struct Fixture : OwnServer {
-    /// All connections but the test's own, which have all gone when this returns.
+    /// Closes all connections but the test's own; they are gone when this returns.
     void close_all() {
         redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
         REQUIRE(only_own_is_left());
@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(Fixture, "a consumer flushes deferred acks, and fetches a batc
     RawConsumer consumer{server.uri(), "q", {.prefetch = 3, .ack = AckMode::deferred}};
     const std::string name = consumer.name();
     for (int i = 0; i < 2; ++i) {
-        push({"a", "b"}); // less than a batch: no other is fetched ahead
+        push({"a", "b"}); // less than a batch, so none is fetched ahead
         close_all();
         auto first = take(consumer);
         auto second = take(consumer);
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(Fixture, "a consumer flushes deferred acks, and fetches a batc
     }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a consumer survives the time-out of Redis for what is idle") {
+TEST_CASE_FIXTURE(Fixture, "a consumer survives Redis' time-out for idle connections") {
     const Diary diary;
     RawConsumer consumer{server.uri(), "q", {.on_event = diary.pen()}};
     push({"a"});
@@ -145,7 +145,7 @@ TEST_CASE_FIXTURE(Fixture, "a consumer survives the time-out of Redis for what i
     CHECK(diary.count(EventKind::lease_lost) == 0);
 }
 
-/// Something done with an object that keeps a connection; whether it has worked.
+/// An operation of an object that keeps a connection; returns whether it has worked.
 struct Use {
     std::string name;
     std::function<bool()> works;

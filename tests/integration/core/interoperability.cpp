@@ -119,7 +119,7 @@ class PythonFixture {
 constexpr std::chrono::milliseconds at_once{0};
 constexpr std::chrono::milliseconds patience{10'000};
 
-/// That of README.md.
+/// The Order of README.md.
 struct Order {
     std::uint64_t id = 0;
     std::vector<std::string> items;
@@ -128,7 +128,7 @@ struct Order {
 
 } // namespace
 
-TEST_CASE_FIXTURE(PythonFixture, "what Python pushes is what C++ consumes") {
+TEST_CASE_FIXTURE(PythonFixture, "C++ consumes the messages that Python pushes") {
     REQUIRE(python("push"));
     orizuru::Consumer<Everything> consumer(uri(), "cranes");
     std::size_t number = 0;
@@ -143,13 +143,13 @@ TEST_CASE_FIXTURE(PythonFixture, "what Python pushes is what C++ consumes") {
     CHECK_FALSE(redis().exists(orizuru::Keys("cranes").dead()));
 }
 
-TEST_CASE_FIXTURE(PythonFixture, "what C++ pushes is what Python pops, to the byte") {
+TEST_CASE_FIXTURE(PythonFixture, "Python pops the messages that C++ pushes, to the byte") {
     orizuru::Producer<Everything> producer(uri(), "cranes");
     CHECK(producer.push_all(messages()) == messages().size());
     CHECK(python("pop"));
 }
 
-TEST_CASE_FIXTURE(PythonFixture, "what a guard pushes on is what Python pops") {
+TEST_CASE_FIXTURE(PythonFixture, "Python pops the message that a guard pushes on") {
     orizuru::Producer<Everything>(uri(), "incoming").push_all(messages());
     orizuru::Consumer<Everything> consumer(uri(), "incoming");
     bool replace = false;

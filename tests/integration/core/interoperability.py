@@ -73,7 +73,7 @@ JOB_FIELDS = (
 
 
 def push_job(server, queue):
-    """As a newer version might: with two fields more."""
+    """A job as a newer version might write it: with two more fields."""
     payload = msgpack.packb(MESSAGES[1])
     fields = [2, "job 鶴", 3, 1_700_000_000_000, 1_700_000_000_001, None, None, "no luck"]
     fields += ["u", "lair", payload]
@@ -81,7 +81,7 @@ def push_job(server, queue):
 
 
 def pop_job(server, queue):
-    """What interoperability.cpp has made of a new job, and of the one that push_job had pushed."""
+    """Checks the new job of interoperability.cpp, and the one that push_job had pushed."""
     new = dict(zip(JOB_FIELDS, msgpack.unpackb(server.rpop(queue)), strict=True))
     now = time.time() * 1000
     assert len(new["id"]) == 32 and int(new["id"], 16) >= 0, new

@@ -50,7 +50,7 @@ using orizuru::test::time_of;
 using orizuru::test::wait_for;
 
 struct Leases : OwnServer {
-    /// For another process, what this one sets the key to.
+    /// The value that this process gives the key, for another process.
     static std::string told(RedisClient& own, const std::string& key) {
         while (!own.exists(key)) {
             std::this_thread::sleep_for(1ms);
@@ -59,15 +59,15 @@ struct Leases : OwnServer {
     }
 
     Collected collect() { return GarbageCollector(server.uri(), "q", {.grace = 0ms}).collect(); }
-    /// A collector takes everyone for dead.
+    /// A collector declares all consumers dead.
     Collected reap() {
         forget_heartbeats();
         return collect();
     }
 };
 
-/// A forked process that consumes until it is killed. It uses nothing of the parent's but what was
-/// made for it: no doctest, no destructors.
+/// A forked process that consumes until it is killed. It uses only those of the parent's objects
+/// that were made for it: no doctest, no destructors.
 class OtherProcess {
   public:
     /// `live` gets a function to call when it is ready.
@@ -107,7 +107,7 @@ class OtherProcess {
     pid_t m_pid = -1;
 };
 
-/// A consumer whose death Redis does not learn of: its wait stays there.
+/// A consumer whose death Redis does not notice: its wait stays there.
 struct Ghost {
     explicit Ghost(Leases& leases)
         : process([&](const auto& ready) {
@@ -121,7 +121,7 @@ struct Ghost {
         leases.redis.set("address", proxy.uri());
     }
 
-    OtherProcess process; // before the proxy's thread: ThreadSanitizer allows it none otherwise
+    OtherProcess process; // before the proxy's thread: ThreadSanitizer wants forks without threads
     Proxy proxy;
 };
 
@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(Leases, "the lease is kept while a handler blocks for several 
     auto guard = take(consumer);
     const int before = beats;
     const auto begun = std::chrono::steady_clock::now();
-    // Three beats come in each lease: this takes five of them.
+    // Three beats come in each lease; this takes five beats.
     CHECK(eventually([&] {
         CHECK(collect() == Collected{});
         return beats >= before + 15;
@@ -250,7 +250,7 @@ TEST_CASE_FIXTURE(Leases, "deferred acks that come too late are counted by flush
 
 TEST_CASE_FIXTURE(Leases, "a process that was paused beyond its lease does not succeed late") {
     push({"a", "b"});
-    // What its two settlements said, as an exit status would have it.
+    // The results of its two settlements, as an exit status.
     const std::string verdicts = "verdicts";
     OtherProcess sleeper{[&](const auto& ready) {
         RawConsumer consumer{server.uri(), "q", {.lease = 300ms, .prefetch = 2}};
@@ -314,7 +314,7 @@ TEST_CASE_FIXTURE(Leases, "a consumer goes on after FLUSHALL") {
     CHECK(collect() == Collected{});
 }
 
-TEST_CASE_FIXTURE(Leases, "what callbacks throw is swallowed") {
+TEST_CASE_FIXTURE(Leases, "exceptions of callbacks are swallowed") {
     std::atomic<int> beats{0};
     std::atomic<int> events{0};
     RawConsumer consumer{server.uri(),
@@ -404,7 +404,8 @@ TEST_CASE_FIXTURE(Leases, "a consumer and its last guard can end inside on_beat"
     CHECK(consumer == nullptr);
 }
 
-TEST_CASE_FIXTURE(Leases, "a waiter that Redis keeps for a dead consumer takes no message along") {
+TEST_CASE_FIXTURE(Leases,
+                  "a waiter that Redis keeps for a dead consumer takes no message with it") {
     Ghost ghost{*this};
     REQUIRE(somebody_waits());
     ghost.process.kill();

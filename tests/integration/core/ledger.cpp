@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The book that judges the tests of faults: what it must find, and what it must let pass.
+// The book that judges the tests of faults: the faults that it must find, and the cases that it
+// must let pass.
 
 #include "support/ledger.hpp"
 
@@ -36,7 +37,7 @@ struct Book {
         ledger.pushing("m");
         ledger.pushed("m");
     }
-    /// Whether this is all that is wrong; nothing, when it is empty.
+    /// Whether this is the only violation; with an empty text, whether there is none.
     bool finds(std::string_view word) {
         const std::vector<std::string> wrong = ledger.check(redis);
         return word.empty() ? wrong.empty() : wrong.size() == 1 && wrong[0].starts_with(word);
@@ -77,7 +78,8 @@ TEST_CASE_FIXTURE(Book, "an ack in doubt explains that a message is missing") {
     CHECK(finds(""));
 }
 
-TEST_CASE_FIXTURE(Book, "what came again, or was settled elsewhere, was not acked before") {
+TEST_CASE_FIXTURE(Book,
+                  "a message that came again, or was settled elsewhere, was not acked before") {
     push_confirmed();
     ledger.handed_out("m");
     ledger.settling("m", Place::gone);
@@ -89,8 +91,8 @@ TEST_CASE_FIXTURE(Book, "what came again, or was settled elsewhere, was not acke
     CHECK(finds("LOST"));
 }
 
-TEST_CASE_FIXTURE(Book,
-                  "what came again is not where an earlier settlement would have brought it") {
+TEST_CASE_FIXTURE(
+    Book, "a message that came again is not where an earlier settlement would have brought it") {
     push_confirmed();
     ledger.settling("m", Place::other);
     ledger.handed_out("m");

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A connection ends after some byte of a command or of its reply, for every command that moves a
-// message. Whatever ran or did not: each message is in one place, each settlement tells the truth.
+// message. Whether it ran or not, each message is in one place and each settlement tells the truth.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -39,8 +39,8 @@ struct Spot {
     Cut cut;
 };
 
-/// All the first bytes, where protocols are fragile, then some. The longest command is a script of
-/// some 1200 bytes with its arguments, the shortest reply ":1\r\n".
+/// All the first bytes, where protocols are fragile, and then some later ones. The longest command
+/// is a script of some 1200 bytes with its arguments; the shortest reply is ":1\r\n".
 std::vector<Spot> spots() {
     std::vector<Spot> all;
     for (const std::uint64_t bytes : {0U, 1U, 2U, 3U, 4U, 8U, 13U}) {
@@ -58,19 +58,19 @@ std::vector<Spot> spots() {
     return all;
 }
 
-/// A proxy between the consumer and its server. A consumer's control connection is the first that
-/// it makes, the second is the one that waits; the beat comes much later.
+/// A proxy between the consumer and its server. A consumer makes its control connection first and
+/// its wait connection second; the beat comes much later.
 struct Cutting : OwnServer {
     Proxy proxy{server.socket_path()};
     std::size_t control = 0;
     std::size_t tried = 0;
 
-    /// Only for what Redis does not answer at all.
+    /// Only for commands that Redis does not answer at all.
     [[nodiscard]] std::string proxied(std::chrono::milliseconds command_timeout = 100ms) const {
         return proxy.uri() + "?command_timeout=" + std::to_string(command_timeout.count());
     }
     void begin() {
-        // Not the fences: a late beat of the consumer before would register it again without.
+        // Not the fences: without its fence, a late beat would register an earlier consumer again.
         redis.command({"DEL", "q", "other", unack, dead, "orizuru:{q}:consumers"});
         control = proxy.accepted();
         ++tried;
@@ -79,8 +79,7 @@ struct Cutting : OwnServer {
         proxy.cut_after(spot.direction, proxy.bytes(connection, spot.direction) + spot.bytes,
                         spot.cut, connection);
     }
-    /// The cuts that were to be, and were not because the command or its reply was shorter, must
-    /// stay the smaller part.
+    /// Most cuts must have come: some do not, because the command or its reply was shorter.
     void check_cuts() const { CHECK(proxy.cuts() * 2 > tried); }
 
     template <class Settle>
@@ -157,20 +156,20 @@ TEST_CASE_FIXTURE(Cutting, "a fetch through a cut connection loses nothing and r
     }
     for (const Spot& spot : spots()) {
         if ((is_waiting || prefetch == 1) && spot.cut == Cut::silence) {
-            continue; // is noticed when Redis should have ended the wait, after 5 s
+            continue; // noticed only when Redis should have ended the wait, after 5 s
         }
         CAPTURE(static_cast<int>(spot.direction));
         CAPTURE(spot.bytes);
         CAPTURE(static_cast<int>(spot.cut));
         begin();
         RawConsumer consumer{proxied(), "q", {.prefetch = prefetch}};
-        // Makes the wait connection.
+        // This makes the wait connection.
         CHECK_FALSE(consumer.next(1ms));
         std::optional<RawGuard> first;
         if (is_waiting) {
             auto next = take_in_background(consumer);
             REQUIRE(somebody_waits());
-            // The reply is cut; of the command only what comes next.
+            // Cuts the reply, or the command from its next byte on.
             cut(spot, control + 1);
             push({"a", "b", "c"});
             first = next.get();
@@ -193,10 +192,10 @@ TEST_CASE_FIXTURE(Cutting, "a fetch through a cut connection loses nothing and r
     }
 }
 
-TEST_CASE_FIXTURE(Cutting, "stopping through a cut connection gives everything back") {
+TEST_CASE_FIXTURE(Cutting, "stopping through a cut connection requeues everything") {
     for (const Spot& spot : spots()) {
         if (spot.cut == Cut::silence) {
-            continue; // the time is up when it is noticed: the collector's, after the lease
+            continue; // noticed when the time is up: the collector brings it back after the lease
         }
         CAPTURE(static_cast<int>(spot.direction));
         CAPTURE(spot.bytes);
@@ -254,7 +253,7 @@ TEST_CASE_FIXTURE(Cutting, "deferred acks through a cut connection are done once
         CHECK(second.ack());
         CHECK(first.ack());
         cut(spot, control);
-        // Carries the two acks, and fetches.
+        // This carries the two acks, and fetches.
         auto fourth = take(consumer);
         CHECK(fourth->bytes == "d");
         CHECK(fourth.ack());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Messages that there is no memory to decode for a moment: they stay in hand, come again in their
-// order, and only the third failure in a row buries one. Their Codec throws std::bad_alloc.
+// Messages that cannot be decoded for a moment for lack of memory: they stay held and come again in
+// their order, and only the third failure in a row buries one. Their Codec throws std::bad_alloc.
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -32,7 +32,7 @@
 
 namespace memory_for_decoding_test {
 
-/// How often decoding each payload is still to fail.
+/// How often the decoding of each payload will still fail.
 class Shortages {
   public:
     void set(const std::string& payload, int times) {
@@ -66,7 +66,7 @@ inline Shortages shortages;
 struct Large {
     std::string bytes;
 };
-/// One whose envelope is large, too.
+/// A message whose envelope is large, too.
 struct Enveloped {
     std::string bytes;
 };
@@ -131,7 +131,7 @@ using std::chrono::steady_clock;
 
 using LargeConsumer = Consumer<Large>;
 
-// Where 20 ms are promised; a loaded machine may cost as much again and more.
+// 20 ms are promised; a loaded machine may take much longer.
 constexpr milliseconds soon = 60ms;
 constexpr auto long_enough = 20s;
 
@@ -245,7 +245,7 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "the third failure in a row buries the mess
     CHECK(diary.count(EventKind::decode_failed) == 1);
     CHECK(take_and_ack(consumer) == "small");
     CHECK(shortages.left("large") == 997);
-    // One that comes behind it is counted from the beginning.
+    // The count of a later message begins anew.
     push({"other"});
     shortages.set("other", 1);
     fail_once(consumer);
@@ -565,7 +565,7 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a payload that there is never memory for i
     CHECK(shortages.left("large") == 999);
 }
 
-/// A backoff that there is no memory to ask so often.
+/// A backoff that throws std::bad_alloc this often.
 orizuru::Backoff short_of_memory(int times) {
     return [left = std::make_shared<std::atomic<int>>(times)](int, std::uint64_t) {
         if (--*left >= 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Each way of settling a message, and what becomes of a guard.
+// Each way of settling a message, and the states of a guard.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -43,7 +43,7 @@ struct Held : QueueFixture {
         push({payload});
         return take();
     }
-    /// The lease is lost: a collector has given the messages to others.
+    /// Makes the consumer lose its lease: a collector gives the messages to others.
     void lose_lease() {
         forget_heartbeat(id);
         GarbageCollector collector(uri, "q", {.grace = milliseconds(0)});
@@ -53,7 +53,7 @@ struct Held : QueueFixture {
 
 const std::string any_bytes = std::string("\0\r\n*$1 \xff\xfe", 9) + "orz:0000000000000000:1";
 
-/// Every settlement there is, for claims that hold for all of them.
+/// All settlements, for tests that hold for each of them.
 const std::vector<bool (*)(MessageGuard<Raw>&)> settlements{
     [](MessageGuard<Raw>& guard) { return guard.ack(); },
     [](MessageGuard<Raw>& guard) { return guard.reject(); },
@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(Held, "a message handed out lies in the processing list behind
     CHECK_FALSE(redis.exists("q"));
 }
 
-TEST_CASE_FIXTURE(Held, "an acked message is nowhere any more") {
+TEST_CASE_FIXTURE(Held, "an acked message is gone from all lists") {
     auto guard = take("a");
     CHECK(guard.ack());
     CHECK(guard.settled());
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(Held, "push can put another message in place of the old one") 
     CHECK(redis.lrange("other") == Texts{"", "a, second try"});
 }
 
-TEST_CASE_FIXTURE(Held, "push refuses a name that no queue can have, and the guard lives on") {
+TEST_CASE_FIXTURE(Held, "push refuses an impossible queue name, and the guard lives on") {
     auto guard = take("a");
     for (const std::string name :
          {"", "{", "}", "a{b", "a}b{", "{}", "orizuru:x", "orizuru:{q}:dead"}) {
@@ -357,7 +357,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a guard outlives its consumer and then leaves t
 }
 
 TEST_CASE_FIXTURE(QueueFixture,
-                  "of several guards that outlive their consumer the last one leaves") {
+                  "when several guards outlive their consumer, the last one leaves the registry") {
     push({"a", "b", "c"});
     std::vector<MessageGuard<Raw>> guards;
     {
@@ -392,7 +392,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a guard that outlives its consumer keeps the le
     CHECK(guard->ack());
 }
 
-/// May throw when it is moved, and does so when it is told to.
+/// A message whose move throws when told to.
 struct Jumpy {
     explicit Jumpy(std::string content) : text(std::move(content)) {}
     Jumpy(Jumpy&& other) noexcept(false) : text(other.text), fuse(other.fuse) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Redis' memory is full: pushes are refused, and consumers must go on, for only they make room.
+// Redis' memory is full: pushes are refused, and consumers must go on, because only they make room.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -36,7 +36,7 @@ using orizuru::test::time_of;
 struct FullServer : OwnServer {
     FullServer() : OwnServer({"--maxmemory-policy", "noeviction"}) {}
 
-    /// All that there is, and more: until make_room() nothing may allocate.
+    /// Fills the memory: until make_room() nothing may allocate.
     void fill() { redis.command({"CONFIG", "SET", "maxmemory", "1"}); }
     void make_room() { redis.command({"CONFIG", "SET", "maxmemory", "0"}); }
 
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(FullServer, "beats, recoveries and collectors go on when memor
         CHECK(collector.collect() == Collected{});
         return beats >= before + 6;
     }));
-    // A recovery: the connections are lost with a settlement under way or not.
+    // A recovery: the connections are lost, with or without a settlement under way.
     redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     CHECK(guard.reject());
     CHECK(eventually([&] {

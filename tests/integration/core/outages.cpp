@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Redis goes away and comes back: killed, paused, unreachable, loading. Consumers wait it out,
-// producers fail fast, settlements wait as long as the lease.
+// Redis goes away and comes back: killed, paused, unreachable, loading. Consumers wait for it,
+// producers fail fast, and settlements wait as long as the lease.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -45,7 +45,7 @@ using Cut = Proxy::Cut;
 using Direction = Proxy::Direction;
 using std::chrono::milliseconds;
 
-/// Whether the failed push may have run; nothing when it did not fail.
+/// Whether the failed push may have run; empty when the push did not fail.
 std::optional<bool> push_in_doubt(Producer<Raw>& producer, const std::string& message) {
     try {
         producer.push({message});
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(OwnServer, "a fetch that Redis forgets while nothing is asked 
     RawConsumer consumer{proxy.uri(), "q"};
     push({"a"});
     auto forgotten = take(consumer);
-    // As a Redis does that was killed before its file had the fetch.
+    // As after a kill before the file had the fetch.
     redis.command({"LMOVE", "orizuru:{q}:processing:" + consumer.name(), "q", "LEFT", "RIGHT"});
     proxy.break_all();
     auto again = take(consumer);
@@ -298,7 +298,8 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer that only looks in with next(0) gets ov
     server.restart();
     push({"b"});
     std::optional<RawGuard> after;
-    // The default lease is 30 s: the beat, every 10 s, is not what gets it over.
+    // With the default lease of 30 s a beat comes every 10 s: it is not the beat that ends the
+    // outage.
     CHECK(eventually([&] { return (after = consumer.next(0ms)).has_value(); }, 3s));
 }
 
@@ -393,7 +394,7 @@ TEST_CASE_FIXTURE(OwnServer, "a network that freezes and thaws loses nothing") {
     CHECK(registered() == 1);
 }
 
-TEST_CASE_FIXTURE(OwnServer, "what Redis refuses for now is repeated") {
+TEST_CASE_FIXTURE(OwnServer, "a command that Redis refuses for now is repeated") {
     std::string command;
     std::string error;
     SUBCASE("LOADING, to the greeting") {
@@ -425,7 +426,7 @@ TEST_CASE_FIXTURE(OwnServer, "what Redis refuses for now is repeated") {
     push({"a", "b", "c"});
     CHECK(take(consumer).ack());
     auto guard = take(consumer);
-    // So that the greeting and the adoption are gone through too.
+    // So that greeting and adoption happen, too.
     redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     refusing.refusals = 4;
     CHECK(guard.ack());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// CLIENT PAUSE, and FAILOVER with it, keeps what writes from running: a BLMOVE too, which then
-// neither waits nor has been refused. Redis before 8.2 crashes when CLIENT UNBLOCK ends such a one
-// with a time-out, and runs it all the same when it is ended with an error.
+// CLIENT PAUSE, which FAILOVER uses, postpones writing commands. A postponed BLMOVE neither waits
+// nor is refused. Redis before 8.2 crashes when CLIENT UNBLOCK ends it with a time-out, and still
+// runs it when it is ended with an error.
 
 #include "integration/core/fault_fixture.hpp"
 
@@ -28,7 +28,7 @@ struct PausedWrites : OwnServer {
     RawConsumer consumer{server.uri(), "q"};
 
     PausedWrites() {
-        // Its connections are made, and BLMOVE is what comes next.
+        // Its connections are made, and its next command is BLMOVE.
         CHECK_FALSE(consumer.next(1ms));
         redis.command({"CLIENT", "PAUSE", "60000", "WRITE"});
     }
@@ -38,7 +38,7 @@ struct PausedWrites : OwnServer {
     }
 };
 
-TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it harms nobody") {
+TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it does no harm") {
     for (int i = 0; i < 3; ++i) {
         CHECK_FALSE(consumer.next(20ms));
         CHECK(somebody_is_postponed());
@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(PausedWrites,
     CHECK_FALSE(consumer.next(20ms));
     std::atomic<std::chrono::steady_clock::time_point> stopped_at{};
     const std::jthread stopping([&] {
-        std::this_thread::sleep_for(30ms); // its time is up then, and it asks to be unblocked
+        std::this_thread::sleep_for(30ms); // then its time is up, and it asks to be unblocked
         stopped_at = std::chrono::steady_clock::now();
         consumer.stop();
     });
@@ -86,7 +86,8 @@ TEST_CASE_FIXTURE(PausedWrites,
     go_on();
 }
 
-TEST_CASE_FIXTURE(PausedWrites, "what a postponed wait brings when nobody asks is not lost") {
+TEST_CASE_FIXTURE(PausedWrites,
+                  "a message that a postponed wait brings after its call is not lost") {
     CHECK_FALSE(consumer.next(20ms));
     go_on();
     push({"a"});
@@ -98,7 +99,7 @@ TEST_CASE_FIXTURE(PausedWrites, "what a postponed wait brings when nobody asks i
     CHECK(is_empty());
 }
 
-TEST_CASE("a consumer that ends while Redis has postponed its wait takes nothing along") {
+TEST_CASE("a consumer that ends while Redis has postponed its wait takes no message with it") {
     OwnServer own;
     {
         RawConsumer consumer{own.server.uri() + "?command_timeout=200", "q"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Payloads over the cap: what they get, and how much memory they take.
+// Payloads over the cap: their errors, and how much memory they take.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -46,8 +46,8 @@ std::size_t peak_memory() {
 }
 bool reset_peak() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5\n"); }
 
-/// Runs `action` in a child process and returns by how much its memory grew at the most; 0 when
-/// it threw or measuring failed.
+/// Runs `action` in a child process and returns the peak growth of its memory; 0 when the action
+/// threw or the measurement failed.
 template <class Action>
 std::size_t growth_of(Action action) {
     int ends[2];
@@ -88,7 +88,7 @@ constexpr bool memory_is_watched = true;
 constexpr bool memory_is_watched = false;
 #endif
 
-/// What a payload of this size may take. A sanitizer keeps what was freed and more besides: there
+/// How much memory a payload of this size may take. A sanitizer keeps freed memory and more: there
 /// the figure only has to be finite.
 constexpr std::size_t allowed(std::size_t payload) {
     return (memory_is_watched ? 16 : 4) * payload + (memory_is_watched ? 64 : 16) * mebibyte;
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(QueueFixture,
 
 TEST_CASE_FIXTURE(QueueFixture, "a Codec never sees a payload over the cap") {
     Consumer<std::string> consumer(uri, "q", {.max_payload = 10});
-    push({std::string(11, '\xc1')}); // undecodable as well: the cap is the reason told
+    push({std::string(11, '\xc1')}); // undecodable as well, but the reason names the cap
     try {
         static_cast<void>(consumer.next());
         FAIL_CHECK("no exception");
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(QueueFixture,
 }
 
 TEST_CASE_FIXTURE(QueueFixture,
-                  "bytes that announce much more than they are take no memory for it") {
+                  "bytes that announce a larger size than they have take no memory for it") {
     for (const std::string& bomb :
          {std::string("\xdd\x10\x00\x00\x00", 5), std::string("\xdd\xff\xff\xff\xff", 5),
           std::string("\xdf\xff\xff\xff\xff", 5),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Fetching ahead, giving back what was not handed out, and acks that reach Redis later.
+// Fetching ahead, requeuing messages that were not handed out, and acks that reach Redis later.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -126,14 +126,14 @@ TEST_CASE_FIXTURE(Ahead, "two batches are held at the most, however fast the han
     }
 }
 
-TEST_CASE_FIXTURE(Ahead, "what a batch that was not full left behind is for others") {
+TEST_CASE_FIXTURE(Ahead, "messages that come after a batch that was not full are for others") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 4});
     push(numbered(1, 3));
     auto guards = take(consumer, 1);
     push(numbered(4, 9));
     guards.push_back(std::move(take(consumer, 1).front()));
     guards.push_back(std::move(take(consumer, 1).front()));
-    CHECK(consumer.size() == 6); // on the connection that a fetch would have used
+    CHECK(consumer.size() == 6); // over the connection that a fetch would have used
     CHECK(held() == numbered(1, 3));
 }
 
@@ -159,7 +159,7 @@ TEST_CASE_FIXTURE(Ahead, "prefetch = n holds n though Redis has forgotten the sc
     CHECK(held() == numbered(9, 12));
 }
 
-TEST_CASE_FIXTURE(Ahead, "prefetch = 1 holds what was handed out and no more") {
+TEST_CASE_FIXTURE(Ahead, "prefetch = 1 holds only the messages that were handed out") {
     Consumer<Raw> consumer(uri, "q");
     push(numbered(1, 3));
     const auto guard = consumer.next();
@@ -205,7 +205,8 @@ TEST_CASE_FIXTURE(Ahead, "messages fetched ahead are handed out in the order the
     CHECK_FALSE(redis.exists("q"));
 }
 
-TEST_CASE_FIXTURE(Ahead, "what was fetched and not handed out goes back in order, served next") {
+TEST_CASE_FIXTURE(Ahead,
+                  "messages that were not handed out are requeued in order and served next") {
     std::string id;
     SUBCASE("when the consumer is destroyed with nothing in anyone's hands") {
         {
@@ -344,7 +345,7 @@ TEST_CASE_FIXTURE(Ahead, "flush sends the deferred acks and says that none came 
     CHECK(held().empty());
 }
 
-TEST_CASE_FIXTURE(Ahead, "deferred acks reach Redis within a lease though nobody asks") {
+TEST_CASE_FIXTURE(Ahead, "deferred acks reach Redis within a lease without any call") {
     Consumer<Raw> consumer(uri, "q", {.lease = milliseconds(1500), .ack = AckMode::deferred});
     push({"1"});
     auto guards = take(consumer, 1);
@@ -352,7 +353,7 @@ TEST_CASE_FIXTURE(Ahead, "deferred acks reach Redis within a lease though nobody
         CHECK(guards[0].ack());
         CHECK(eventually([this] { return held().empty(); }));
     });
-    // A third of it by the timer; the rest is for a slow machine.
+    // The timer takes a third of it; the rest is for a slow machine.
     CHECK(waited < milliseconds(1500));
     CHECK(consumer.flush() == 0);
 }
@@ -488,13 +489,14 @@ TEST_CASE_FIXTURE(Ahead,
     Consumer<Raw> consumer(uri, "q", {.ack = AckMode::deferred});
     push(numbered(1, 3));
     CHECK(take(consumer, 1).front().ack());
-    CHECK(take(consumer, 1).front().ack()); // its fetch took the ack before along
+    CHECK(take(consumer, 1).front().ack()); // its fetch carried the ack before it
     reap(consumer.name());
     CHECK(waiting() == numbered(2, 3));
     CHECK(consumer.flush() == 1);
 }
 
-TEST_CASE_FIXTURE(Ahead, "what was fetched ahead and lost with the lease is not handed out") {
+TEST_CASE_FIXTURE(Ahead,
+                  "a message that was fetched ahead and lost with the lease is not handed out") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 3});
     push(numbered(1, 3));
     auto guards = take(consumer, 1);

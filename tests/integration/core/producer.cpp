@@ -41,7 +41,7 @@ struct Order {
     MSGPACK_DEFINE(number, what)
 };
 
-/// Encodes what its text says: a payload, or an exception.
+/// Its codec does what its text says: it returns a payload, or throws.
 struct Fickle {
     std::string text;
 };
@@ -93,7 +93,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a pushed struct is a msgpack array of its membe
     CHECK(waiting() == Texts{"\x92\x07\xa4nuts"});
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "any bytes are pushed as they are, the empty message too") {
+TEST_CASE_FIXTURE(QueueFixture, "any bytes are pushed unchanged, the empty message too") {
     Producer<Raw> producer(uri, "q");
     const Texts texts{std::string("\0\r\n%s*3\r\n$", 10), "", std::string(5'000'000, '\n')};
     for (const std::string& text : texts) {
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(QueueFixture, "any bytes are pushed as they are, the empty mes
     CHECK(waiting() == texts);
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "size is the queue's length; nothing made up") {
+TEST_CASE_FIXTURE(QueueFixture, "size is the queue's length, or an exception") {
     Producer<Raw> producer(uri, "q");
     CHECK(producer.size() == 0);
     push({"a", "b", "c"});
@@ -213,7 +213,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a payload over the cap is refused before anythi
 }
 
 TEST_CASE_FIXTURE(QueueFixture,
-                  "what a Codec throws becomes EncodeError and the producer lives on") {
+                  "an exception of a Codec becomes EncodeError and the producer lives on") {
     Producer<Fickle> producer(uri, "q");
     const std::string text =
         orizuru::test::message_of<EncodeError>([&] { producer.push({"exception"}); });
@@ -294,7 +294,7 @@ TEST_CASE_FIXTURE(QueueFixture,
     }
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "an exception of the range passes through push_all as it is") {
+TEST_CASE_FIXTURE(QueueFixture, "an exception of the range passes through push_all unchanged") {
     Producer<Raw> producer(uri, "q");
     const Making messages(1500, [](std::size_t index) {
         if (index == 1100) {
@@ -358,7 +358,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a producer can be moved, and goes on") {
     CHECK(waiting() == Texts{"a", "b", "c", "d"});
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "a cap that cannot be is refused") {
+TEST_CASE_FIXTURE(QueueFixture, "an impossible cap is refused") {
     for (const std::int64_t cap :
          {std::int64_t{0}, std::int64_t{-1}, (std::int64_t{512} << 20) + 1}) {
         CHECK_THROWS_AS(Producer<Raw>(uri, "q", {.max_payload = cap}), std::invalid_argument);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// push_all has two LPUSHes in flight: what it tells and leaves when one of them fails.
+// push_all has two LPUSHes in flight: its error and the queue when one of them fails.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -79,7 +79,7 @@ Texts oldest_first(RedisClient& redis) {
     return list;
 }
 
-/// What push_all has thrown.
+/// The exception of push_all.
 template <class Exception, class Range>
 Exception failure_of(Producer<Raw>& producer, const Range& messages) {
     try {
@@ -95,14 +95,14 @@ struct Pushing : QueueFixture {
 
     Pushing() { redis.command({"CONFIG", "RESETSTAT"}); }
 
-    /// Until Redis has answered so many LPUSHes.
+    /// Waits until Redis has answered this many LPUSHes.
     void wait_for_pushes(int count) {
         REQUIRE(eventually([&] { return info("commandstats", "cmdstat_lpush:calls") >= count; }));
     }
 };
 
-/// Serves one connection after the other in a thread, as `serve` does, which gets the socket of
-/// each after the greeting.
+/// Serves one connection after the other in a thread: calls `serve` with the socket of each after
+/// the greeting.
 class BareServer {
   public:
     explicit BareServer(std::vector<std::function<void(int)>> lives)
@@ -170,7 +170,7 @@ std::vector<Raw> large_messages(std::size_t count) {
 }
 
 TEST_CASE_FIXTURE(Pushing, "while Redis works on one LPUSH, the range is read for the next") {
-    // Without the first being done, the range would wait here for ever.
+    // If the first were not done, the range would wait here for ever.
     CHECK(producer.push_all(numbers(0, 2500, 1999, [this] { wait_for_pushes(1); })) == 2500);
     CHECK(waiting() == numbered(0, 2500));
 }
@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(Pushing,
     redis.del("q");
     CHECK_THROWS_AS(producer.push_all(numbers(0, 5000, 1700, fail)), std::out_of_range);
     CHECK(waiting() == numbered(0, 1000));
-    // Before anything was full, nothing is sent.
+    // Nothing is sent before an LPUSH is full.
     CHECK_THROWS_AS(producer.push_all(numbers(0, 5000, 999, fail)), std::out_of_range);
     CHECK(producer.push({"next"}) == 1001);
 }
@@ -344,7 +344,7 @@ TEST_CASE("replies are read while a large LPUSH is being sent: neither side wait
     const BareServer server({[](int fd) {
         std::string rest;
         BareServer::read_marked(fd, rest);
-        // Longer than any socket takes: nothing more is read before it has been taken.
+        // Longer than any socket's buffer: nothing more is read before the peer has taken it.
         BareServer::write(fd, "-ERR " + std::string(8 << 20, 'x') + "\r\n");
         BareServer::read_marked(fd, rest);
         BareServer::write(fd, ":1\r\n");

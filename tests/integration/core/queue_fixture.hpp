@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the integration tests share: one redis-server per process, emptied before each case, and the
-// queue `q` on it, looked at with plain commands and key names written out.
+// Shared by the integration tests: one redis-server per process, emptied before each case, and the
+// queue `q` on it, read with plain commands and key names written out.
 
 #pragma once
 
@@ -38,7 +38,7 @@ inline RedisServer& server() {
     return instance;
 }
 
-/// An Event that outlives the call it came with.
+/// An Event that outlives the call of on_event.
 struct Told {
     EventKind kind;
     std::string queue;
@@ -47,7 +47,7 @@ struct Told {
     std::string payload;
 };
 
-/// Writes down what `on_event` is told, from any thread.
+/// Records the events of `on_event`, from any thread.
 class Diary {
   public:
     [[nodiscard]] std::function<void(const Event&)> pen() const {
@@ -73,7 +73,7 @@ class Diary {
     }
 
   private:
-    // Shared: a consumer may tell something after the test has left its scope.
+    // Shared, because a consumer may report an event after the test has left its scope.
     struct Pages {
         std::mutex mutex;
         std::vector<Told> told;
@@ -109,8 +109,8 @@ std::chrono::milliseconds time_of(Action action) {
                                                                  begun);
 }
 
-/// A range that can be read once: as many elements as asked for, each made when it is read. (With
-/// clang 14 the views of libstdc++ 12 do not compile.)
+/// A range that can be read once: it has `count` elements, each made when it is read. (With clang
+/// 14 the views of libstdc++ 12 do not compile.)
 template <class Make>
 class Making {
   public:
@@ -174,7 +174,7 @@ struct QueueFixture {
         return found.front();
     }
 
-    /// A list, the next to be served first.
+    /// A list, the next message to be served first.
     Texts oldest_first(const std::string& key) {
         Texts list = redis.lrange(key);
         std::ranges::reverse(list);
@@ -183,7 +183,7 @@ struct QueueFixture {
     Texts waiting() { return oldest_first("q"); }
     Texts rejected() { return oldest_first(unack); }
 
-    /// What the consumer holds, the oldest first, without the header.
+    /// The messages that the consumer holds, the oldest first, without the header.
     Texts held(const std::string& id) {
         Texts list = oldest_first(processing(id));
         REQUIRE_FALSE(list.empty());
@@ -225,10 +225,10 @@ struct QueueFixture {
             redis.lpush(processing(id), payloads);
         }
     }
-    /// The consumer is taken for dead at the next pass of a collector.
+    /// Makes the next pass of a collector declare the consumer dead.
     void forget_heartbeat(const std::string& id) { REQUIRE(redis.del(heartbeat(id)) == 1); }
 
-    /// Nobody is registered, and of every consumer there was only the fence is left.
+    /// No consumer is registered, and only the fences of former ones are left.
     bool nobody_left() {
         return ids().empty() && redis.keys("orizuru:{q}:heartbeat:*").empty() &&
                std::ranges::all_of(
@@ -244,7 +244,7 @@ struct QueueFixture {
                    : std::stoll(
                          text.substr(text.find_first_of(":=", at + 1 + field.size() - 1) + 1));
     }
-    /// Somebody waits in Redis for a message.
+    /// True when a client waits in Redis for a message.
     bool somebody_waits() {
         return eventually([this] { return info("clients", "blocked_clients") == 1; });
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What cannot be done, now or ever: Redis hangs up on what is too large for it, rights are missing,
-// replies have the wrong type. Nothing wedges, nothing spins, nobody is told that
-// all is well.
+// Operations that cannot succeed, now or ever: Redis hangs up on too large commands, rights are
+// missing, replies have the wrong type. Nothing hangs, nothing spins, and no call reports success.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -41,7 +40,7 @@ struct NarrowServer : OwnServer {
     NarrowServer() : OwnServer({"--client-query-buffer-limit", "1mb"}) {}
 };
 
-/// Where a user's rights come and go.
+/// A user whose rights come and go.
 struct Clerk : OwnServer {
     Clerk() { change({"reset", "on", ">open-sesame", "~*", "&*", "+@all"}); }
 
@@ -73,13 +72,13 @@ TEST_CASE_FIXTURE(NarrowServer, "a move at which Redis hangs up each time is ref
     const bool both_ended = pushed.wait_for(5s) == std::future_status::ready &&
                             acked.wait_for(5s) == std::future_status::ready;
     if (!both_ended) {
-        server.kill(); // or they would go on for ever, and this test with them
+        server.kill(); // or they would try for ever, and this test would not end
     }
     REQUIRE(both_ended);
     CHECK(acked.get());
     CHECK_THROWS_AS(pushed.get(), ReplyError);
     CHECK_FALSE(guard.settled());
-    // Each loss of the connection may have been met by a try more, but not by dozens.
+    // Each lost connection may have caused one more try, but not dozens.
     CHECK(diary.count(EventKind::reconnected) < 10);
     CHECK_FALSE(redis.exists("other"));
     CHECK(held() == Texts{"a"});
@@ -104,7 +103,7 @@ TEST_CASE_FIXTURE(Clerk, "a consumer that only looks in, and may not end its wai
     CHECK(is_empty());
 }
 
-TEST_CASE_FIXTURE(Clerk, "flush does not say that all is well when the acks were refused") {
+TEST_CASE_FIXTURE(Clerk, "flush does not report success when the acks were refused") {
     RawConsumer consumer{clerk, "q", {.lease = 1s, .prefetch = 2, .ack = AckMode::deferred}};
     push({"a", "b"});
     CHECK(take(consumer).ack());
@@ -157,7 +156,7 @@ TEST_CASE_FIXTURE(OwnServer, "replies of the wrong type lead to a few new connec
     RawConsumer consumer{fake.uri(), "q", {.prefetch = 2}};
     lying = true;
     const int before = greetings;
-    // Whether a call ends at its time or by the reply that it got is not the question here.
+    // It does not matter here whether a call ends by its time or by a reply.
     CHECK(time_of([&] {
               for (int i = 0; i < 2; ++i) {
                   try {

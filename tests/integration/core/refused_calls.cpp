@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A call that Redis refuses for a right has done nothing, however often it is made.
+// A call that Redis refuses for a missing right has done nothing, however often it is made.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/fake_server.hpp"
@@ -55,7 +55,7 @@ struct Clerk : QueueFixture {
     }
 };
 
-/// Acks what there is; goes on after errors.
+/// Acks all messages; goes on after errors.
 void take_all(Consumer<Raw>& consumer, Texts& seen) {
     for (int errors = 0; errors < 4;) {
         try {
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(Clerk, "a message that cannot be taken out of the scheduled on
     CHECK(waiting() == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Clerk, "what is refused to be scheduled is not scheduled") {
+TEST_CASE_FIXTURE(Clerk, "a refused message is not scheduled") {
     Producer<Raw> producer(clerk, "q");
     for (const std::string right : {"-del", "-lpush", "-zadd", "-incr"}) {
         CAPTURE(right);
@@ -113,7 +113,8 @@ TEST_CASE_FIXTURE(Clerk, "what is refused to be scheduled is not scheduled") {
     }
 }
 
-TEST_CASE_FIXTURE(Clerk, "what is refused to be put off stays held, and is in no other place") {
+TEST_CASE_FIXTURE(Clerk,
+                  "a message that Redis refuses to put off stays held, and is in no other place") {
     Consumer<Raw> consumer(clerk, "q");
     push({"a"});
     auto guard = *consumer.next();
@@ -224,7 +225,7 @@ TEST_CASE_FIXTURE(Settling, "a right that is gone for a moment mixes up no equal
     }
 }
 
-TEST_CASE_FIXTURE(Settling, "a right that is gone for a moment leaves nothing that is no message") {
+TEST_CASE_FIXTURE(Settling, "a right that is gone for a moment leaves no markers behind") {
     Texts got;
     {
         Consumer<Raw> consumer(clerk, "q");
@@ -251,7 +252,7 @@ TEST_CASE_FIXTURE(Settling, "a collector returns messages only, whatever a lost 
         auto a = *consumer.next();
         auto b = *consumer.next();
         auto c = *consumer.next();
-        // As it lies there when LREM was refused and the process died.
+        // The list as it is when LREM was refused and the process died.
         const std::string id = only_id();
         const std::string head = header(id);
         const std::string next = head.substr(0, head.rfind(':') + 1) + "99";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A server that is made a replica and a primary again goes back to the other's state, and the
-// connections of those who do not wait at that moment live on: nothing tells them.
+// A server that is made a replica and then a primary again takes the other server's state.
+// Connections that do not wait at that moment stay open, and nothing tells their owners.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/replication.hpp"
@@ -41,7 +41,7 @@ struct RoleChanges {
     void remember() { copy(other_redis, server); }
     void rewind() { copy(redis, other); }
 
-    /// How often each message comes until there is none.
+    /// How often each message comes until none is left.
     static std::map<std::string, int> drain(RawConsumer& consumer) {
         std::map<std::string, int> times;
         while (auto guard = consumer.next(300ms)) {
@@ -80,13 +80,15 @@ TEST_CASE_FIXTURE(RoleChanges, "acks are right though Redis went back to before 
     remember();
     CHECK(second.ack());
     rewind();
-    // The list holds what the consumer holds and one more; nothing but that one comes again.
+    // The list holds the consumer's messages and one more; only that one comes again.
     CHECK(third.ack());
     CHECK(first.ack());
     CHECK(drain(consumer) == std::map<std::string, int>{{"b", 1}, {"d", 1}, {"e", 1}});
 }
 
-TEST_CASE_FIXTURE(RoleChanges, "who waits when Redis goes back gets what is there then") {
+TEST_CASE_FIXTURE(
+    RoleChanges,
+    "a consumer that waits when Redis goes back gets the messages that are there then") {
     redis.lpush("q", {"a"});
     remember();
     redis.del("q");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The defects of the Rust original, each by a test that fails where it is put back.
+// The defects of the Rust original. Each has a test that fails when the defect is put back.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -42,7 +42,7 @@ using orizuru::test::Texts;
 using orizuru::test::time_of;
 using std::chrono::milliseconds;
 
-/// More than a healthy run needs: a test that fails must not hang.
+/// Longer than a healthy run needs: a failing test must not hang.
 constexpr milliseconds patience{5000};
 
 struct Original : QueueFixture {
@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(Original,
     CHECK((*again)->bytes == "a");
 }
 
-TEST_CASE_FIXTURE(Original, "2: what a consumer held when it was killed comes back") {
+TEST_CASE_FIXTURE(Original, "2: the messages of a killed consumer come back") {
     push({"a", "b", "c", "d", "e"});
     const pid_t child = ::fork();
     if (child == 0) {
@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(Original, "5: an ack that failed is not counted as done, and c
     CHECK(held() == Texts{"a", "b"});
     CHECK(first->ack());
     CHECK(held() == Texts{"b"});
-    second.reset(); // unsettled still: its destructor rejects
+    second.reset(); // still unsettled: its destructor rejects
     CHECK(rejected() == Texts{"b"});
 }
 
@@ -214,7 +214,7 @@ TEST_CASE_FIXTURE(Original,
     }
 }
 
-TEST_CASE_FIXTURE(Original, "9: what ends on the dead list has its reason and its time") {
+TEST_CASE_FIXTURE(Original, "9: an entry of the dead list has its reason and its time") {
     Consumer<int> consumer(uri, "q");
     push({"\x05"});
     const auto since = server_ms();
@@ -278,7 +278,7 @@ TEST_CASE_FIXTURE(Original, "11: a consumer connects again") {
     CHECK(consumer.next(patience).value()->bytes == "b");
 }
 
-TEST_CASE_FIXTURE(Original, "12: of two equal messages the one that was settled goes") {
+TEST_CASE_FIXTURE(Original, "12: when one of two equal messages is settled, that one goes") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 5});
     push({"=", "a", "=", "b", "="});
     std::vector<MessageGuard<Raw>> guards;
@@ -293,7 +293,7 @@ TEST_CASE_FIXTURE(Original, "12: of two equal messages the one that was settled 
     CHECK(held() == Texts{"a", "b"});
 }
 
-// 13: the README's signatures did not match the code. These are ours.
+// 13: the README's signatures did not match the code. Here are ours.
 static_assert(std::is_same_v<decltype(std::declval<Producer<Raw>&>().push(std::declval<Raw>())),
                              std::uint64_t>);
 static_assert(std::is_same_v<

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Each script of the library, with each of its commands taken away, each right to each of its keys,
-// each of its keys of another type: what is refused has changed nothing.
+// Runs each script of the library without each of its commands, without each right to each of its
+// keys, and with each of its keys of another type: a refused script has changed nothing.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/script_scenes.hpp"
@@ -52,7 +52,7 @@ std::set<std::string> commands_in(const std::string& script) {
     return names;
 }
 
-/// One server, a user who may do everything there, and one who may not.
+/// One server, a user who may do everything, and one who may not.
 class Stage {
   public:
     explicit Stage(const std::string& uri, std::string renamed = {})
@@ -96,7 +96,7 @@ class Stage {
         words.insert(words.end(), scene.args.begin(), scene.args.end());
         return m_clerk.try_command(words);
     }
-    /// All there is, byte by byte, and whether it expires.
+    /// All keys and values, byte by byte, and whether they expire.
     std::map<std::string, std::string> everything() {
         std::map<std::string, std::string> found;
         for (const std::string& key : m_all.keys()) {
@@ -131,7 +131,7 @@ struct Count {
     int refused = 0;
 };
 
-/// Runs a scene that something stands in the way of. Returns the error, if there was one.
+/// Runs a scene with an obstacle. Returns the error, if there was one.
 std::optional<std::string> try_cell(Stage& stage, const Scene& scene, Count& count) {
     const bool settles = scene.script == "settle";
     const auto before = stage.everything();
@@ -146,8 +146,8 @@ std::optional<std::string> try_cell(Stage& stage, const Scene& scene, Count& cou
         CHECK_MESSAGE(stage.everything() == before, answer.text);
         return answer.text;
     }
-    // It asks for one right; the others were there at the start. It loses nothing but what was to
-    // be settled: a, and c or b.
+    // It checks one right; the others were checked at the start. It may lose only the messages that
+    // were to be settled: a, and c or b.
     for (const std::string& element : stage.listed()) {
         const auto found = lists_before.find(element);
         if (found != lists_before.end()) {
@@ -161,9 +161,9 @@ std::optional<std::string> try_cell(Stage& stage, const Scene& scene, Count& cou
     return answer.text;
 }
 
-/// Refused by the script itself, for a reason that it gives.
+/// True when the script itself refused, with a reason.
 void check_named(const std::string& error, const std::string& command, const Scene& scene) {
-    // Before they ask for anything these look whether the list is still the one they are for.
+    // Before all other checks, these scripts check that the list is still their own.
     const bool looks_first = (command == "LINDEX" || command == "LLEN") &&
                              scene.keys.front().name == orizuru::Keys("q").processing("id");
     if (looks_first || scene.script == "settle") {
@@ -212,11 +212,11 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a command has changed
         CAPTURE(name);
         std::set<std::string> commands = commands_in(entry.second);
         if (name == "settle") {
-            commands.erase("RPOP"); // settled all the same
+            commands.erase("RPOP"); // settled nevertheless
             needed[name].erase("RPOP");
         }
         if (name == "take a turn of the fleet") {
-            commands.erase("TYPE"); // it takes its key back from whatever lies there
+            commands.erase("TYPE"); // it takes its key back from any value there
         }
         CHECK(needed[name] == commands);
     }
@@ -304,7 +304,7 @@ TEST_CASE("a script on a server without one of its commands has changed nothing"
     MESSAGE(count.cells << " cells, " << count.refused << " refused");
 }
 
-TEST_CASE("there is no Lua in the headers but that of the scripts that are listed") {
+TEST_CASE("the headers have no Lua but the listed scripts") {
     int pieces = 0;
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(source_root / "include/orizuru")) {
@@ -329,7 +329,7 @@ TEST_CASE("there is no Lua in the headers but that of the scripts that are liste
             begin = close;
         }
         others += text.substr(begin);
-        // Doc comments show how a body is written.
+        // Doc comments show how to write a body.
         std::istringstream lines(others);
         for (std::string line; std::getline(lines, line);) {
             const bool comment = line.find_first_not_of(' ') == line.find("//");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The machine's memory, not Redis', is short for a while. Not built with sanitizers that watch
-// memory or threads: they reserve terabytes of addresses, so that a limit means nothing, and end
-// the program where an allocation fails.
+// The machine's memory, not Redis', is short for a while. It is not built with the address or
+// thread sanitizer: these reserve terabytes of addresses, so a limit means nothing, and end the
+// program when an allocation fails.
 
 #include "integration/core/fault_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -36,7 +36,7 @@ namespace short_of_memory_test {
 
 constexpr std::size_t unpacked_size = std::size_t{256} << 20;
 
-/// Takes more memory than its payload.
+/// A message that takes more memory than its payload.
 struct Unpacked {
     std::vector<char> content;
 };
@@ -80,21 +80,21 @@ void limit_memory(rlim_t bytes) {
     limit.rlim_cur = bytes;
     ::setrlimit(RLIMIT_AS, &limit);
 }
-/// What the process has, and so much more.
+/// Limits the process to its memory and this much more.
 void leave_memory(std::size_t bytes) {
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     limit_memory(pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes);
 }
 
-/// Whether a message came, be it one that is too large to be read.
+/// Whether a message came, even one that is too large to be read.
 bool comes(RawConsumer& consumer, std::chrono::milliseconds timeout) {
     try {
         return consumer.next(timeout).has_value();
     } catch (const DecodeError&) {
         return true;
     } catch (const std::bad_alloc&) {
-        return false; // it was not promised that nobody hears of it
+        return false; // the exception is allowed to reach the caller
     }
 }
 
@@ -103,16 +103,16 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
     int prefetch = 1;
     SUBCASE("waiting in Redis") {}
     SUBCASE("asking by a script") { prefetch = 2; }
-    // Made by Redis: this process is to stay small.
+    // Redis makes the message: this process must stay small.
     redis.command({"EVAL", "redis.call('LPUSH', KEYS[1], string.rep('x', ARGV[1]))", "1", "q",
                    std::to_string(payload_size)});
     CHECK(status_of_child([&] {
               RedisClient child{server.uri()};
-              // It must not take a time-out to get over it.
+              // It must not need a time-out to recover.
               RawConsumer consumer{
                   uri(20s), "q", {.lease = 2s, .prefetch = prefetch, .max_payload = 1024}};
               leave_memory(payload_size / 3);
-              // The reply is under way: the message is out of the source.
+              // The message is out of the source: the reply is under way.
               if (!eventually([&] { return child.llen("q") == 0 || comes(consumer, 100ms); })) {
                   return never_taken;
               }
@@ -141,7 +141,7 @@ TEST_CASE_FIXTURE(OwnServer,
                   static_cast<void>(consumer.next(20s));
                   return taken_too_early;
               } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
-                  // The message is in hand.
+                  // The consumer still holds the message.
               }
               limit_memory(RLIM_INFINITY);
               for (const char* payload : {"first", "second"}) {

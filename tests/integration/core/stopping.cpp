@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Ending a wait: by stop() from a thread or a signal handler, by a stop_token, by a time-out. Soon,
-// and without losing what arrives at that very moment.
+// Ends a wait by stop() from a thread or a signal handler, by a stop_token, or by a time-out: soon,
+// and without losing a message that arrives at that moment.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -46,12 +46,12 @@ using orizuru::test::time_of;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// The promise is 20 ms; a loaded machine or a sanitizer may cost as much again and more.
+// 20 ms are promised; a loaded machine or a sanitizer may take much longer.
 constexpr milliseconds soon = 60ms;
 
 struct Stopping : OwnServer {
     Stopping() {
-        // A user for whom waiting cannot be ended, and one who may not even ask for its number.
+        // A user who may not end a wait, and one who may not even ask for the connection's number.
         redis.command(
             {"ACL", "SETUSER", "patient", "on", ">secret", "~*", "+@all", "-client|unblock"});
         redis.command({"ACL", "SETUSER", "nameless", "on", ">secret", "~*", "+@all", "-client|id",
@@ -71,7 +71,7 @@ milliseconds median(std::vector<milliseconds> times) {
 
 /// How long `next` goes on after `stop` was called, the median of several tries.
 ///
-/// Each try has a consumer of its own, which must be waiting when `prepared` returns.
+/// Each try has a consumer of its own, which is waiting when `prepared` returns.
 template <class Prepare, class Stop>
 milliseconds time_to_stop(const std::string& uri, int tries, Prepare prepare, Stop stop) {
     std::vector<milliseconds> times;
@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(Stopping, "stop ends next within 20 ms") {
         struct sigaction before {};
         action.sa_handler = [](int) { stopped_by_signal.load()->stop(); };
         ::sigaction(SIGUSR1, &action, &before);
-        // On the waiting thread itself: the handler may interrupt anything.
+        // The signal goes to the waiting thread itself: the handler may interrupt anything.
         CHECK(time_to_stop(server.uri(), 20, waiting,
                            [](RawConsumer& consumer, auto&, pthread_t thread) {
                                stopped_by_signal = &consumer;
@@ -204,7 +204,7 @@ TEST_CASE_FIXTURE(Stopping, "a stop_token ends its own call only") {
     CHECK(guard.ack());
 }
 
-TEST_CASE_FIXTURE(Stopping, "stopping gives back what was fetched and not handed out") {
+TEST_CASE_FIXTURE(Stopping, "stopping requeues messages that were not handed out") {
     RawConsumer consumer{server.uri(), "q", {.prefetch = 10}};
     push_numbers(10);
     auto first = take(consumer);
@@ -277,7 +277,7 @@ TEST_CASE_FIXTURE(Stopping, "no message is lost or stuck that arrives while a co
     CHECK(redis.llen("q") + handled == rounds);
     CHECK(everywhere().size() + static_cast<std::size_t>(handled) == rounds);
     CHECK(nobody_left());
-    // Else the storm has tried nothing.
+    // Or else the storm has tested nothing.
     CHECK(handled > 0);
     CHECK(left > 0);
 }
@@ -333,7 +333,7 @@ TEST_CASE_FIXTURE(Stopping, "short time-outs are kept") {
         }
         CHECK(median(overshoots) <= 60ms);
     }
-    // A BLMOVE that could not be ended is outstanding: its message is not forgotten.
+    // A BLMOVE that could not be ended is still outstanding: its message is not forgotten.
     push({"a"});
     CHECK(eventually([&] { return held() == Texts{"a"} || redis.llen("q") == 1; }));
     auto guard = consumer.next(0ms);
@@ -347,7 +347,7 @@ TEST_CASE_FIXTURE(Stopping, "short time-outs are kept") {
     CHECK(is_empty());
 }
 
-TEST_CASE_FIXTURE(Stopping, "that a wait could not be ended once says nothing about the next") {
+TEST_CASE_FIXTURE(Stopping, "after one wait that could not be ended, the next one can be") {
     std::atomic<int> refusals{0};
     const FakeServer fake{[&](const Texts& argv) -> std::optional<std::string> {
                               const bool ends = argv.size() > 1 && argv[1] == "UNBLOCK";
@@ -356,7 +356,7 @@ TEST_CASE_FIXTURE(Stopping, "that a wait could not be ended once says nothing ab
                           },
                           server.socket_path()};
     const auto waiting = [this](const std::string& count) {
-        // Sooner than the wait ends by itself.
+        // Before the wait ends by itself.
         return eventually(
             [&] {
                 return orizuru::test::contains(redis.command({"INFO", "clients"}).text,
@@ -414,7 +414,7 @@ TEST_CASE_FIXTURE(Stopping, "a consumer that ends with guards alive takes no mor
     auto guard = take(*consumer);
     auto next = take_in_background(*consumer);
     REQUIRE(somebody_waits());
-    // All but the connection that waits.
+    // Kills all connections except the waiting one.
     for (const auto& id : {"1", "2", "3", "4", "5", "6", "7", "8", "9"}) {
         const std::string client = redis.command({"CLIENT", "LIST", "ID", id}).text;
         if (!client.empty() && client.find("cmd=blmove") == std::string::npos &&
@@ -432,7 +432,7 @@ TEST_CASE_FIXTURE(Stopping, "a consumer that ends with guards alive takes no mor
     CHECK(everywhere() == Texts{"b"});
 }
 
-TEST_CASE_FIXTURE(Stopping, "destroying a consumer wakes nobody else and leaves nothing behind") {
+TEST_CASE_FIXTURE(Stopping, "destroying a consumer wakes no other one and leaves nothing behind") {
     RawConsumer other{server.uri(), "q"};
     auto next = take_in_background(other);
     REQUIRE(somebody_waits());
@@ -453,7 +453,7 @@ TEST_CASE_FIXTURE(OwnServer, "a beat that meets the fence of the consumer's own 
     Proxy proxy(server.socket_path(), 300ms);
     {
         const RawConsumer consumer{proxy.uri(), "q", {.lease = 150ms, .on_event = diary.pen()}};
-        // The answer to its leaving comes after several beats.
+        // The answer to its RELEASE comes after several beats.
         proxy.cut_after(Proxy::Direction::to_client, proxy.bytes(0, Proxy::Direction::to_client),
                         Proxy::Cut::delay, 0);
     }

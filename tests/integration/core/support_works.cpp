@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The support that other tests lean on, tested by itself.
+// Tests the support that other tests use.
 
 #include "support/eventually.hpp"
 #include "support/fake_server.hpp"
@@ -48,7 +48,7 @@ using Texts = std::vector<std::string>;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// A socket with nothing between the test and what it sends and receives.
+/// A plain socket: the test sends and receives its bytes.
 class RawClient {
   public:
     explicit RawClient(const std::string& path) : m_fd(connect_unix(path)) {}
@@ -58,7 +58,7 @@ class RawClient {
                 static_cast<ssize_t>(bytes.size()));
     }
 
-    /// What comes until the connection ends, the count is reached, or nothing came for a while.
+    /// Reads until the connection ends, the count is reached, or nothing has come for a while.
     std::string receive(std::size_t count, milliseconds patience = milliseconds{10'000}) {
         std::string bytes;
         while (bytes.size() < count) {
@@ -78,7 +78,7 @@ class RawClient {
         return bytes;
     }
 
-    /// "fin", "rst" or "silence", after a receive that could not get its count.
+    /// "fin", "rst" or "silence", after a receive that did not get its count.
     [[nodiscard]] const std::string& end() const { return m_end; }
 
   private:
@@ -90,7 +90,7 @@ bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
 
 struct CutAndEnd {
     Cut cut;
-    std::string end; ///< what RawClient sees
+    std::string end; ///< RawClient's name for it
 };
 const std::array all_cuts{CutAndEnd{Cut::fin, "fin"}, CutAndEnd{Cut::rst, "rst"},
                           CutAndEnd{Cut::silence, "silence"}};
@@ -141,7 +141,7 @@ TEST_CASE("a redis-server on TCP has a port of its own and keeps it over a resta
     CHECK_FALSE(redis.exists("key"));
 }
 
-TEST_CASE("the checker's helpers say what Redis holds") {
+TEST_CASE("the checker's helpers report the contents of Redis") {
     const RedisServer server;
     RedisClient redis{server.uri()};
     CHECK(redis.lpush("q", "a", "b") == 2);
@@ -320,7 +320,8 @@ TEST_CASE("a command is cut after exactly as many bytes as asked for") {
     }
 }
 
-TEST_CASE("what comes behind a byte can be delayed in either direction, and all of it arrives") {
+TEST_CASE(
+    "the bytes after a certain one can be delayed in either direction, and all of them arrive") {
     const RedisServer server;
     const milliseconds delay{50};
     Proxy proxy{server.socket_path(), delay};
@@ -537,7 +538,7 @@ TEST_CASE("a fake server answers what its handler says") {
         return std::nullopt;
     }};
     RawClient client{fake.socket_path()};
-    // Two commands and a half, then the rest.
+    // Sends two commands and a half, then the rest.
     client.send(to_resp({"GET", std::string("\0\r\n", 3)}) + to_resp({"QUIET"}) +
                 "*1\r\n$7\r\nGAR");
     CHECK(client.receive(8) == "$2\r\nhi\r\n");
@@ -570,7 +571,7 @@ TEST_CASE("a fake server passes commands to its backend and keeps the replies in
     redis.set("large", large);
     CHECK(redis.command({"GET", "large"}).text == large);
 
-    // A connection that waits in the backend holds up no other.
+    // A connection that waits in the backend does not delay another.
     client.send(to_resp({"BLPOP", "empty", "0"}));
     CHECK(redis.lpush("empty", "now") == 1);
     const std::string popped = "*2\r\n$5\r\nempty\r\n$3\r\nnow\r\n";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Guards are settled on many threads while one waits in next, and others ask the consumer things.
+// Settles guards on many threads while one waits in next and others call the consumer.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -41,7 +41,7 @@ using orizuru::test::time_of;
 
 constexpr int workers = 8;
 
-/// Hands guards from the thread in `next` to those that settle them.
+/// Hands guards from the thread inside `next` to the threads that settle them.
 class Desk {
   public:
     void put(RawGuard guard) {
@@ -54,7 +54,7 @@ class Desk {
         m_closed = true;
         m_changed.notify_all();
     }
-    /// Nothing = closed and empty.
+    /// Empty = closed, with no guards left.
     std::optional<RawGuard> get() {
         std::unique_lock lock(m_mutex);
         m_changed.wait(lock, [this] { return m_closed || !m_guards.empty(); });
@@ -170,7 +170,7 @@ TEST_CASE_FIXTURE(OwnServer, "all ways of settling can be mixed on all threads")
     CHECK(redis.llen(dead) == count / 5);
 }
 
-TEST_CASE_FIXTURE(OwnServer, "an ack does not wait for the thread in next") {
+TEST_CASE_FIXTURE(OwnServer, "an ack does not wait for the thread inside next") {
     RawConsumer consumer{server.uri(), "q"};
     for (int i = 0; i < 50; ++i) {
         push({"a"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What was promised to take no longer than a time-out takes no longer, whatever Redis does.
+// Calls that promise to end within a time-out do so, whatever Redis does.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -38,7 +38,8 @@ using orizuru::test::time_of;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// A consumer that has acked one message and fetched another, which it cannot read; Redis is dead.
+/// A consumer that has acked one message and fetched another one, which it cannot decode; Redis is
+/// dead.
 struct Poisoned : DurableServer {
     Diary diary;
     std::optional<Consumer<std::string>> consumer;
@@ -74,8 +75,8 @@ TEST_CASE_FIXTURE(OwnServer, "a wait in Redis may last longer than command_timeo
     CHECK(consumer.name() == name); // a recovery would have changed it
 }
 
-TEST_CASE_FIXTURE(OwnServer, "a time long past is no time, however long past it is") {
-    // In nanoseconds and 64 bits the second one would be a century to come.
+TEST_CASE_FIXTURE(OwnServer, "a negative time does not wait, however large it is") {
+    // In nanoseconds of 64 bits, the second one would be a century in the future.
     for (const milliseconds timeout : {milliseconds::min(), milliseconds(-13'835'058'055'282)}) {
         RawConsumer consumer{server.uri(), "q"};
         auto next = std::async(std::launch::async, [&] { return consumer.next(timeout); });
@@ -96,12 +97,12 @@ TEST_CASE_FIXTURE(OwnServer, "a time long past is no time, however long past it 
 TEST_CASE_FIXTURE(Poisoned, "next keeps its time when it cannot bury a message in an outage") {
     poison(1s);
     for (const milliseconds timeout : {200ms, 0ms}) {
-        // Burying may cost a command_timeout besides.
+        // Burying may take one more command_timeout.
         CHECK(time_of([&] { CHECK_FALSE(consumer->next(timeout)); }) < 1s);
     }
     CHECK(diary.count(EventKind::decode_failed) == 1);
     server.restart();
-    // It goes there in the background, or by the next call, which then says so.
+    // It is buried in the background, or by the next call, which reports that.
     push({msgpack_str("after")});
     std::optional<MessageGuard<std::string>> guard;
     try {
@@ -125,7 +126,7 @@ TEST_CASE_FIXTURE(Poisoned, "an outage in which a message cannot be buried ends 
         }
         return seen;
     });
-    // Longer than the lease and command_timeout together: nobody waits for a settlement any more.
+    // Longer than the lease and command_timeout together: no call waits for a settlement any more.
     CHECK(iteration.wait_for(1s) == std::future_status::timeout);
     server.restart();
     push({msgpack_str("after")});
@@ -166,7 +167,7 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer's constructor keeps connect_timeout whe
                               if (argv.at(0) != "PING") {
                                   return std::optional<std::string>(""); // silence
                               }
-                              // As slow as can be without being too slow.
+                              // As slow as possible without being too slow.
                               CHECK(
                                   eventually([=] { return steady_clock::now() - begun >= 500ms; }));
                               return std::optional<std::string>("+PONG\r\n");

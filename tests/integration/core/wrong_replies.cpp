@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What answers is not Redis, or not always: wrong types, garbage, announcements of the impossible,
-// silence, an end. Constructors throw in time, a running consumer gets over it and loses nothing.
+// The server is not Redis, or not always: it answers with wrong types, garbage, impossible sizes,
+// silence, or the end of the connection. Constructors throw in time; a running consumer recovers
+// and loses nothing.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/eventually.hpp"
@@ -55,7 +56,7 @@ using Answer = std::optional<std::string>;
 const Answer silence = "";
 const Answer end_of_connection = std::nullopt;
 
-// None of these is what any of the commands below can be answered by.
+// None of these is a valid answer to any of the commands below.
 const std::vector<Answer> wrong_at_once{
     "+FINE\r\n",
     "*1\r\n:5\r\n",
@@ -69,7 +70,7 @@ const std::vector<Answer> wrong_at_once{
     "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
     "%1\r\n+key\r\n+value\r\n",
     end_of_connection};
-// These end at a time-out.
+// These end by a time-out.
 const std::vector<Answer> wrong_at_length{silence, "$536870912\r\n", "*2147483647\r\n",
                                           "$10\r\nabc"};
 
@@ -77,8 +78,8 @@ std::string name_of(const Answer& answer) { return answer ? "'" + *answer + "'" 
 
 using Matches = bool (*)(const Texts& argv);
 
-/// A server in front of the real one that answers, when it is told to, the next command of a kind
-/// by something else; the real one has run that command before, or never sees it.
+/// A server in front of the real one. When told to, it gives a wrong answer to the next command of
+/// a kind; the real server has run that command before, or never sees it.
 class Liar {
   public:
     explicit Liar(const RedisServer& real)
@@ -101,7 +102,7 @@ class Liar {
         if (!m_armed || !m_matches(argv)) {
             return FakeServer::pass;
         }
-        // A wait would hold up all connections.
+        // A wait would block all connections.
         if (m_is_run && !(argv.at(0) == "BLMOVE" && m_real.llen("q") == 0)) {
             m_real.try_command(argv);
         }
@@ -137,7 +138,7 @@ const std::vector<Kind> kinds{
      [](const Texts& argv) { return argv.at(0) == "EVAL" && contains(argv.at(1), "and 2 or 1"); }}};
 
 struct Lies : OwnServer {
-    /// An error that Redis has no name for is told to the user once, and next can be called again.
+    /// An error with an unknown code reaches the user once, and next can be called again.
     static std::optional<RawGuard> next_of(RawConsumer& consumer,
                                            milliseconds timeout = long_enough) {
         try {
@@ -148,14 +149,15 @@ struct Lies : OwnServer {
         }
     }
 
-    /// A consumer's usual day, in the course of which every kind of command is sent.
+    /// A consumer's ordinary life, in which it sends every kind of command.
     void live_through(const Kind& kind, const Answer& lie, bool is_run) {
         CAPTURE(kind.name);
         CAPTURE(name_of(lie));
         CAPTURE(is_run);
         redis.flushall();
         Liar liar{server};
-        // A settlement has the lease to be repeated in, and a lie that does not end takes of it.
+        // A settlement is repeated until the lease ends, and a wrong answer that lasts uses up that
+        // time.
         RawConsumer consumer{liar.uri(), "q", {.lease = 2s, .prefetch = 2}};
         const auto handle = [&](const std::string& expected) {
             auto guard = next_of(consumer);
@@ -182,7 +184,7 @@ struct Lies : OwnServer {
         CHECK(fifth->ack());
         push({"f"});
         handle("f");
-        // A slow machine may be late before it waits at all: then nothing is there to be ended.
+        // A slow machine may be late before it waits at all: then there is no wait to end.
         CHECK(eventually([&] {
             CHECK_FALSE(next_of(consumer, 10ms));
             return liar.has_lied();
@@ -195,7 +197,7 @@ struct Lies : OwnServer {
     }
 };
 
-/// Answers everything alike.
+/// Gives the same answer to every command.
 FakeServer always(const Answer& answer) {
     return FakeServer([answer](const Texts&) { return answer; });
 }
@@ -266,7 +268,7 @@ TEST_CASE_FIXTURE(OwnServer, "a producer's wrong reply is an error, and the next
     }
 }
 
-TEST_CASE_FIXTURE(OwnServer, "what is no reply of the type asked for is a ProtocolError") {
+TEST_CASE_FIXTURE(OwnServer, "a reply of the wrong type is a ProtocolError") {
     Liar liar{server};
     Producer<Raw> producer{liar.uri(), "q"};
     const Matches is_length = [](const Texts& argv) { return argv.at(0) == "LLEN"; };
@@ -287,7 +289,7 @@ TEST_CASE_FIXTURE(OwnServer, "what is no reply of the type asked for is a Protoc
     CHECK(producer.size() == 0);
 }
 
-TEST_CASE_FIXTURE(OwnServer, "a count that cannot be is a ProtocolError") {
+TEST_CASE_FIXTURE(OwnServer, "an impossible count is a ProtocolError") {
     Liar liar{server};
     Producer<Raw> producer{liar.uri(), "q"};
     liar.lie_once([](const Texts& argv) { return argv.at(0) == "LPUSH"; }, ":0\r\n", true);
@@ -302,8 +304,7 @@ TEST_CASE_FIXTURE(OwnServer, "a count that cannot be is a ProtocolError") {
     CHECK(take(consumer).ack());
 }
 
-TEST_CASE_FIXTURE(OwnServer,
-                  "a collector takes nothing for a result that its scripts cannot give") {
+TEST_CASE_FIXTURE(OwnServer, "a collector accepts no result that its scripts cannot give") {
     redis.lpush(unack, {"a", "b"});
     redis.command({"SADD", "orizuru:{q}:consumers", "dead"});
     Liar liar{server};
@@ -336,7 +337,7 @@ TEST_CASE_FIXTURE(OwnServer,
     CHECK(collector.collect() == orizuru::Collected{.unacked = 2});
 }
 
-TEST_CASE_FIXTURE(OwnServer, "a collector's scan bears no reply that is none, and no strange key") {
+TEST_CASE_FIXTURE(OwnServer, "a collector's scan accepts no invalid reply and no strange key") {
     Liar liar{server};
     const Matches is_scan = [](const Texts& argv) { return argv.at(0) == "SCAN"; };
     for (const std::string lie : {"+FINE\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n:0\r\n*0\r\n",
@@ -354,7 +355,7 @@ TEST_CASE_FIXTURE(OwnServer, "a collector's scan bears no reply that is none, an
 
 TEST_CASE_FIXTURE(Lies, "a consumer gets over a wrong reply to each of its commands") {
     for (const Kind& kind : kinds) {
-        // All of them for all commands would take long, and the parser's part is tested elsewhere.
+        // All of them for all commands would take long, and the parser is tested elsewhere.
         for (const Answer& lie :
              {Answer("+FINE\r\n"), Answer("*1\r\n:5\r\n"), Answer("-ERR strange\r\n"),
               Answer("?!\r\n"), end_of_connection}) {
@@ -374,7 +375,7 @@ TEST_CASE_FIXTURE(Lies, "a consumer gets over a reply that does not come or does
     for (const Kind& kind : kinds) {
         if (kind.name == "the blocking fetch" || kind.name == "the greeting" ||
             kind.name == "the number of a connection") {
-            continue; // noticed after 5 s and connect_timeout; the outages have these
+            continue; // noticed after 5 s and connect_timeout; outages.cpp has these
         }
         for (const Answer& lie : wrong_at_length) {
             live_through(kind, lie, true);
@@ -382,9 +383,10 @@ TEST_CASE_FIXTURE(Lies, "a consumer gets over a reply that does not come or does
     }
 }
 
-TEST_CASE_FIXTURE(OwnServer, "who fetches in vain is told why, by an error with a code") {
+TEST_CASE_FIXTURE(OwnServer, "a failed fetch throws an error with a code") {
     const FakeServer liar{[](const Texts& argv) -> Answer {
-                              // The script that settles and fetches has the source behind the list.
+                              // In the script that settles and fetches, the source follows the
+                              // list.
                               const bool fetches = argv.at(0) == "BLMOVE" ||
                                                    (argv.at(0).starts_with("EVAL") &&
                                                     argv.at(2) == "2" && argv.at(4) == "q");
@@ -405,7 +407,7 @@ TEST_CASE_FIXTURE(OwnServer, "who fetches in vain is told why, by an error with 
 }
 
 TEST_CASE_FIXTURE(OwnServer, "no SIGPIPE is raised when the peer closes while we write") {
-    // Its default action, which would end this process, whatever started it.
+    // Its default action would end this process, whatever started it.
     struct sigaction standard {};
     struct sigaction before {};
     standard.sa_handler = SIG_DFL;
