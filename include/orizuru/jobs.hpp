@@ -19,6 +19,7 @@
 #include <orizuru/jobs/progress.hpp>
 #include <orizuru/jobs/recurring.hpp>
 #include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/jobs/time_zone.hpp>
 #include <orizuru/jobs/unique.hpp>

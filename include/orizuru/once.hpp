@@ -6,3 +6,5 @@
 
 #include <orizuru/once/claim.hpp>
 #include <orizuru/once/once.hpp>
+#include <orizuru/once/once_options.hpp>
+#include <orizuru/once/once_run.hpp>

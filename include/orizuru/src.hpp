@@ -4,6 +4,11 @@
 
 // All definitions of the library that are no templates. With ORIZURU_SEPARATE_COMPILATION defined
 // in the whole program, exactly one of its translation units includes this.
+//
+// Two things need other libraries, so this header leaves them out; the same translation unit
+// includes, where the program uses them,
+//   <orizuru/jobs/time_zone.ipp>  for time zones by name,
+//   <orizuru/postgres/src.hpp>    for PostgreSQL.
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
 #error "<orizuru/src.hpp> is for programs that define ORIZURU_SEPARATE_COMPILATION"
@@ -15,11 +20,36 @@
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_core.ipp>
+#include <orizuru/detail/jobs/occurrences.hpp>
+#include <orizuru/detail/jobs/occurrences.ipp>
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/jobs/schedule.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/endpoint.ipp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/garbage_collector.ipp>
+#include <orizuru/jobs/backoff.hpp>
+#include <orizuru/jobs/backoff.ipp>
+#include <orizuru/jobs/bounded_push.hpp>
+#include <orizuru/jobs/bounded_push.ipp>
+#include <orizuru/jobs/cron.hpp>
+#include <orizuru/jobs/cron.ipp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/dead_list.ipp>
+#include <orizuru/jobs/progress.hpp>
+#include <orizuru/jobs/progress.ipp>
+#include <orizuru/jobs/retry_policy.hpp>
+#include <orizuru/jobs/retry_policy.ipp>
+#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/jobs/scheduler.ipp>
+#include <orizuru/once/once.hpp>
+#include <orizuru/once/once.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
+
+#if __has_include(<msgpack.hpp>)
+#include <orizuru/jobs/unique.hpp>
+#include <orizuru/jobs/unique.ipp>
+#endif

@@ -15,6 +15,7 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
+#include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 
 #include <algorithm>

@@ -9,13 +9,14 @@
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/due_messages.hpp>
+#include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/recurrence.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/postgres/ledger_losses_script.hpp>
 #include <orizuru/detail/postgres/ledger_mark.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
-#include <orizuru/jobs/progress.hpp>
 #include <orizuru/jobs/unique.hpp>
 
 #include <map>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What of Redis' replies is a claim.
+// Which of Redis' replies are claims.
 
+#include <orizuru/detail/once/read_claim.hpp>
 #include <orizuru/once/claim.hpp>
 #include <orizuru/reply.hpp>
 

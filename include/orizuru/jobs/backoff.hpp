@@ -5,14 +5,11 @@
 // How long a job that has failed waits for its next try: the usual functions of a RetryPolicy
 // (retry.hpp).
 
-#include <algorithm>
+#include <orizuru/detail/base/config.hpp>
+
 #include <chrono>
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace orizuru {
@@ -28,100 +25,37 @@ namespace detail {
 // year.
 inline constexpr std::chrono::milliseconds longest_backoff = std::chrono::hours(24 * 365 * 100);
 
-[[nodiscard]] inline std::chrono::milliseconds bounded_backoff(double milliseconds,
-                                                               std::chrono::milliseconds longest) {
-    const auto most = static_cast<double>(std::min(longest, longest_backoff).count());
-    if (std::isnan(milliseconds)) {
-        return {}; // 0 times infinity
-    }
-    return std::chrono::milliseconds(
-        static_cast<std::int64_t>(std::clamp(milliseconds, 0.0, most)));
-}
-
-/// 0 to just under 1, the same for the same: SplitMix64 (Steele, Lea, Flood: Fast splittable
-/// pseudorandom number generators, 2014), of which the 53 upper bits are taken.
-[[nodiscard]] inline double seeded_fraction(int attempt, std::uint64_t seed) noexcept {
-    std::uint64_t bits = seed + static_cast<std::uint64_t>(attempt) * 0x9e3779b97f4a7c15U;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-    bits ^= bits >> 31;
-    return static_cast<double>(bits >> 11) * 0x1p-53;
-}
-
-inline void refuse_negative(std::chrono::milliseconds time) {
-    if (time.count() < 0) {
-        throw std::invalid_argument("a backoff must not be negative");
-    }
-}
-
 } // namespace detail
 
 /// The usual delays. Their constructors throw std::invalid_argument for a negative time.
 namespace backoff {
 
 /// Always the same.
-[[nodiscard]] inline Backoff fixed(std::chrono::milliseconds delay) {
-    detail::refuse_negative(delay);
-    return [delay](int, std::uint64_t) { return delay; };
-}
+[[nodiscard]] Backoff fixed(std::chrono::milliseconds delay);
 
 /// step, 2 step, 3 step …, at most `longest`.
-[[nodiscard]] inline Backoff linear(std::chrono::milliseconds step,
-                                    std::chrono::milliseconds longest = detail::longest_backoff) {
-    detail::refuse_negative(step);
-    detail::refuse_negative(longest);
-    return [=](int attempt, std::uint64_t) {
-        return detail::bounded_backoff(static_cast<double>(step.count()) * attempt, longest);
-    };
-}
+[[nodiscard]] Backoff linear(std::chrono::milliseconds step,
+                             std::chrono::milliseconds longest = detail::longest_backoff);
 
 /// first, first × factor, first × factor² …, at most `longest`.
-[[nodiscard]] inline Backoff
-exponential(std::chrono::milliseconds first,
-            std::chrono::milliseconds longest = detail::longest_backoff, double factor = 2) {
-    detail::refuse_negative(first);
-    detail::refuse_negative(longest);
-    if (!(factor >= 1)) {
-        throw std::invalid_argument("the factor of an exponential backoff must be 1 or more");
-    }
-    return [=](int attempt, std::uint64_t) {
-        return detail::bounded_backoff(
-            static_cast<double>(first.count()) * std::pow(factor, attempt - 1), longest);
-    };
-}
+[[nodiscard]] Backoff exponential(std::chrono::milliseconds first,
+                                  std::chrono::milliseconds longest = detail::longest_backoff,
+                                  double factor = 2);
 
 /// With n failures before this one: n⁴ + 15 seconds and a random time of up to 10 (n + 1) seconds:
 /// the 24 waits of 25 tries take 16 to 17 days. As Sidekiq 8 does.
-[[nodiscard]] inline Backoff polynomial() {
-    return [](int attempt, std::uint64_t seed) {
-        const double before = attempt - 1;
-        const double seconds = before * before * before * before + 15 +
-                               detail::seeded_fraction(attempt, seed) * 10 * (before + 1);
-        return detail::bounded_backoff(seconds * 1000, detail::longest_backoff);
-    };
-}
+[[nodiscard]] Backoff polynomial();
 
 /// A random time of up to `delay`: what failed together is spread as wide as can be.
-[[nodiscard]] inline Backoff full_jitter(Backoff delay) {
-    return [delay = std::move(delay)](int attempt, std::uint64_t seed) {
-        return detail::bounded_backoff(static_cast<double>(delay(attempt, seed).count()) *
-                                           detail::seeded_fraction(attempt, seed),
-                                       detail::longest_backoff);
-    };
-}
+[[nodiscard]] Backoff full_jitter(Backoff delay);
 
 /// These, one after the other, then the last one again and again. Throws for an empty list.
-[[nodiscard]] inline Backoff list(std::vector<std::chrono::milliseconds> delays) {
-    if (delays.empty()) {
-        throw std::invalid_argument("the list of a backoff is empty");
-    }
-    std::ranges::for_each(delays, detail::refuse_negative);
-    return [delays = std::move(delays)](int attempt, std::uint64_t) {
-        const auto last = static_cast<std::ptrdiff_t>(delays.size()) - 1;
-        return delays[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(attempt - 1, 0, last))];
-    };
-}
+[[nodiscard]] Backoff list(std::vector<std::chrono::milliseconds> delays);
 
 } // namespace backoff
 
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/backoff.ipp>
+#endif

@@ -8,15 +8,12 @@
 // do not count, and come back whatever the length: the queue may then be longer.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
 namespace orizuru {
@@ -43,23 +40,15 @@ struct BoundedPush {
 
 namespace detail {
 
-// KEYS[1] source; ARGV[1] bound, [2] 'refuse' | 'drop', [3] the message. Returns whether it was
-// pushed, how many were dropped, and the length.
-inline const std::string& push_bounded_script() {
-    static const std::string script = adding_script(R"lua(
-local source, most = KEYS[1], tonumber(ARGV[1])
-local refused = refusal({{source, 'list'}},
-    {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})
-if refused then return refused end
-local length = redis.call('LLEN', source)
-if length >= most and ARGV[2] == 'refuse' then return {0, 0, length} end
-length = redis.call('LPUSH', source, ARGV[3])
-if length <= most then return {1, 0, length} end
-redis.call('LTRIM', source, 0, most - 1)
-return {1, length - most, most}
-)lua");
-    return script;
-}
+/// Throws std::invalid_argument.
+void check(const QueueBound& bound);
+
+/// KEYS[1] source; ARGV[1] bound, [2] 'refuse' | 'drop', [3] the message. Returns whether it was
+/// pushed, how many were dropped, and the length.
+[[nodiscard]] const std::string& push_bounded_script();
+
+/// From the script's reply; throws ProtocolError when it cannot be that.
+[[nodiscard]] BoundedPush bounded_push(const Reply& reply);
 
 } // namespace detail
 
@@ -72,21 +61,16 @@ return {1, length - most, most}
 template <MessageEncodable T>
 [[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,
                                        const QueueBound& bound) {
-    if (bound.max_length < 1) {
-        throw std::invalid_argument("a queue's max_length must be 1 or more");
-    }
+    detail::check(bound);
     std::string payload;
     detail::encode(message, payload, producer.options().max_payload);
-    const Reply reply = producer.command(
+    return detail::bounded_push(producer.command(
         "EVAL", detail::push_bounded_script(), 1, producer.keys().source(), bound.max_length,
-        bound.overflow == Overflow::refuse ? "refuse" : "drop", payload);
-    const auto& parts = reply.elements;
-    if (parts.size() != 3 || !detail::is_count(parts[0]) || !detail::is_count(parts[1]) ||
-        !detail::is_count(parts[2])) {
-        throw ProtocolError("EVAL was answered by a reply of the wrong type");
-    }
-    return {parts[0].integer == 1, static_cast<std::uint64_t>(parts[1].integer),
-            static_cast<std::uint64_t>(parts[2].integer)};
+        bound.overflow == Overflow::refuse ? "refuse" : "drop", payload));
 }
 
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/bounded_push.ipp>
+#endif

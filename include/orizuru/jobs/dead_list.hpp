@@ -10,21 +10,17 @@
 // is shown, and stays until it is purged or is one too many.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/jobs/dead_letters.hpp>
-#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace orizuru {
@@ -51,11 +47,8 @@ struct DeadLimits {
 
 namespace detail {
 
-inline void check(const DeadLimits& limits) {
-    if (limits.most < 0 || limits.oldest.count() < 0) {
-        throw std::invalid_argument("the limits of a dead list must not be negative");
-    }
-}
+/// Throws std::invalid_argument.
+void check(const DeadLimits& limits);
 
 } // namespace detail
 
@@ -76,8 +69,7 @@ struct Redriven {
 class DeadList {
   public:
     /// Connects. Throws as Producer's constructor does.
-    DeadList(Endpoint endpoint, std::string queue)
-        : m_keys(std::move(queue)), m_dead(m_keys.dead()), m_connection(std::move(endpoint)) {}
+    DeadList(Endpoint endpoint, std::string queue);
 
     /// How many elements it has. Redis: LLEN, O(1).
     std::uint64_t size();
@@ -119,142 +111,16 @@ class DeadList {
 
     DeadEntry entry_of(Reply& reply);
     std::uint64_t count_of(const Reply& reply, std::string_view name);
-    template <class Step>
-    Redriven take(std::uint64_t limit, Step step);
+    Redriven take(std::uint64_t limit,
+                  const std::function<Reply(std::uint64_t most, std::uint64_t passed)>& step);
 
     Keys m_keys;
     std::string m_dead;
     Connection m_connection;
 };
 
-inline std::uint64_t DeadList::count_of(const Reply& reply, std::string_view name) {
-    if (!detail::is_count(reply)) {
-        m_connection.refuse(name);
-    }
-    return static_cast<std::uint64_t>(reply.integer);
-}
-
-inline std::uint64_t DeadList::size() {
-    return count_of(m_connection.command(m_dead, "LLEN", m_dead), "LLEN");
-}
-
-inline std::vector<DeadEntry> DeadList::list(std::int64_t first, std::int64_t count) {
-    if (first < 0 || count < 0) {
-        throw std::invalid_argument("a dead list has no negative positions");
-    }
-    if (count == 0) {
-        return {};
-    }
-    constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
-    const std::int64_t last = count > end - first ? end : first + count - 1;
-    Reply reply =
-        m_connection.command(m_dead, "EVAL", detail::list_dead_script(), 1, m_dead, first, last);
-    m_connection.require(reply, Reply::Type::array, "EVAL");
-    std::vector<DeadEntry> entries;
-    entries.reserve(reply.elements.size());
-    for (Reply& element : reply.elements) {
-        entries.push_back(entry_of(element));
-    }
-    return entries;
-}
-
-/// From its bytes and, in Lua's way of counting, where its payload and its reason lie.
-inline DeadEntry DeadList::entry_of(Reply& reply) {
-    std::vector<Reply>& parts = reply.elements;
-    if ((parts.size() != 1 && parts.size() != 6) || !parts[0].is(Reply::Type::string)) {
-        m_connection.refuse("EVAL");
-    }
-    DeadEntry entry;
-    entry.bytes = std::move(parts[0].text);
-    entry.readable = parts.size() == 6;
-    if (!entry.readable) {
-        return entry;
-    }
-    const auto text = [&](const Reply& first, const Reply& last) {
-        if (!detail::is_count(first, 1) || !detail::is_count(last, first.integer - 1) ||
-            static_cast<std::uint64_t>(last.integer) > entry.bytes.size()) {
-            m_connection.refuse("EVAL");
-        }
-        return entry.bytes.substr(static_cast<std::size_t>(first.integer) - 1,
-                                  static_cast<std::size_t>(last.integer - first.integer) + 1);
-    };
-    entry.payload = text(parts[1], parts[2]);
-    entry.reason = text(parts[3], parts[4]);
-    entry.time += std::chrono::milliseconds(count_of(parts[5], "EVAL"));
-    return entry;
-}
-
-inline bool DeadList::redrive(const DeadEntry& entry) {
-    const Reply reply = m_connection.command(m_dead, "EVAL", detail::redrive_script(), 2, m_dead,
-                                             m_keys.source(), entry.bytes);
-    if (!detail::is_count(reply, -1) || reply.integer > 1) {
-        m_connection.refuse("EVAL");
-    }
-    if (reply.integer < 0) {
-        throw std::invalid_argument("what has no payload cannot be redriven");
-    }
-    return reply.integer == 1;
-}
-
-inline Redriven DeadList::redrive_all(std::uint64_t limit) {
-    return take(limit, [this](std::uint64_t most, std::uint64_t passed) {
-        return m_connection.command(m_dead, "EVAL", detail::take_dead_script(), 2, m_dead,
-                                    m_keys.source(), most, passed);
-    });
-}
-
-/// Steps until `limit` are taken, or all that were there at the start were looked at.
-template <class Step>
-Redriven DeadList::take(std::uint64_t limit, Step step) {
-    Redriven total;
-    // Bounded, or what dies again at once would keep it from ever ending.
-    for (std::uint64_t unseen = size(); unseen > 0 && total.redriven < limit;) {
-        const auto most = std::min<std::uint64_t>({unseen, limit - total.redriven, batch});
-        const Reply reply = step(most, total.unreadable);
-        m_connection.require(reply, Reply::Type::array, "EVAL");
-        if (reply.elements.size() != 2) {
-            m_connection.refuse("EVAL");
-        }
-        const std::uint64_t taken = count_of(reply.elements[0], "EVAL");
-        const std::uint64_t passed = count_of(reply.elements[1], "EVAL");
-        total.redriven += taken;
-        total.unreadable += passed;
-        if (taken + passed != most) {
-            return total;
-        }
-        unseen -= most;
-    }
-    return total;
-}
-
-inline std::uint64_t DeadList::purge() {
-    return count_of(m_connection.command(m_dead, "EVAL", detail::purge_dead_script(), 1, m_dead),
-                    "EVAL");
-}
-
-inline std::uint64_t DeadList::purge(std::chrono::milliseconds age) {
-    if (age.count() < 0) {
-        throw std::invalid_argument("no entry of a dead list is of a negative age");
-    }
-    const auto step = [&](std::uint64_t most, std::uint64_t passed) {
-        return m_connection.command(m_dead, "EVAL", detail::take_dead_script(), 1, m_dead, most,
-                                    passed, age.count());
-    };
-    return take(std::numeric_limits<std::uint64_t>::max(), step).redriven;
-}
-
-inline std::uint64_t DeadList::trim(const DeadLimits& limits) {
-    detail::check(limits);
-    std::uint64_t removed = 0;
-    for (bool over = limits.most > 0; over;) {
-        const std::uint64_t gone =
-            count_of(m_connection.command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead,
-                                          limits.most, cut),
-                     "EVAL");
-        removed += gone;
-        over = gone == cut;
-    }
-    return limits.oldest.count() > 0 ? removed + purge(limits.oldest) : removed;
-}
-
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/dead_list.ipp>
+#endif

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// When a job that failed is tried again, when it is given up, and the step that puts a message off.
-// What puts it back in time is a Scheduler (scheduler.hpp) of that queue.
+// What a handler that failed does with its job, by a policy (retry_policy.hpp), and the step that
+// puts a message off. A Scheduler (scheduler.hpp) of that queue puts it back in time.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/thrown.hpp>
@@ -11,8 +11,9 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/error.hpp>
-#include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/jobs/unique.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
@@ -30,47 +31,6 @@
 #include <vector>
 
 namespace orizuru {
-
-/// What becomes of a job that will not be tried again.
-enum class Exhausted {
-    bury,   ///< to the dead list
-    discard ///< it is acked: nobody needs it
-};
-
-struct RetryPolicy {
-    /// How often a job is tried in all. It is looked at when a try fails; tries that end with the
-    /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
-    int max_attempts = 25;
-    Backoff backoff = orizuru::backoff::polynomial();
-    /// For how long after its first failure a job is tried again; 0 or less = however long it
-    /// takes. How long it had waited before does not count.
-    std::chrono::milliseconds retry_for{};
-    /// Where it is tried again; empty = where it came from. In a cluster it must lie in the same
-    /// slot.
-    std::string retry_queue = {};
-    Exhausted exhausted = Exhausted::bury;
-};
-
-/// How long a job that has failed waits for its next try; none: it was tried often or long enough.
-/// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
-/// the job's id, say. Throws what the policy's backoff throws.
-[[nodiscard]] inline std::optional<std::chrono::milliseconds>
-next_try(const RetryPolicy& policy, int attempt, JobTime first_failed_at, JobTime now,
-         std::uint64_t seed) {
-    if (attempt >= policy.max_attempts) {
-        return std::nullopt;
-    }
-    using std::chrono::milliseconds;
-    const milliseconds delay =
-        std::clamp(policy.backoff(attempt, seed), milliseconds(0), detail::longest_backoff);
-    // Where it failed first the clock may be ahead.
-    const milliseconds age = std::max(now - first_failed_at, milliseconds(0));
-    // No sum, which could overflow: retry_for may be the longest time there is.
-    if (policy.retry_for.count() > 0 && delay > policy.retry_for - age) {
-        return std::nullopt;
-    }
-    return delay;
-}
 
 /// Where and as what a message is scheduled.
 template <class T>

@@ -7,15 +7,16 @@
 // Named zones are the standard library's where it has them (libstdc++ 14 and newer), else those of
 // libhowardhinnant-date where <date/tz.h> is installed; link date-tz then. That library, as Debian
 // builds its version 3.0.1, knows the changes of the clock up to 2037.
+//
+// With ORIZURU_SEPARATE_COMPILATION, src.hpp leaves out the constructor that takes a name, so that
+// programs without time zones need not link date-tz. A program that calls it includes
+// <orizuru/jobs/time_zone.ipp> behind src.hpp.
 
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/jobs/zone_rules.hpp>
 
 #include <chrono>
-#include <optional>
-#include <stdexcept>
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace orizuru {
 
@@ -42,42 +43,12 @@ class TimeZone {
     }
 
   private:
-    static std::optional<std::chrono::minutes> offset(std::string_view name);
-
     std::string m_name;
     detail::ZoneRules m_rules;
 };
 
-inline TimeZone::TimeZone(std::string name) : m_name(std::move(name)) {
-    if (const auto fixed = offset(m_name)) {
-        m_rules = detail::fixed_zone(*fixed);
-        return;
-    }
-    try {
-        m_rules = detail::named_zone(m_name);
-    } catch (const std::runtime_error& error) {
-        throw std::invalid_argument("time zone '" + m_name + "': " + error.what());
-    }
-}
-
-inline std::optional<std::chrono::minutes> TimeZone::offset(std::string_view name) {
-    if (name == "UTC") {
-        return std::chrono::minutes(0);
-    }
-    if (name.size() != 6 || (name[0] != '+' && name[0] != '-') || name[3] != ':') {
-        return std::nullopt;
-    }
-    for (const char c : {name[1], name[2], name[4], name[5]}) {
-        if (c < '0' || c > '9') {
-            return std::nullopt;
-        }
-    }
-    const std::chrono::hours hours((name[1] - '0') * 10 + name[2] - '0');
-    const std::chrono::minutes minutes((name[4] - '0') * 10 + name[5] - '0');
-    if (hours > std::chrono::hours(23) || minutes > std::chrono::minutes(59)) {
-        return std::nullopt;
-    }
-    return name[0] == '-' ? -(hours + minutes) : hours + minutes;
-}
-
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/time_zone.ipp>
+#endif

@@ -13,11 +13,9 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
@@ -50,81 +48,25 @@ struct UniqueOptions {
 namespace detail {
 
 /// The lock's value: how it is released, a space, the job's id.
-[[nodiscard]] inline std::string lock_of(UniqueRelease release, std::string_view job_id) {
-    const std::string_view word = release == UniqueRelease::on_ack      ? "ack "
-                                  : release == UniqueRelease::on_expiry ? "expiry "
-                                                                        : "never ";
-    return std::string(word) + std::string(job_id);
-}
+[[nodiscard]] std::string lock_of(UniqueRelease release, std::string_view job_id);
 
-// KEYS[1..4], ARGV[1..3] as those of schedule_source; KEYS[5] lock; ARGV[4] its value, [5] its ttl
-// in ms, 0 = none. Returns 1, or 0 when the lock is held.
-inline const std::string& push_unique_script() {
-    static const std::string script = adding_script(R"lua(
-local lock = KEYS[5]
-local refused = refusal({{lock, 'string'}}, {{'EXISTS', lock}, {'SET', lock, 'x'}})
-if refused then return refused end
-if redis.call('EXISTS', lock) == 1 then return 0 end
-local payload
-local function schedule()
-)lua" + std::string(schedule_source) + R"lua(
-end
-refused = schedule()
-if refused then return refused end
-if ARGV[5] == '0' then
-    redis.call('SET', lock, ARGV[4])
-    return 1
-end
-local wait, time = tonumber(ARGV[2]), redis.call('TIME')
-if ARGV[1] == 'at' then wait = wait - time[1] * 1000 - math.floor(time[2] / 1000) end
-redis.call('SET', lock, ARGV[4], 'PX', string.format('%d', math.max(wait, 0) + ARGV[5]))
-return 1
-)lua");
-    return script;
-}
+/// KEYS[1..4], ARGV[1..3] as schedule_source has them; KEYS[5] lock; ARGV[4] its value, [5] its ttl
+/// in ms, 0 = none. Returns 1, or 0 when the lock is held.
+[[nodiscard]] const std::string& push_unique_script();
 
-// KEYS[1] lock; ARGV[1] its value.
-inline const Script& unlock_body() {
-    static const Script script(R"lua(
-local lock = KEYS[1]
-local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'DEL', lock}})
-if refused then return refused end
-if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
-)lua");
-    return script;
-}
+/// Releases a lock. KEYS[1] lock; ARGV[1] its value.
+[[nodiscard]] const Script& unlock_body();
 
-// KEYS[1] lock; ARGV[1] ttl in ms, [2..] the values of which it must have one. What never expires
-// stays so.
-inline const std::string& extend_lock_script() {
-    static const std::string script = moving_script(R"lua(
-local lock = KEYS[1]
-local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'PEXPIRE', lock, '1'}})
-if refused then return refused end
-local held = redis.call('GET', lock)
-for i = 2, #ARGV do
-    if held == ARGV[i] then
-        redis.call('PEXPIRE', lock, ARGV[1], 'GT')
-        return 1
-    end
-end
-return 0
-)lua");
-    return script;
-}
+/// KEYS[1] lock; ARGV[1] ttl in ms, [2..] values, of which the lock must have one. A lock that
+/// never expires stays so. Returns 1, or 0 when the lock has none of the values.
+[[nodiscard]] const std::string& extend_lock_script();
 
 /// The key of a job's lock, seen from the queue in which the job is.
-template <class T>
-[[nodiscard]] std::string lock_key(const Job<T>& job, const Keys& here) {
-    return (job.unique_queue.empty() ? here : Keys(job.unique_queue)).unique(job.unique_id);
-}
+[[nodiscard]] std::string lock_key(const std::string& unique_queue, std::string_view unique_id,
+                                   const Keys& here);
 
-[[nodiscard]] inline bool is_yes(const Reply& reply) {
-    if (!is_count(reply) || reply.integer > 1) {
-        throw ProtocolError("EVAL was answered by a reply of the wrong type");
-    }
-    return reply.integer == 1;
-}
+/// Whether a script has answered 1 and not 0; throws ProtocolError when it is neither.
+[[nodiscard]] bool is_yes(const Reply& reply);
 
 template <class T>
 bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
@@ -186,7 +128,8 @@ bool ack_unique(MessageGuard<Job<T>>& guard) {
     if (guard->unique_id.empty()) {
         return guard.ack();
     }
-    return guard.settle(detail::unlock_body(), {detail::lock_key(*guard, guard.keys())},
+    return guard.settle(detail::unlock_body(),
+                        {detail::lock_key(guard->unique_queue, guard->unique_id, guard.keys())},
                         {detail::lock_of(UniqueRelease::on_ack, guard->id)});
 }
 
@@ -203,10 +146,15 @@ bool extend_unique(Producer<Job<T>>& producer, const Job<T>& job, std::chrono::m
     }
     using detail::lock_of;
     const Reply reply = producer.command(
-        "EVAL", detail::extend_lock_script(), 1, detail::lock_key(job, producer.keys()),
-        ttl.count(), lock_of(UniqueRelease::on_ack, job.id),
-        lock_of(UniqueRelease::on_expiry, job.id), lock_of(UniqueRelease::never, job.id));
+        "EVAL", detail::extend_lock_script(), 1,
+        detail::lock_key(job.unique_queue, job.unique_id, producer.keys()), ttl.count(),
+        lock_of(UniqueRelease::on_ack, job.id), lock_of(UniqueRelease::on_expiry, job.id),
+        lock_of(UniqueRelease::never, job.id));
     return detail::is_yes(reply);
 }
 
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/unique.ipp>
+#endif

@@ -4,11 +4,12 @@
 
 // A cron expression as text, taken apart; cron.hpp says what it may hold.
 
+#include <orizuru/detail/jobs/cron_table.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -19,20 +20,6 @@
 #include <vector>
 
 namespace orizuru::detail {
-
-/// Numbers from 0 to 63: bit n stands for n.
-using CronSet = std::uint64_t;
-
-/// What each field of an expression allows.
-struct CronTable {
-    CronSet seconds;
-    CronSet minutes;
-    CronSet hours;
-    CronSet days;
-    CronSet months;
-    CronSet weekdays; ///< Sunday is 0
-    bool either_day;  ///< a day of the month or of the week is enough
-};
 
 class CronParser {
   public:

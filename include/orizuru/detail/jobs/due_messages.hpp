@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Moves a queue's scheduled messages to its source when they are due, alone or beside other
+// schedulers.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+// What one step moves: no more messages, and no more bytes unless one message has more, so that a
+// step never holds up Redis for long.
+inline constexpr int most_moved = 100;
+inline constexpr int most_bytes_moved = 1 << 20;
+
+// KEYS[1] scheduled, [2] source, [3] schedulers; ARGV[1] the most messages that one step moves, [2]
+// the most bytes, [3] own id, [4] how long the others may go unheard. Returns how many it has
+// moved, in how many milliseconds the next is due (-1: there is none), and how many schedulers
+// there are. Looks at one message after the other: what is fetched together takes its memory at
+// once.
+inline const std::string& move_due_script() {
+    static const std::string script = moving_script(R"lua(
+local scheduled, source, schedulers = unpack(KEYS)
+local refused = refusal({{scheduled, 'zset'}, {source, 'list'}, {schedulers, 'zset'}},
+    {{'TIME'}, {'ZRANGE', scheduled, '0', '0'}, {'LPUSH', source, 'x'},
+        {'ZREMRANGEBYRANK', scheduled, '0', '0'}, {'ZADD', schedulers, '0', 'x'},
+        {'ZREMRANGEBYSCORE', schedulers, '0', '0'}, {'ZCARD', schedulers}})
+if refused then return refused end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local most, most_bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
+local messages, bytes = {}, 0
+local function look()
+    return unpack(redis.call('ZRANGE', scheduled, #messages, #messages, 'WITHSCORES'))
+end
+local element, due = look()
+while element and tonumber(due) <= now and #messages < most
+        and (#messages == 0 or bytes + #element <= most_bytes) do
+    bytes = bytes + #element
+    messages[#messages + 1] = string.sub(element, 9)
+    element, due = look()
+end
+if #messages > 0 then
+    redis.call('LPUSH', source, unpack(messages))
+    redis.call('ZREMRANGEBYRANK', scheduled, 0, #messages - 1)
+end
+redis.call('ZADD', schedulers, now, ARGV[3])
+redis.call('ZREMRANGEBYSCORE', schedulers, '-inf', now - ARGV[4])
+local wait = element and math.max(0, tonumber(due) - now) or -1
+return {#messages, wait, redis.call('ZCARD', schedulers)}
+)lua");
+    return script;
+}
+
+/// One thread's at a time.
+class DueMessages {
+  public:
+    /// Connects; `poll` is that of SchedulerOptions.
+    DueMessages(Endpoint endpoint, std::string queue, std::chrono::milliseconds poll);
+
+    std::uint64_t move();
+    void run(const std::stop_token& token);
+
+  private:
+    // A scheduler that has not looked for this long is taken for dead.
+    static constexpr std::chrono::milliseconds memory = std::chrono::seconds(60);
+
+    struct Step {
+        std::int64_t moved;
+        std::chrono::milliseconds next; ///< negative: nothing is scheduled
+        std::int64_t schedulers;
+    };
+
+    Step step();
+    void wait(const Step& last, const std::stop_token& token);
+    std::chrono::milliseconds pause(std::int64_t schedulers);
+
+    Keys m_keys;
+    std::chrono::milliseconds m_poll;
+    std::string m_id;
+    Connection m_connection;
+    Connection m_waiting;
+    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+};
+
+inline DueMessages::DueMessages(Endpoint endpoint, std::string queue,
+                                std::chrono::milliseconds poll)
+    : m_keys(std::move(queue)),
+      m_poll(poll),
+      m_id(make_identity("scheduler").id),
+      m_connection(endpoint),
+      m_waiting(std::move(endpoint)) {}
+
+inline std::uint64_t DueMessages::move() {
+    std::uint64_t moved = 0;
+    while (true) {
+        const Step last = step();
+        moved += static_cast<std::uint64_t>(last.moved);
+        if (last.next.count() != 0) {
+            return moved;
+        }
+    }
+}
+
+inline DueMessages::Step DueMessages::step() {
+    const Reply reply = m_connection.command(
+        m_keys.scheduled(), "EVAL", move_due_script(), 3, m_keys.scheduled(), m_keys.source(),
+        m_keys.schedulers(), most_moved, most_bytes_moved, m_id, (memory + 3 * m_poll).count());
+    const std::vector<Reply>& parts = reply.elements;
+    if (parts.size() != 3 || !is_count(parts[0]) || parts[0].integer > most_moved ||
+        !parts[1].is(Reply::Type::integer) || !is_count(parts[2])) {
+        m_connection.refuse("EVAL");
+    }
+    return {parts[0].integer, std::chrono::milliseconds(parts[1].integer), parts[2].integer};
+}
+
+inline void DueMessages::run(const std::stop_token& token) {
+    JitteredPauses backoff;
+    while (!token.stop_requested()) {
+        try {
+            const Step last = step();
+            backoff.reset();
+            if (last.next.count() != 0) {
+                wait(last, token);
+            }
+            continue;
+        } catch (const ReplyError& error) {
+            const auto meaning = classify(error);
+            if (meaning != ReplyClass::passing && meaning != ReplyClass::elsewhere) {
+                throw;
+            }
+        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
+        } catch (const ProtocolError&) {   // NOLINT(bugprone-empty-catch)
+        }
+        sleep_until(deadline_in(backoff.next()), token);
+    }
+}
+
+// Blocks in Redis on a connection of its own, until somebody schedules something earlier. The time
+// is measured here, since Redis ends a short block up to 100 ms late.
+inline void DueMessages::wait(const Step& last, const std::stop_token& token) {
+    const std::chrono::milliseconds poll = pause(last.schedulers);
+    const TimePoint until = deadline_in(last.next.count() < 0 ? poll : std::min(poll, last.next));
+    if (!m_waiting.begun()) {
+        m_waiting.begin("BLPOP", m_keys.scheduled_wake(), 5);
+    }
+    m_waiting.finish(until, token);
+}
+
+/// Half to one and a half of the time that has all schedulers together look once in `poll`.
+inline std::chrono::milliseconds DueMessages::pause(std::int64_t schedulers) {
+    const auto average = static_cast<double>(m_poll.count()) *
+                         static_cast<double>(std::max<std::int64_t>(schedulers, 1));
+    std::uniform_real_distribution<double> spread(0.5, 1.5);
+    return std::chrono::milliseconds(static_cast<std::int64_t>(average * spread(m_random)));
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of bounded_push.hpp.
+
+#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/error.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE void check(const QueueBound& bound) {
+    if (bound.max_length < 1) {
+        throw std::invalid_argument("a queue's max_length must be 1 or more");
+    }
+}
+
+ORIZURU_INLINE const std::string& push_bounded_script() {
+    static const std::string script = adding_script(R"lua(
+local source, most = KEYS[1], tonumber(ARGV[1])
+local refused = refusal({{source, 'list'}},
+    {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})
+if refused then return refused end
+local length = redis.call('LLEN', source)
+if length >= most and ARGV[2] == 'refuse' then return {0, 0, length} end
+length = redis.call('LPUSH', source, ARGV[3])
+if length <= most then return {1, 0, length} end
+redis.call('LTRIM', source, 0, most - 1)
+return {1, length - most, most}
+)lua");
+    return script;
+}
+
+ORIZURU_INLINE BoundedPush bounded_push(const Reply& reply) {
+    const auto& parts = reply.elements;
+    if (parts.size() != 3 || !is_count(parts[0]) || !is_count(parts[1]) || !is_count(parts[2])) {
+        throw ProtocolError("EVAL was answered by a reply of the wrong type");
+    }
+    return {parts[0].integer == 1, static_cast<std::uint64_t>(parts[1].integer),
+            static_cast<std::uint64_t>(parts[2].integer)};
+}
+
+} // namespace orizuru::detail

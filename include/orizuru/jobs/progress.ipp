@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of progress.hpp.
+
+#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/jobs/progress_scripts.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/reply.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace orizuru {
+
+ORIZURU_INLINE Progress::Progress(Endpoint endpoint, std::string queue)
+    : m_keys(std::move(queue)), m_connection(std::move(endpoint)) {}
+
+ORIZURU_INLINE void Progress::set(std::string_view job_id, double fraction, std::string_view note,
+                                  std::chrono::milliseconds ttl) {
+    detail::check_id(job_id);
+    detail::check_ttl(ttl);
+    if (!(fraction >= 0 && fraction <= 1)) {
+        throw std::invalid_argument("a job's progress must be 0 to 1");
+    }
+    if (note.size() > longest_note) {
+        throw std::invalid_argument("the note on a job's progress has more than 1000 bytes");
+    }
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, fraction);
+    const std::string key = m_keys.progress(job_id);
+    m_connection.command(key, "EVAL", detail::set_progress_script(), 1, key, ttl.count(),
+                         std::string_view(digits, end.ptr), note);
+}
+
+ORIZURU_INLINE std::optional<JobProgress> Progress::get(std::string_view job_id) {
+    detail::check_id(job_id);
+    const std::string key = m_keys.progress(job_id);
+    Reply reply = m_connection.command(key, "HMGET", key, "fraction", "note", "when");
+    if (reply.elements.size() != 3) {
+        m_connection.refuse("HMGET");
+    }
+    if (reply.elements[0].is(Reply::Type::nil)) {
+        return std::nullopt;
+    }
+    if (!detail::is_strings(reply)) {
+        m_connection.refuse("HMGET");
+    }
+    const auto read = [this](const std::string& text, auto& number) {
+        const char* const end = text.data() + text.size();
+        const auto found = std::from_chars(text.data(), end, number);
+        if (found.ec != std::errc{} || found.ptr != end) {
+            m_connection.refuse("HMGET");
+        }
+    };
+    JobProgress progress;
+    std::int64_t when = 0;
+    read(reply.elements[0].text, progress.fraction);
+    read(reply.elements[2].text, when);
+    progress.note = std::move(reply.elements[1].text);
+    progress.when += std::chrono::milliseconds(when);
+    return progress;
+}
+
+ORIZURU_INLINE void Progress::set_result(std::string_view job_id, std::string_view bytes,
+                                         std::chrono::milliseconds ttl) {
+    detail::check_id(job_id);
+    detail::check_ttl(ttl);
+    if (bytes.size() > largest_result) {
+        throw std::invalid_argument("a job's result has more than 16 MiB");
+    }
+    const std::string key = m_keys.result(job_id);
+    m_connection.command(key, "EVAL", detail::set_result_script(), 1, key, ttl.count(), bytes);
+}
+
+ORIZURU_INLINE std::optional<std::string> Progress::result(std::string_view job_id) {
+    detail::check_id(job_id);
+    const std::string key = m_keys.result(job_id);
+    Reply reply = m_connection.command(key, "GET", key);
+    if (reply.is(Reply::Type::nil)) {
+        return std::nullopt;
+    }
+    m_connection.require(reply, Reply::Type::string, "GET");
+    return std::move(reply.text);
+}
+
+} // namespace orizuru

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// When a job that failed is tried again, and when it is given up.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/jobs/backoff.hpp>
+#include <orizuru/jobs/job_time.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace orizuru {
+
+/// What becomes of a job that will not be tried again.
+enum class Exhausted {
+    bury,   ///< to the dead list
+    discard ///< it is acked: nobody needs it
+};
+
+struct RetryPolicy {
+    /// How often a job is tried in all. It is looked at when a try fails; tries that end with the
+    /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
+    int max_attempts = 25;
+    Backoff backoff = orizuru::backoff::polynomial();
+    /// For how long after its first failure a job is tried again; 0 or less = however long it
+    /// takes. How long it had waited before does not count.
+    std::chrono::milliseconds retry_for{};
+    /// Where it is tried again; empty = where it came from. In a cluster it must lie in the same
+    /// slot.
+    std::string retry_queue = {};
+    Exhausted exhausted = Exhausted::bury;
+};
+
+/// How long a job that has failed waits for its next try; none: it was tried often or long enough.
+/// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
+/// the job's id, say. Throws what the policy's backoff throws.
+[[nodiscard]] std::optional<std::chrono::milliseconds> next_try(const RetryPolicy& policy,
+                                                                int attempt,
+                                                                JobTime first_failed_at,
+                                                                JobTime now, std::uint64_t seed);
+
+} // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/retry_policy.ipp>
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of unique.hpp.
+
+#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/error.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE std::string lock_of(UniqueRelease release, std::string_view job_id) {
+    const std::string_view word = release == UniqueRelease::on_ack      ? "ack "
+                                  : release == UniqueRelease::on_expiry ? "expiry "
+                                                                        : "never ";
+    return std::string(word) + std::string(job_id);
+}
+
+ORIZURU_INLINE const std::string& push_unique_script() {
+    static const std::string script = adding_script(R"lua(
+local lock = KEYS[5]
+local refused = refusal({{lock, 'string'}}, {{'EXISTS', lock}, {'SET', lock, 'x'}})
+if refused then return refused end
+if redis.call('EXISTS', lock) == 1 then return 0 end
+local payload
+local function schedule()
+)lua" + std::string(schedule_source()) + R"lua(
+end
+refused = schedule()
+if refused then return refused end
+if ARGV[5] == '0' then
+    redis.call('SET', lock, ARGV[4])
+    return 1
+end
+local wait, time = tonumber(ARGV[2]), redis.call('TIME')
+if ARGV[1] == 'at' then wait = wait - time[1] * 1000 - math.floor(time[2] / 1000) end
+redis.call('SET', lock, ARGV[4], 'PX', string.format('%d', math.max(wait, 0) + ARGV[5]))
+return 1
+)lua");
+    return script;
+}
+
+ORIZURU_INLINE const Script& unlock_body() {
+    static const Script script(R"lua(
+local lock = KEYS[1]
+local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'DEL', lock}})
+if refused then return refused end
+if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
+)lua");
+    return script;
+}
+
+ORIZURU_INLINE const std::string& extend_lock_script() {
+    static const std::string script = moving_script(R"lua(
+local lock = KEYS[1]
+local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'PEXPIRE', lock, '1'}})
+if refused then return refused end
+local held = redis.call('GET', lock)
+for i = 2, #ARGV do
+    if held == ARGV[i] then
+        redis.call('PEXPIRE', lock, ARGV[1], 'GT')
+        return 1
+    end
+end
+return 0
+)lua");
+    return script;
+}
+
+ORIZURU_INLINE std::string lock_key(const std::string& unique_queue, std::string_view unique_id,
+                                    const Keys& here) {
+    return (unique_queue.empty() ? here : Keys(unique_queue)).unique(unique_id);
+}
+
+ORIZURU_INLINE bool is_yes(const Reply& reply) {
+    if (!is_count(reply) || reply.integer > 1) {
+        throw ProtocolError("EVAL was answered by a reply of the wrong type");
+    }
+    return reply.integer == 1;
+}
+
+} // namespace orizuru::detail

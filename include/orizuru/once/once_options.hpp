@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for a Once.
+
+#include <chrono>
+
+namespace orizuru {
+
+struct OnceOptions {
+    /// For how long a claim holds unless it is renewed; 100 ms to 24 h. With renewal from a
+    /// consumer's beats, at least the consumer's lease, of which each has three.
+    std::chrono::milliseconds lease = std::chrono::seconds(30);
+    /// For how long it is remembered that an id is done, with its result; 1 ms to 100 years. Longer
+    /// than the id can come again. A claim is remembered for as long after its lease.
+    std::chrono::milliseconds remember = std::chrono::hours(24);
+};
+
+} // namespace orizuru

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The effects that a Once runs, and what comes of a run.
+
+#include <orizuru/detail/base/effect.hpp>
+#include <orizuru/once/claim.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace orizuru {
+
+enum class OnceOutcome {
+    ran,      ///< it was done, and is marked as done
+    repeated, ///< it was done before: nothing has run
+    busy,     ///< another claim's lease holds: nothing has run
+    lost      ///< it was done, but the claim or the message was lost meanwhile: it may be repeated
+};
+
+struct OnceRun {
+    OnceOutcome outcome;
+    std::optional<std::string> result{};  ///< of this run or of the one before
+    std::chrono::milliseconds busy_for{}; ///< when busy: until the other lease ends
+};
+
+/// What Once::run calls, with the claim's token or nothing. It may return a result to be stored.
+template <class F>
+concept OnceEffect = detail::Effect<F, const OnceToken&>;
+
+} // namespace orizuru
