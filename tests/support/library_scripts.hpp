@@ -14,8 +14,8 @@
 #include <orizuru/detail/jobs/recurrence.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
-#include <orizuru/detail/postgres/ledger_losses_script.hpp>
-#include <orizuru/detail/postgres/ledger_mark.hpp>
+#include <orizuru/detail/postgres/ledger/losses_script.hpp>
+#include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 

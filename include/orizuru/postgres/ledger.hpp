@@ -26,8 +26,8 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
-#include <orizuru/detail/postgres/ledger_book.hpp>
-#include <orizuru/detail/postgres/ledger_reading.hpp>
+#include <orizuru/detail/postgres/ledger/book.hpp>
+#include <orizuru/detail/postgres/ledger/reading.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>

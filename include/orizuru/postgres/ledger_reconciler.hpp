@@ -26,10 +26,10 @@
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/postgres/ledger_agenda.hpp>
-#include <orizuru/detail/postgres/ledger_queues.hpp>
-#include <orizuru/detail/postgres/ledger_step.hpp>
-#include <orizuru/detail/postgres/ledger_work.hpp>
+#include <orizuru/detail/postgres/ledger/agenda.hpp>
+#include <orizuru/detail/postgres/ledger/queues.hpp>
+#include <orizuru/detail/postgres/ledger/step.hpp>
+#include <orizuru/detail/postgres/ledger/work.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>

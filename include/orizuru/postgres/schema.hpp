@@ -9,8 +9,8 @@
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/inbox_tables.hpp>
-#include <orizuru/detail/postgres/ledger_loss_tables.hpp>
-#include <orizuru/detail/postgres/ledger_tables.hpp>
+#include <orizuru/detail/postgres/ledger/loss_tables.hpp>
+#include <orizuru/detail/postgres/ledger/tables.hpp>
 #include <orizuru/detail/postgres/outbox_tables.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>

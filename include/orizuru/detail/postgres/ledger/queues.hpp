@@ -5,7 +5,7 @@
 // What a reconciler's look at the ledger has seen.
 
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/postgres/ledger_mark.hpp>
+#include <orizuru/detail/postgres/ledger/mark.hpp>
 
 #include <pqxx/pqxx>
 

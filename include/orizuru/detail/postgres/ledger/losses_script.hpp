@@ -5,7 +5,7 @@
 // What Redis has of a queue's messages, as far as LedgerLosses has to know.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
-#include <orizuru/detail/postgres/ledger_stamp.hpp>
+#include <orizuru/detail/postgres/ledger/stamp.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 
 #include <string>

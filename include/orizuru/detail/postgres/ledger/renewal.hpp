@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/client.hpp>
-#include <orizuru/detail/postgres/ledger_leases.hpp>
+#include <orizuru/detail/postgres/ledger/leases.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
 

@@ -2,18 +2,18 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Finds the messages that a queue has lost although Redis has its mark (ledger_mark.hpp): those
+// Finds the messages that a queue has lost although Redis has its mark (mark.hpp): those
 // that were removed alone, and those that were buried. No job may wait for one of them.
 //
 // Buried: the job is pending, and an entry of the dead list is a message of the try for which it is
-// (ledger_stamp.hpp). Then the job has failed in that try, which is the reconciler's: the messages
+// (stamp.hpp). Then the job has failed in that try, which is the reconciler's: the messages
 // of one try, of which there may be several, count once, whenever they are buried.
 //
 // Gone: the job is pending, its message was sent longer ago than a sweep takes, and the source list
 // is empty or serves next a job that was submitted after that sending. For what is pushed first is
 // served first, so that nothing is gone in a backlog, however long it is. The comparison is by
 // PostgreSQL's clock alone. That is decided for all of them at once, by a time in the queue's row,
-// and the reconciler's steps send them again (ledger_step.hpp). A message that somebody holds and
+// and the reconciler's steps send them again (step.hpp). A message that somebody holds and
 // has not claimed, or has put off, is taken for gone, too; the claims admit one run. Each message
 // that is sent again can be held or put off as well, so a sending must be twice as old as the one
 // before until it is taken for gone, up to an hour: sent_at is later than the sending by what that
@@ -22,11 +22,11 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/postgres/array.hpp>
-#include <orizuru/detail/postgres/ledger_losses_script.hpp>
-#include <orizuru/detail/postgres/ledger_mark.hpp>
-#include <orizuru/detail/postgres/ledger_reading.hpp>
-#include <orizuru/detail/postgres/ledger_step.hpp>
-#include <orizuru/detail/postgres/ledger_tries.hpp>
+#include <orizuru/detail/postgres/ledger/losses_script.hpp>
+#include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/postgres/ledger/reading.hpp>
+#include <orizuru/detail/postgres/ledger/step.hpp>
+#include <orizuru/detail/postgres/ledger/tries.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/retry.hpp>

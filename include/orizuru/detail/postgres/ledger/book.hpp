@@ -6,9 +6,9 @@
 
 #include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
-#include <orizuru/detail/postgres/ledger_leases.hpp>
-#include <orizuru/detail/postgres/ledger_renewal.hpp>
-#include <orizuru/detail/postgres/ledger_tries.hpp>
+#include <orizuru/detail/postgres/ledger/leases.hpp>
+#include <orizuru/detail/postgres/ledger/renewal.hpp>
+#include <orizuru/detail/postgres/ledger/tries.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/job_time.hpp>

@@ -7,9 +7,9 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/postgres/array.hpp>
-#include <orizuru/detail/postgres/ledger_mark.hpp>
-#include <orizuru/detail/postgres/ledger_reading.hpp>
-#include <orizuru/detail/postgres/ledger_stamp.hpp>
+#include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/postgres/ledger/reading.hpp>
+#include <orizuru/detail/postgres/ledger/stamp.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
@@ -125,7 +125,7 @@ inline LedgerStepper::LedgerStepper(Options options)
                                 "WHERE name = $1 RETURNING epoch",
                                 options.prefix)),
       m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", options.prefix)),
-      // What was lost with Redis before what was lost alone (ledger_losses.hpp), and that before
+      // What was lost with Redis before what was lost alone (losses.hpp), and that before
       // what is new; one range of an index each.
       m_unsent(with_prefix(R"sql(
 SELECT id, encode(payload, 'hex'), sent_epoch = $2, attempt FROM (

@@ -5,7 +5,7 @@
 // What a Ledger reads.
 
 #include <orizuru/detail/postgres/attempts.hpp>
-#include <orizuru/detail/postgres/ledger_book.hpp>
+#include <orizuru/detail/postgres/ledger/book.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/job_time.hpp>

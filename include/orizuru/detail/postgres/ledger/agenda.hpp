@@ -6,8 +6,8 @@
 
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/postgres/ledger_queues.hpp>
-#include <orizuru/detail/postgres/ledger_step.hpp>
+#include <orizuru/detail/postgres/ledger/queues.hpp>
+#include <orizuru/detail/postgres/ledger/step.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -6,11 +6,11 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/postgres/ledger_losses.hpp>
-#include <orizuru/detail/postgres/ledger_mark.hpp>
-#include <orizuru/detail/postgres/ledger_queues.hpp>
-#include <orizuru/detail/postgres/ledger_session.hpp>
-#include <orizuru/detail/postgres/ledger_step.hpp>
+#include <orizuru/detail/postgres/ledger/losses.hpp>
+#include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/postgres/ledger/queues.hpp>
+#include <orizuru/detail/postgres/ledger/session.hpp>
+#include <orizuru/detail/postgres/ledger/step.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>

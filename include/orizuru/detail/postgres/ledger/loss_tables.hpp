@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (ledger_tables.hpp), by which messages are found that are
-// gone or buried (ledger_losses.hpp).
+// What the ledger's tables have besides (tables.hpp), by which messages are found that are
+// gone or buried (losses.hpp).
 
 #include <string_view>
 

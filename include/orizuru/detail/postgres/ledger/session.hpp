@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
-#include <orizuru/detail/postgres/ledger_queues.hpp>
+#include <orizuru/detail/postgres/ledger/queues.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
