@@ -75,27 +75,37 @@ class Wake {
     mutable std::atomic<bool> m_signalled{false}; ///< saves a system call when it is not
 };
 
+/// Waits for at most `time` until `fd` (or nothing, when -1) is ready for `events` or `wake` is
+/// signalled; returns what `fd` is ready for, or nullopt when the time is over or a signal came.
+inline std::optional<short> poll_ready(int fd, short events, const Wake* wake,
+                                       std::chrono::milliseconds time) {
+    std::array<pollfd, 2> fds{pollfd{fd, events, 0},
+                              pollfd{wake == nullptr ? -1 : wake->fd(), POLLIN, 0}};
+    const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(time.count()));
+    if (ready < 0 && errno != EINTR) {
+        throw std::system_error(errno, std::generic_category(), "poll");
+    }
+    if (wake != nullptr && fds[1].revents != 0) {
+        wake->found_signalled();
+    }
+    return ready > 0 ? std::optional(fds[0].revents) : std::nullopt;
+}
+
 /// Waits until `fd` (or nothing, when -1) is ready for `events`, `wake` is signalled or the
 /// deadline has passed; returns what `fd` is ready for, 0 otherwise. A signal does not prolong it.
 inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadline) {
     while (true) {
-        std::array<pollfd, 2> fds{pollfd{fd, events, 0},
-                                  pollfd{wake == nullptr ? -1 : wake->fd(), POLLIN, 0}};
         // The difference to a deadline long past, such as TimePoint::min(), would overflow.
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(
             std::max(deadline, TimePoint()) - Clock::now());
         // poll takes an int; a longer wait simply polls again.
-        const int timeout = static_cast<int>(
-            std::clamp<std::chrono::milliseconds::rep>(left.count(), 0, 3'600'000));
-        const int ready = ::poll(fds.data(), fds.size(), timeout);
-        if (ready < 0 && errno != EINTR) {
-            throw std::system_error(errno, std::generic_category(), "poll");
+        const auto time = std::clamp(left, std::chrono::milliseconds(0),
+                                     std::chrono::milliseconds(std::chrono::hours(1)));
+        if (const auto ready = poll_ready(fd, events, wake, time)) {
+            return *ready;
         }
-        if (wake != nullptr && fds[1].revents != 0) {
-            wake->found_signalled();
-        }
-        if (ready > 0 || Clock::now() >= deadline) {
-            return ready > 0 ? fds[0].revents : short{0};
+        if (Clock::now() >= deadline) {
+            return 0;
         }
     }
 }

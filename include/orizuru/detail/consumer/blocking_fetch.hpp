@@ -154,7 +154,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
     try {
         const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
         const TimePoint until = std::min(deadline, m_due);
-        unlocked(lock, [&] { ready = wait_ready(stream->fd(), wanted, &m_wake, until); });
+        unlocked(lock, [&] { ready = stream->wait(wanted, &m_wake, until); });
         if (m_channels.wait_doomed) {
             return; // a recovery came in between: what arrives now counts no more
         }

@@ -253,7 +253,7 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     Stream& stream = m_control.stream();
     const short wanted = stream.flushed() ? POLLIN : POLLIN | POLLOUT;
     short ready = 0;
-    unlocked(lock, [&] { ready = wait_ready(stream.fd(), wanted, &wake, until); });
+    unlocked(lock, [&] { ready = stream.wait(wanted, &wake, until); });
     if (!m_control.connected()) {
         return;
     }

@@ -6,7 +6,9 @@
 // parses, the moving of bytes is here. The first error ends it: a stream that has failed may hold a
 // stale reply, so it is thrown away and never repaired.
 
+#include <orizuru/detail/base/busy_poll.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -89,6 +91,13 @@ class Stream {
         }
     }
 
+    /// Waits until the socket is ready for `events`, `wake` is signalled or the deadline has
+    /// passed; returns what the socket is ready for, 0 otherwise. Learns whether it pays to poll
+    /// before sleeping. One thread at a time; others may append and send meanwhile.
+    short wait(short events, const Wake* wake, TimePoint deadline) {
+        return wait_ready(m_poll, fd(), events, wake, deadline);
+    }
+
     /// Sends everything and waits for one reply. Throws ConnectionError at the deadline, GivenUp
     /// when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);
@@ -147,6 +156,7 @@ class Stream {
     std::string m_output;
     std::size_t m_sent = 0;
     std::vector<char> m_input = std::vector<char>(std::size_t{64} << 10);
+    BusyPoll m_poll{usable_cpus()};
     ForkMark m_mark;
 };
 
@@ -294,7 +304,7 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
             return std::move(*reply);
         }
         const short events = all ? POLLIN : POLLIN | POLLOUT;
-        const short ready = wait_ready(fd(), events, wake, deadline);
+        const short ready = wait(events, wake, deadline);
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             fill();
         } else if (ready == 0) {

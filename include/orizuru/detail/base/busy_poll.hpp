@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Polls without sleeping for up to 50 us before it sleeps, where that pays: to wake a CPU that
+// sleeps takes longer than the round trip to a Redis nearby.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/wake.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace orizuru::detail {
+
+/// Learns from the waits of one socket how long the next one may poll before it sleeps. With one
+/// CPU it never polls: what it waits for would need that CPU.
+///
+/// Polling begins after short waits, ends after waits that polled in vain, and ends at once when
+/// the kernel takes the CPU away: other threads need it then, and the kernel serves a thread sooner
+/// that has slept. Each end doubles the number of short waits until it begins again; many answers
+/// in time halve it.
+class BusyPoll {
+  public:
+    using Duration = Clock::duration;
+
+    static constexpr Duration longest = std::chrono::microseconds(50);
+    /// A wait that slept no longer might have been answered within `longest` without sleeping.
+    static constexpr Duration near = std::chrono::microseconds(200);
+    /// A polling thread that was away for so long had lost its CPU.
+    static constexpr Duration away = std::chrono::microseconds(150);
+
+    explicit BusyPoll(int cpus) noexcept : m_useful(cpus > 1) {}
+
+    [[nodiscard]] bool useful() const noexcept { return m_useful; }
+    /// How long the next wait may poll.
+    [[nodiscard]] Duration budget() const noexcept { return m_budget; }
+
+    /// The wait polled for so long, and was answered or not.
+    void polled(Duration time, bool answered) noexcept {
+        if (time > away) {
+            stop();
+        } else if (answered) {
+            m_budget = longest;
+            if (++m_answers == forgiving) {
+                m_answers = 0;
+                m_trials = std::max(m_trials / 2, 1);
+            }
+        } else if (m_budget /= 2; m_budget < shortest) {
+            stop();
+        }
+    }
+    /// The wait slept for so long, and did not poll.
+    void slept(Duration time) noexcept {
+        m_short_waits = time <= near ? m_short_waits + 1 : 0;
+        if (m_short_waits >= m_trials) {
+            m_budget = longest;
+        }
+    }
+
+  private:
+    static constexpr Duration shortest = std::chrono::microseconds(10);
+    static constexpr int most_trials = 1024;
+    static constexpr int forgiving = 1000;
+
+    void stop() noexcept {
+        m_budget = Duration::zero();
+        m_trials = std::min(m_trials * 2, most_trials);
+        m_short_waits = 0;
+        m_answers = 0;
+    }
+
+    bool m_useful;
+    Duration m_budget{};
+    int m_trials = 1;      ///< so many short waits let it poll again
+    int m_short_waits = 0; ///< in a row
+    int m_answers = 0;     ///< since it last stopped or was forgiven
+};
+
+/// Waits as `wait_ready` does, and first polls for as long as `poll` permits.
+inline short wait_ready(BusyPoll& poll, int fd, short events, const Wake* wake,
+                        TimePoint deadline) {
+    const TimePoint begin = Clock::now();
+    if (!poll.useful() || begin >= deadline) {
+        return wait_ready(fd, events, wake, deadline);
+    }
+    if (poll.budget() == BusyPoll::Duration::zero()) {
+        const short ready = wait_ready(fd, events, wake, deadline);
+        if (ready != 0) {
+            poll.slept(Clock::now() - begin);
+        }
+        return ready;
+    }
+    const TimePoint end = std::min(deadline, begin + poll.budget());
+    TimePoint now = begin;
+    while (now < end) {
+        const auto ready = poll_ready(fd, events, wake, std::chrono::milliseconds(0));
+        now = Clock::now();
+        if (ready) {
+            if (*ready != 0) {
+                poll.polled(now - begin, true);
+            }
+            return *ready;
+        }
+    }
+    poll.polled(now - begin, false);
+    return wait_ready(fd, events, wake, deadline);
+}
+
+} // namespace orizuru::detail
