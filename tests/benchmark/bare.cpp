@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
                    {"produce", bare_produce},
                    {"consume", bare_consume},
                    {"single", bare_single},
+                   {"by_hand", bare_by_hand},
                    {"consumers", bare_consumers},
                    {"held", bare_held},
                    {"groups", bare_groups},

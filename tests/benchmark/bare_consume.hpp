@@ -11,8 +11,11 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
+#include <orizuru/keys.hpp>
+
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -46,6 +49,24 @@ inline void bare_single(const Options& options) {
             list.fetched();
             total.add(message->len);
         }
+    }
+    meter.stop();
+    expect(total, filled.sizes);
+    meter.print(total.messages);
+}
+
+/// BLMOVE and LREM, as people write it themselves: nothing notices another consumer of the list.
+inline void bare_by_hand(const Options& options) {
+    Redis redis(options.socket());
+    Meter meter(options.socket());
+    const Filled filled = fill(redis, options.number("count"), options.number("size"));
+    const std::string processing = Keys(queue).processing("by hand");
+    Total total;
+    meter.start();
+    while (total.messages < filled.sizes.messages) {
+        const Reply message = redis.command("BLMOVE", queue, processing, "RIGHT", "LEFT", "5.000");
+        total.add(message->len);
+        redis.command("LREM", processing, "-1", text_of(*message));
     }
     meter.stop();
     expect(total, filled.sizes);

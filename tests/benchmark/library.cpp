@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
                    {"produce", library_produce},
                    {"consume", library_consume},
                    {"single", library_consume},
+                   {"by_hand", library_consume},
                    {"consumers", library_consumers},
                    {"held", library_held},
                    {"groups", library_groups},

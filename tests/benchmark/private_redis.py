@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""A redis-server of the benchmark's own on a Unix socket, pinned to one CPU."""
+"""A redis-server of the benchmark's own on a Unix socket, pinned to some CPUs."""
 
 import contextlib
 import os
@@ -15,14 +15,14 @@ PATIENCE = 30  # seconds
 
 
 class Redis:
-    def __init__(self, server, folder, cpu, arguments):
+    def __init__(self, server, folder, cpus, arguments):
         self.socket = str(pathlib.Path(folder) / "redis.sock")
         self._server = subprocess.Popen(
             [server, "--port", "0", "--unixsocket", self.socket, "--dir", folder]
             + ["--logfile", str(pathlib.Path(folder) / "redis.log"), "--save", ""]
             + arguments,
             stdin=subprocess.DEVNULL,
-            preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
         )
         self._connection = socket.socket(socket.AF_UNIX)
         deadline = time.monotonic() + PATIENCE
@@ -45,9 +45,9 @@ class Redis:
 
 
 @contextlib.contextmanager
-def private_redis(server, cpu, arguments):
+def private_redis(server, cpus, arguments):
     with tempfile.TemporaryDirectory(prefix="orizuru-benchmark-") as folder:
-        redis = Redis(server, folder, cpu, arguments)
+        redis = Redis(server, folder, cpus, arguments)
         try:
             yield redis
         finally:

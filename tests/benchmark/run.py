@@ -5,8 +5,8 @@
 """Measures the library against a bare hiredis program that sends the same commands.
 
 Both run in turns against the same redis-server, which the benchmark starts for itself, and are
-pinned: all on one CPU, then Redis on one and the programs on another. Only the ratios say
-something about the library; the rates belong to the machine.
+pinned: all on one CPU, then Redis on one and the programs on another; then neither is pinned, to
+two CPUs. Only the ratios say something about the library; the rates belong to the machine.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import report
 import results
 from private_redis import private_redis
 from results import PROGRAMS
-from workloads import ONE_CORE, TWO_CORES, WORKLOADS
+from workloads import ONE_CORE, TWO_CORES, UNPINNED, WORKLOADS
 
 RUN_TIMEOUT = 60  # seconds
 
@@ -91,15 +91,16 @@ def placements(cores):
     cpus = sorted(os.sched_getaffinity(0))
     found = {}
     if cores in (None, 1):
-        found[ONE_CORE] = (cpus[0], cpus[0])
+        found[ONE_CORE] = ({cpus[0]}, {cpus[0]})
     if cores in (None, 2) and len(cpus) > 1:
-        found[TWO_CORES] = (cpus[0], cpus[1])
+        found[TWO_CORES] = ({cpus[0]}, {cpus[1]})
+        found[UNPINNED] = (set(cpus[:2]), set(cpus[:2]))
     elif cores in (None, 2):
         print("two cores: left out, this machine gives us one CPU only")
     return found
 
 
-def measure(workload, placement, redis, cpu, options):
+def measure(workload, placement, redis, cpus, options):
     """A row for each figure of the workload."""
     arguments = {**workload.arguments, **(workload.quick if options.quick else {})}
     runs = {program: [] for program in PROGRAMS}
@@ -108,7 +109,7 @@ def measure(workload, placement, redis, cpu, options):
         for program in PROGRAMS if pair % 2 == 0 else reversed(PROGRAMS):
             redis.empty()
             path = getattr(options, program)
-            outcome = run(path, workload.command, redis.socket, arguments, cpu)
+            outcome = run(path, workload.command, redis.socket, arguments, cpus)
             if "missing" in outcome:
                 print(f"{workload.name}: left out, the {program} has no {outcome['missing']}")
                 return []
@@ -121,7 +122,7 @@ def measure(workload, placement, redis, cpu, options):
     return rows
 
 
-def run(path, command, socket, arguments, cpu):
+def run(path, command, socket, arguments, cpus):
     words = [path, command, socket] + [f"{name}={value}" for name, value in arguments.items()]
     try:
         ended = subprocess.run(
@@ -130,7 +131,7 @@ def run(path, command, socket, arguments, cpu):
             stdout=subprocess.PIPE,
             check=False,
             timeout=RUN_TIMEOUT,
-            preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
         )
     except subprocess.TimeoutExpired:
         sys.exit(f"waited {RUN_TIMEOUT} s for the messages: {' '.join(words)}")

@@ -7,6 +7,7 @@ import dataclasses
 
 ONE_CORE = "one core"
 TWO_CORES = "two cores"
+UNPINNED = "unpinned"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,6 +161,21 @@ def batch(size, count, target=None, in_flight=1, **arguments):
     )
 
 
+def by_hand(ack, one_core, unpinned):
+    """Against what people write themselves: no header, fence or lease."""
+    arguments = {"count": 20_000, "size": 0, "batch": 1, "ack": ack}
+    targets = {ONE_CORE: one_core, UNPINNED: unpinned}
+    figure = Figure("", "/s", lambda run: run["messages"] / run["seconds"], targets=targets)
+    return Workload(
+        f"one by one, {ack} (bare: BLMOVE and LREM by hand)",
+        "by_hand",
+        arguments,
+        (figure,),
+        {"count": 2000},
+        (ONE_CORE, UNPINNED),
+    )
+
+
 def payload(name, size, count):
     return consume(f"consume, batch 10, payload {name}", count, rate(), batch=10, size=size)
 
@@ -217,6 +233,8 @@ WORKLOADS = [
     ),
     consume("consume, single immediate", 10_000, rate(0.95), "single", batch=1, ack="immediate"),
     consume("consume, single deferred", 20_000, rate(0.95), batch=1),
+    by_hand("immediate", 0.9, 1.5),
+    by_hand("deferred", None, 1.5),
     batch(10, 150_000),
     batch(10, 150_000, in_flight=2),
     batch(100, 700_000, 0.85),
