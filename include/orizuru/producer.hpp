@@ -37,21 +37,13 @@ concept RangeOf = std::ranges::input_range<R> && requires(R& range) {
 /// says whether Redis may have them all the same; nothing is repeated by itself. After any error
 /// the producer can be used again: it connects anew.
 ///
-/// With ProducerOptions::buffer, push() only accepts messages, and flush() says when Redis has
-/// them. What was accepted is kept until Redis has confirmed it, for as long as the process lives,
-/// through refusals and outages. An LPUSH whose outcome is in doubt is sent again: its messages may
-/// then be in the queue twice. Their order holds, but for an LPUSH that was sent before Redis
-/// refused the one in front of it.
+/// BufferedProducer gathers messages and can be shared by threads.
 template <MessageEncodable T>
 class Producer {
   public:
     /// Connects. Throws std::invalid_argument for a name that no queue can have or an option that
     /// cannot be, ConnectionError within connect_timeout (name resolution excluded), ReplyError for
-    /// refused credentials; with a buffer std::system_error when the process can have no more
-    /// descriptors or threads.
-    ///
-    /// With a buffer, the destructor tries to flush for at most command_timeout, and cannot tell
-    /// whether it has: call flush() first. In a forked child it sends nothing.
+    /// refused credentials.
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
         : m_core(std::move(endpoint), std::move(queue), options) {}
 
@@ -59,12 +51,6 @@ class Producer {
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
     /// Throws: EncodeError; ReplyError (OOM: the queue is full, WRONGTYPE: the key is no list), not
     ///     pushed; ConnectionError; ProtocolError, in doubt.
-    ///
-    /// With a buffer: accepts the message, which is lost when the process dies before it has been
-    /// sent; returns the queue's length as Redis last told it, 0 before the first answer. Every
-    /// `buffer` messages an LPUSH is sent; two are in flight. Blocks only when a third is full,
-    /// until Redis has answered the first, at most connect_timeout and command_timeout. Throws as
-    /// above when Redis does not take it; the message is not accepted then, those before still are.
     std::uint64_t push(const T& message) {
         const auto payload = [&](std::string& out) {
             detail::encode(message, out, options().max_payload);
@@ -87,8 +73,6 @@ class Producer {
     ///     An exception of the range passes through; the LPUSHes that were full by then are done.
     ///     When one of those fails, its error is thrown instead, since it is about messages before.
     ///     std::logic_error when the range uses this producer.
-    /// With a buffer: what is in it goes first, as by flush(), which may throw; the messages of the
-    ///     range are in Redis when this returns.
     template <RangeOf<T> R>
     std::uint64_t push_all(R&& messages);
 
@@ -96,20 +80,8 @@ class Producer {
         return push_all<const std::initializer_list<T>&>(messages);
     }
 
-    /// Returns when Redis has confirmed all that push() has accepted; at once without a buffer.
-    /// Redis: up to three LPUSHes.
-    /// Blocks: at most command_timeout for each, and connect_timeout.
-    /// Throws: ReplyError, ConnectionError, ProtocolError. All that is unconfirmed stays in the
-    ///     buffer: the producer's thread tries again after a while, the next call at once.
-    void flush() { m_core.flush(); }
-
-    /// How many of the messages that push() has accepted Redis has not confirmed; 0 without a
-    /// buffer.
-    [[nodiscard]] std::size_t unconfirmed() const { return m_core.unconfirmed(); }
-
     /// A command of your own on the producer's connection, such as a script that pushes in a way of
-    /// its own. With a buffer, what is in it goes first, as by flush(), which may throw.
-    /// Blocks at most command_timeout. Throws as push without a buffer does.
+    /// its own. Blocks at most command_timeout. Throws as push does.
     template <class... Arguments>
     Reply command(std::string_view name, const Arguments&... arguments) {
         std::string bytes;
@@ -120,7 +92,7 @@ class Producer {
     [[nodiscard]] const Keys& keys() const noexcept { return m_core.keys(); }
     [[nodiscard]] const ProducerOptions& options() const noexcept { return m_core.options(); }
 
-    /// The length of the queue, without what is in the buffer.
+    /// The length of the queue.
     /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.
     std::uint64_t size() { return m_core.length(); }
 

@@ -24,6 +24,8 @@
 #include <orizuru/detail/jobs/occurrences.ipp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/schedule.ipp>
+#include <orizuru/detail/producer/buffered_producer_core.hpp>
+#include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
 #include <orizuru/endpoint.hpp>

@@ -11,6 +11,7 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <cstddef>
@@ -61,28 +62,19 @@ class Repeated {
     std::size_t m_count;
 };
 
-/// Single pushes that the producer gathers. The library may not have that.
-template <class BufferingOptions, class BufferingProducer>
-bool push_buffered(const Options& options, const Repeated& messages, Meter& meter) {
-    if constexpr (requires(BufferingProducer producer) {
-                      BufferingOptions{}.buffer;
-                      producer.flush();
-                  }) {
-        BufferingProducer producer(address_of(options), queue,
-                                   {.buffer = static_cast<int>(options.number("chunk"))});
-        meter.start();
-        for (const Message& message : messages) {
-            producer.push(message);
-        }
-        producer.flush();
-        meter.stop();
-        return true;
-    } else {
-        return false;
+/// Single pushes that the producer gathers.
+inline void push_buffered(const Options& options, const Repeated& messages, Meter& meter) {
+    BufferedProducer<Message> producer(address_of(options), queue,
+                                       {.size = static_cast<int>(options.number("chunk"))});
+    meter.start();
+    for (const Message& message : messages) {
+        producer.push(message);
     }
+    producer.flush();
+    meter.stop();
 }
 
-/// way=all: push_all; way=each: push; way=buffered: push with a buffer.
+/// way=all: push_all; way=each: push; way=buffered: pushes of a BufferedProducer.
 inline void library_produce(const Options& options) {
     const auto messages = some_messages();
     const auto count = static_cast<std::size_t>(options.number("count"));
@@ -90,10 +82,7 @@ inline void library_produce(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
     if (options.word("way") == "buffered") {
-        if (!push_buffered<ProducerOptions, Producer<Message>>(options, range, meter)) {
-            std::cout << "{\"missing\": \"ProducerOptions::buffer\"}\n";
-            return;
-        }
+        push_buffered(options, range, meter);
     } else {
         Producer<Message> producer(address_of(options), queue);
         meter.start();

@@ -4,6 +4,7 @@
 
 // What the excerpts of README.md, examples/README.md and tests/README.md take for granted.
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <pthread.h>

@@ -54,9 +54,9 @@ void check(const QueueBound& bound);
 
 /// Puts a message on the queue unless that has `max_length` messages already, or drops the oldest
 /// for it.
-/// Redis: LLEN, LPUSH and LTRIM in one script, O(1) and O(dropped); never buffered.
+/// Redis: LLEN, LPUSH and LTRIM in one script, O(1) and O(dropped).
 /// Atomic: no other producer that asks for the bound can exceed it.
-/// Blocks and throws as Producer::push without a buffer; std::invalid_argument for a bound under 1.
+/// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
 /// When Redis is full it is refused as OOM, and nothing is dropped.
 template <MessageEncodable T>
 [[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,

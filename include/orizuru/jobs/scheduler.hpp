@@ -39,8 +39,8 @@ void schedule(Producer<T>& producer, const T& message, const std::vector<std::st
 } // namespace detail
 
 /// Puts a message on the producer's queue at a time, by Redis' clock; at once when it is past.
-/// Redis: one script, O(log(n)) of the scheduled messages; never buffered.
-/// Blocks and throws as Producer::push without a buffer; std::invalid_argument for a time beyond
+/// Redis: one script, O(log(n)) of the scheduled messages.
+/// Blocks and throws as Producer::push; std::invalid_argument for a time beyond
 /// the year 9999.
 template <MessageEncodable T>
 void push_at(Producer<T>& producer, JobTime time, const T& message) {

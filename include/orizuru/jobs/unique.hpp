@@ -90,11 +90,11 @@ bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
 
 /// Puts a job on the queue unless another one holds the lock of `id`; returns whether it did. The
 /// job carries the id as its unique_id.
-/// Redis: one script, O(1); never buffered.
+/// Redis: one script, O(1).
 /// Atomic: a crash leaves job and lock or neither. In doubt (ConnectionError::in_doubt()), a second
 ///     call returns false when the first has pushed the job and the lock is still held; it pushes
 ///     the job again when that was acked meanwhile, unless with on_expiry or never.
-/// Blocks and throws as Producer::push without a buffer; std::invalid_argument for an id that has
+/// Blocks and throws as Producer::push; std::invalid_argument for an id that has
 /// not 1 to 512 bytes or a ttl that cannot be. Nothing has happened then.
 template <MessageEncodable T>
 bool push_unique(Producer<Job<T>>& producer, std::string_view id, Job<T> job,

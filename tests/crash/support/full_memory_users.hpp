@@ -11,6 +11,7 @@
 #include "support/ledger.hpp"
 #include "support/redis_server.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <atomic>
@@ -109,8 +110,8 @@ inline void produce(Round& round, const std::stop_token& stop) {
 
 /// What a buffer has accepted it keeps until there is room.
 inline void produce_buffered(Round& round, const std::stop_token& stop) {
-    Producer<Raw> producer{
-        round.uri, "q", {.buffer = 5, .buffer_time = std::chrono::milliseconds(1)}};
+    BufferedProducer<Raw> producer{
+        round.uri, "q", {.size = 5, .time = std::chrono::milliseconds(1)}};
     while (!stop.stop_requested()) {
         const Raw message = round.new_message();
         if (!round.push_or_oom(round.ledger, name_of(message.bytes), "buffers refused",

@@ -49,10 +49,10 @@ inline void push_all_long(Stage& stage) { push_all_of(stage, 1001); }
 
 /// Five messages are in Redis when flush() returns, perhaps twice.
 inline void push_buffered(Stage& stage) {
-    ProducerOptions options;
-    options.buffer = 2;
-    options.buffer_time = std::chrono::hours(1); // nothing depends on time
-    RawProducer producer = producer_of(stage, options);
+    BufferedProducerOptions options;
+    options.size = 2;
+    options.time = std::chrono::hours(1); // nothing depends on time
+    auto producer = buffered_producer_of(stage, options);
     std::vector<std::string> accepted;
     for (int i = 0; i < 5; ++i) {
         const std::string message = accepted.emplace_back(stage.new_message());

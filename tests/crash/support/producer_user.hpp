@@ -9,6 +9,7 @@
 #include "crash/support/queue_users.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 
@@ -44,7 +45,7 @@ class ProducerUser : public QueueUsers {
         push_one();
     }
     void make_buffer() {
-        in_library([&] { Producer<Raw>(uri(), "q", buffering()); });
+        in_library([&] { BufferedProducer<Raw>(uri(), "q", buffering()); });
     }
     void buffer_and_flush() {
         buffer_two();
@@ -63,11 +64,11 @@ class ProducerUser : public QueueUsers {
     }
 
   private:
-    static ProducerOptions buffering() {
-        return {.buffer = 100, .buffer_time = std::chrono::milliseconds(1)};
+    static BufferedProducerOptions buffering() {
+        return {.size = 100, .time = std::chrono::milliseconds(1)};
     }
     Producer<Raw>& producer() { return m_producer ? *m_producer : m_producer.emplace(uri(), "q"); }
-    Producer<Raw>& buffered() {
+    BufferedProducer<Raw>& buffered() {
         return m_buffered ? *m_buffered : m_buffered.emplace(uri(), "q", buffering());
     }
     void buffer_two() {
@@ -78,7 +79,7 @@ class ProducerUser : public QueueUsers {
     }
 
     std::optional<Producer<Raw>> m_producer;
-    std::optional<Producer<Raw>> m_buffered;
+    std::optional<BufferedProducer<Raw>> m_buffered;
 };
 
 } // namespace orizuru::test

@@ -9,6 +9,7 @@
 #include "crash/support/work.hpp"
 #include "fuzz/simulation/chance.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 
@@ -30,8 +31,12 @@ class ProducerWork {
           m_next(work.first_message()),
           m_rate(work.rate),
           m_rest(work.rest),
-          m_buffered(work.index % 4 == 3),
-          m_producer(connected<Producer<Raw>>(work.endpoint(), work.queue, options(m_buffered))) {}
+          m_producer(connected<Producer<Raw>>(work.endpoint(), work.queue)) {
+        if (work.index % 4 == 3) {
+            m_buffered = connected<BufferedProducer<Raw>>(
+                work.endpoint(), work.queue, BufferedProducerOptions{.size = buffer_size});
+        }
+    }
 
     [[noreturn]] void run() {
         while (true) {
@@ -55,8 +60,6 @@ class ProducerWork {
     static constexpr std::chrono::milliseconds long_pause{100};
     static constexpr std::chrono::seconds cycle{3};
     static constexpr int buffer_size = 20;
-
-    static ProducerOptions options(bool buffered) { return {.buffer = buffered ? buffer_size : 0}; }
 
     /// All producers at the same time.
     void rest() const {
@@ -108,7 +111,7 @@ class ProducerWork {
             const std::uint64_t message = m_next++;
             m_journal.write({message, Step::buffering});
             try {
-                m_length = m_producer->push(Raw{std::to_string(message)});
+                m_length = m_buffered->push(Raw{std::to_string(message)});
                 m_accepted.push_back(message);
             } catch (const Error&) {
                 m_journal.write({message, Step::not_pushed});
@@ -116,7 +119,7 @@ class ProducerWork {
         }
         try {
             if (m_chance.happens(0.1)) {
-                m_producer->flush();
+                m_buffered->flush();
                 note(m_accepted, 0, m_accepted.size(), Step::pushed);
                 m_accepted.clear();
             }
@@ -139,8 +142,8 @@ class ProducerWork {
     std::uint64_t m_next;
     std::size_t m_rate;
     std::chrono::milliseconds m_rest;
-    bool m_buffered;
     std::unique_ptr<Producer<Raw>> m_producer;
+    std::unique_ptr<BufferedProducer<Raw>> m_buffered; ///< in one process of four
     std::uint64_t m_length = 0;
     std::vector<std::uint64_t> m_accepted;
 };

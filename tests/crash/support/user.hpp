@@ -8,6 +8,7 @@
 
 #include "crash/support/stage.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
 #include <orizuru/producer.hpp>
@@ -25,8 +26,12 @@ using RawProducer = Producer<Raw>;
 using RawConsumer = Consumer<Raw>;
 using RawGuard = MessageGuard<Raw>;
 
-inline RawProducer producer_of(Stage& stage, const ProducerOptions& options = {}) {
-    return stage.insist([&] { return RawProducer(stage.uri(), stage.queue(), options); });
+inline RawProducer producer_of(Stage& stage) {
+    return stage.insist([&] { return RawProducer(stage.uri(), stage.queue()); });
+}
+inline BufferedProducer<Raw> buffered_producer_of(Stage& stage,
+                                                  const BufferedProducerOptions& options) {
+    return stage.insist([&] { return BufferedProducer<Raw>(stage.uri(), stage.queue(), options); });
 }
 
 inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {

@@ -7,6 +7,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -125,7 +126,7 @@ TEST_CASE_FIXTURE(Allocations, "push_all allocates nothing") {
 }
 
 TEST_CASE_FIXTURE(Allocations, "a buffered push allocates nothing") {
-    Producer<Order> producer(uri, "q", {.buffer = 1000, .buffer_time = 24h});
+    orizuru::BufferedProducer<Order> producer(uri, "q", {.size = 1000, .time = 24h});
     Order order{0, long_name};
     const auto push_some = [&] {
         for (order.id = 0; order.id < count; ++order.id) {

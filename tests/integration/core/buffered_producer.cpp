@@ -7,29 +7,35 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace buffered_producer_test {
 
 using namespace std::chrono_literals;
+using orizuru::BufferedProducer;
+using orizuru::BufferedProducerOptions;
 using orizuru::EncodeError;
 using orizuru::Producer;
-using orizuru::ProducerOptions;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::test::contains;
@@ -65,7 +71,7 @@ Texts numbered(std::size_t first, std::size_t end) {
     return texts;
 }
 
-void push_numbers(Producer<Raw>& producer, std::size_t first, std::size_t end) {
+void push_numbers(BufferedProducer<Raw>& producer, std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) {
         producer.push({std::to_string(i)});
     }
@@ -77,8 +83,8 @@ std::ptrdiff_t threads() {
 
 struct Buffering : QueueFixture {
     /// No message is sent because of the time.
-    static constexpr ProducerOptions patient(int buffer) {
-        return {.buffer = buffer, .buffer_time = 24h};
+    static constexpr BufferedProducerOptions patient(int buffer) {
+        return {.size = buffer, .time = 24h};
     }
 
     Buffering() { redis.command({"CONFIG", "RESETSTAT"}); }
@@ -89,7 +95,7 @@ struct Buffering : QueueFixture {
     std::int64_t pushes() { return info("commandstats", "cmdstat_lpush:calls"); }
     /// Pushes numbers from `first` until push reports Redis' refusal; returns the first one that
     /// was not accepted.
-    std::size_t push_until_refused(Producer<Raw>& producer, std::size_t first) {
+    std::size_t push_until_refused(BufferedProducer<Raw>& producer, std::size_t first) {
         for (std::size_t i = first; i < first + 10'000; ++i) {
             try {
                 producer.push({std::to_string(i)});
@@ -101,19 +107,19 @@ struct Buffering : QueueFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Buffering, "an impossible buffer or time is refused by name") {
-    for (const int buffer : {-1, 1001}) {
-        CHECK(contains(
-            message_of<std::invalid_argument>([&] { Producer<Raw>(uri, "q", {.buffer = buffer}); }),
-            "buffer must"));
+TEST_CASE_FIXTURE(Buffering, "an impossible size or time is refused by name") {
+    for (const int size : {-1, 0, 1001}) {
+        CHECK(contains(message_of<std::invalid_argument>(
+                           [&] { BufferedProducer<Raw>(uri, "q", {.size = size}); }),
+                       "size must"));
     }
     for (const std::chrono::milliseconds time : {0ms, -1ms, 24h + 1ms}) {
         CHECK(contains(message_of<std::invalid_argument>(
-                           [&] { Producer<Raw>(uri, "q", {.buffer = 10, .buffer_time = time}); }),
-                       "buffer_time must"));
+                           [&] { BufferedProducer<Raw>(uri, "q", {.size = 10, .time = time}); }),
+                       "time must"));
     }
-    CHECK_NOTHROW(Producer<Raw>(uri, "q", {.buffer = 1, .buffer_time = 1ms}));
-    CHECK_NOTHROW(Producer<Raw>(uri, "q", {.buffer = 1000, .buffer_time = 24h}));
+    CHECK_NOTHROW(BufferedProducer<Raw>(uri, "q", {.size = 1, .time = 1ms}));
+    CHECK_NOTHROW(BufferedProducer<Raw>(uri, "q", {.size = 1000, .time = 24h}));
 }
 
 TEST_CASE_FIXTURE(Buffering, "a thread is started with a buffer, and only then") {
@@ -121,14 +127,14 @@ TEST_CASE_FIXTURE(Buffering, "a thread is started with a buffer, and only then")
     const Producer<Raw> plain(uri, "q");
     CHECK(threads() == before);
     {
-        const Producer<Raw> buffered(uri, "q", {.buffer = 10});
+        const BufferedProducer<Raw> buffered(uri, "q", {.size = 10});
         CHECK(threads() == before + 1);
     }
     CHECK(threads() == before);
 }
 
 TEST_CASE_FIXTURE(Buffering, "pushed messages stay in the buffer until it is flushed") {
-    Producer<Raw> producer(uri, "q", patient(1000));
+    BufferedProducer<Raw> producer(uri, "q", patient(1000));
     CHECK(producer.unconfirmed() == 0);
     for (const std::string text : {"a", "b", "c"}) {
         CHECK(producer.push({text}) == 0);
@@ -151,7 +157,7 @@ TEST_CASE_FIXTURE(Buffering, "a full buffer goes to Redis by itself, in one LPUS
         redis.flushall();
         redis.command({"CONFIG", "RESETSTAT"});
         const auto count = static_cast<std::size_t>(most);
-        Producer<Raw> producer(uri, "q", patient(most));
+        BufferedProducer<Raw> producer(uri, "q", patient(most));
         push_numbers(producer, 0, 2 * count - 1);
         CHECK(eventually([&] { return waiting() == numbered(0, count); }));
         CHECK(eventually([&] { return producer.unconfirmed() == count - 1; }));
@@ -163,7 +169,7 @@ TEST_CASE_FIXTURE(Buffering, "a full buffer goes to Redis by itself, in one LPUS
 }
 
 TEST_CASE_FIXTURE(Buffering, "large messages fill the buffer by their bytes") {
-    Producer<Raw> producer(uri, "q", patient(1000));
+    BufferedProducer<Raw> producer(uri, "q", patient(1000));
     Texts texts;
     for (int i = 0; i < 44; ++i) {
         texts.push_back(std::string(100'000, static_cast<char>('0' + i)));
@@ -178,7 +184,7 @@ TEST_CASE_FIXTURE(Buffering, "large messages fill the buffer by their bytes") {
 }
 
 TEST_CASE_FIXTURE(Buffering, "a message waits no longer than buffer_time while nobody calls") {
-    Producer<Raw> producer(uri, "q", {.buffer = 1000, .buffer_time = 30ms});
+    BufferedProducer<Raw> producer(uri, "q", {.size = 1000, .time = 30ms});
     for (std::size_t i = 0; i < 20; ++i) {
         const auto begun = std::chrono::steady_clock::now();
         push_numbers(producer, 3 * i, 3 * i + 3);
@@ -196,7 +202,7 @@ TEST_CASE_FIXTURE(Buffering, "a message waits no longer than buffer_time while n
 TEST_CASE_FIXTURE(Buffering, "a million buffered messages arrive once each and in order") {
     constexpr std::size_t count = 1'000'000;
     {
-        Producer<Raw> producer(uri, "q", {.buffer = 1000, .buffer_time = 1ms});
+        BufferedProducer<Raw> producer(uri, "q", {.size = 1000, .time = 1ms});
         push_numbers(producer, 0, count);
         producer.flush();
         CHECK(producer.unconfirmed() == 0);
@@ -214,54 +220,44 @@ TEST_CASE_FIXTURE(Buffering, "a million buffered messages arrive once each and i
 
 TEST_CASE_FIXTURE(Buffering, "the destructor flushes, and so does an assignment") {
     {
-        Producer<Raw> producer(uri, "q", patient(10));
+        BufferedProducer<Raw> producer(uri, "q", patient(10));
         push_numbers(producer, 0, 17);
     }
     CHECK(waiting() == numbered(0, 17));
-    Producer<Raw> one(uri, "q", patient(10));
+    BufferedProducer<Raw> one(uri, "q", patient(10));
     push_numbers(one, 17, 20);
-    Producer<Raw> other(uri, "other", patient(10));
+    BufferedProducer<Raw> other(uri, "other", patient(10));
     other.push({"x"});
     other = std::move(one);
     CHECK(redis.lrange("other") == Texts{"x"});
     push_numbers(other, 20, 38);
-    Producer<Raw> third(std::move(other));
+    BufferedProducer<Raw> third(std::move(other));
     push_numbers(third, 38, 45);
     third.flush();
     CHECK(waiting() == numbered(0, 45));
 }
 
-TEST_CASE_FIXTURE(Buffering, "push_all sends the buffered messages first") {
-    Producer<Raw> producer(uri, "q", patient(10));
-    push_numbers(producer, 0, 25);
-    CHECK(producer.push_all(
-              Making(2000, [](std::size_t i) { return Raw{std::to_string(25 + i)}; })) == 2025);
-    CHECK(producer.unconfirmed() == 0);
-    push_numbers(producer, 2025, 2050);
-    CHECK(producer.push_all(std::vector<Raw>()) == 2050);
-    CHECK(waiting() == numbered(0, 2050));
-}
-
-TEST_CASE_FIXTURE(Buffering, "push, push_all and size may take turns while the thread is at work") {
-    Producer<Raw> producer(uri, "q", {.buffer = 4, .buffer_time = 1ms});
+TEST_CASE_FIXTURE(Buffering, "push, flush and size may take turns while the thread is at work") {
+    BufferedProducer<Raw> producer(uri, "q", {.size = 4, .time = 1ms});
     std::size_t count = 0;
-    for (std::size_t round = 0; round < 100; ++round) {
+    for (std::size_t round = 0; round < 200; ++round) {
         push_numbers(producer, count, count + round % 15);
         count += round % 15;
         if (round % 2 == 0) {
             CHECK(producer.size() <= count);
         }
-        const std::size_t first = count;
-        count += round * 20;
-        CHECK(producer.push_all(Making(count - first, [=](std::size_t i) {
-            return Raw{std::to_string(first + i)};
-        })) == count);
+        if (round % 3 == 0) {
+            producer.flush();
+            CHECK(producer.unconfirmed() == 0);
+            CHECK(producer.size() == count);
+        }
     }
+    producer.flush();
     CHECK(waiting() == numbered(0, count));
 }
 
 TEST_CASE_FIXTURE(Buffering, "size is the queue's length without the buffered messages") {
-    Producer<Raw> producer(uri, "q", patient(10));
+    BufferedProducer<Raw> producer(uri, "q", patient(10));
     push_numbers(producer, 0, 13);
     CHECK(producer.size() == 10);
     CHECK(producer.unconfirmed() == 3);
@@ -270,7 +266,7 @@ TEST_CASE_FIXTURE(Buffering, "size is the queue's length without the buffered me
 }
 
 TEST_CASE_FIXTURE(Buffering, "a message that cannot be encoded is not accepted, those before are") {
-    Producer<Raw> producer(uri, "q", {.max_payload = 100, .buffer = 3, .buffer_time = 24h});
+    BufferedProducer<Raw> producer(uri, "q", {.max_payload = 100, .size = 3, .time = 24h});
     for (int i = 0; i < 5; ++i) {
         CHECK_THROWS_AS(producer.push({std::string(101, 'x')}), EncodeError);
         push_numbers(producer, static_cast<std::size_t>(i), static_cast<std::size_t>(i) + 1);
@@ -280,55 +276,25 @@ TEST_CASE_FIXTURE(Buffering, "a message that cannot be encoded is not accepted, 
     CHECK(pushes() == 2);
 }
 
-TEST_CASE_FIXTURE(Buffering, "a range that uses the producer that reads it is refused") {
-    Producer<Raw> producer(uri, "q", patient(10));
-    const std::vector<std::function<void()>> uses{[&] { producer.push({"x"}); },
-                                                  [&] { static_cast<void>(producer.size()); },
-                                                  [&] { producer.flush(); }};
-    for (const auto& use : uses) {
-        CHECK_THROWS_AS(producer.push_all(Making(10,
-                                                 [&](std::size_t) {
-                                                     use();
-                                                     return Raw{"y"};
-                                                 })),
-                        std::logic_error);
-    }
-    push_numbers(producer, 0, 3);
-    producer.flush();
-    CHECK(waiting() == numbered(0, 3));
-}
-
 TEST_CASE_FIXTURE(Buffering, "a Codec that uses the producer it encodes for is refused") {
-    for (const int buffer : {0, 10}) {
-        Producer<Using> producer(uri, "q", patient(buffer));
-        const Using good{[] {}};
-        const auto refused = [&](const auto& use) {
-            return contains(message_of<EncodeError>([&] { producer.push({use}); }), "is used") &&
-                   contains(message_of<EncodeError>([&] { producer.push_all({{use}}); }),
-                            "is used");
-        };
-        CHECK(refused([&] { producer.push(good); }));
-        CHECK(refused([&] { producer.push_all({good}); }));
-        CHECK(refused([&] { static_cast<void>(producer.size()); }));
-        if (buffer > 0) {
-            CHECK(refused([&] { producer.flush(); }));
-            CHECK(contains(message_of<EncodeError>([&] {
-                               producer.push({[&] { static_cast<void>(producer.unconfirmed()); }});
-                           }),
-                           "is used"));
-        }
-        producer.push(good);
-        producer.flush();
-        CHECK(waiting() == Texts{"encoded"});
-        redis.del("q");
+    BufferedProducer<Using> producer(uri, "q", patient(10));
+    const Using good{[] {}};
+    const std::vector<std::function<void()>> uses{
+        [&] { producer.push(good); }, [&] { static_cast<void>(producer.size()); },
+        [&] { producer.flush(); }, [&] { static_cast<void>(producer.unconfirmed()); }};
+    for (const auto& use : uses) {
+        CHECK(contains(message_of<EncodeError>([&] { producer.push({use}); }), "is used"));
     }
+    producer.push(good);
+    producer.flush();
+    CHECK(waiting() == Texts{"encoded"});
 }
 
 TEST_CASE_FIXTURE(Buffering,
                   "what Redis refuses stays in the buffer; a full buffer refuses the next "
                   "message, and nothing is lost or repeated") {
     redis.set("q", "a string");
-    Producer<Raw> producer(uri, "q", patient(10));
+    BufferedProducer<Raw> producer(uri, "q", patient(10));
     const std::size_t accepted = push_until_refused(producer, 0);
     CHECK(accepted == 30);
     CHECK(producer.unconfirmed() == accepted);
@@ -341,7 +307,6 @@ TEST_CASE_FIXTURE(Buffering,
         CHECK(error.code() == "WRONGTYPE");
         CHECK(contains(error.what(), "'q'"));
     }
-    CHECK_THROWS_AS(producer.push_all({Raw{"y"}}), ReplyError);
     CHECK_THROWS_AS(producer.size(), ReplyError);
     CHECK(producer.unconfirmed() == accepted);
     redis.del("q");
@@ -361,7 +326,7 @@ TEST_CASE_FIXTURE(Buffering,
 
 TEST_CASE_FIXTURE(Buffering,
                   "messages pushed into a full Redis go by themselves when there is room") {
-    Producer<Raw> producer(uri, "q", {.buffer = 10});
+    BufferedProducer<Raw> producer(uri, "q", {.size = 10});
     producer.push({"first"});
     producer.flush();
     redis.command({"CONFIG", "SET", "maxmemory", "1"});
@@ -378,7 +343,7 @@ TEST_CASE_FIXTURE(Buffering,
 TEST_CASE_FIXTURE(Buffering,
                   "an LPUSH that was on its way when the one in front was refused is done "
                   "once, and so is the refused one") {
-    Producer<Raw> producer(uri, "q", patient(1000));
+    BufferedProducer<Raw> producer(uri, "q", patient(1000));
     redis.set("q", "a string");
     push_numbers(producer, 0, 1000);
     // The refusal has arrived but is not read when the next LPUSH goes.
@@ -396,13 +361,145 @@ TEST_CASE_FIXTURE(Buffering,
 }
 
 TEST_CASE_FIXTURE(Buffering, "a connection that was closed while idle is replaced without a word") {
-    Producer<Raw> producer(uri, "q", patient(10));
+    BufferedProducer<Raw> producer(uri, "q", patient(10));
     for (std::size_t i = 0; i < 50; i += 10) {
         redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
         push_numbers(producer, i, i + 10);
         producer.flush();
     }
     CHECK(waiting() == numbered(0, 50));
+}
+
+// --- many threads
+// ---------------------------------------------------------------------------------
+
+/// Pushes "T-0" to "T-(count - 1)", for thread T.
+void push_own(BufferedProducer<Raw>& producer, std::size_t thread, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        producer.push({std::to_string(thread) + "-" + std::to_string(i)});
+    }
+}
+
+/// For each thread the numbers of its messages, in the order of the queue.
+std::map<std::size_t, std::vector<std::size_t>> by_thread(const Texts& texts) {
+    std::map<std::size_t, std::vector<std::size_t>> numbers;
+    for (const std::string& text : texts) {
+        const std::size_t dash = text.find('-');
+        numbers[std::stoul(text.substr(0, dash))].push_back(std::stoul(text.substr(dash + 1)));
+    }
+    return numbers;
+}
+
+TEST_CASE_FIXTURE(Buffering, "eight threads share a producer: each message arrives once, in the "
+                             "order of its thread") {
+    constexpr std::size_t count = 20'000;
+    BufferedProducer<Raw> producer(uri, "q", {.size = 100, .time = 1ms});
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t thread = 0; thread < 8; ++thread) {
+            threads.emplace_back([&, thread] { push_own(producer, thread, count); });
+        }
+    }
+    producer.flush();
+    CHECK(producer.unconfirmed() == 0);
+    const auto numbers = by_thread(waiting());
+    CHECK(numbers.size() == 8);
+    for (const auto& entry : numbers) {
+        const std::vector<std::size_t>& own = entry.second;
+        CHECK(own.size() == count);
+        CHECK(std::ranges::is_sorted(own));
+        CHECK(std::ranges::adjacent_find(own) == own.end());
+    }
+}
+
+TEST_CASE_FIXTURE(Buffering,
+                  "what a thread has pushed before its flush is in Redis after it, while "
+                  "others go on pushing") {
+    BufferedProducer<Raw> producer(uri, "q", {.size = 50, .time = 24h});
+    std::atomic<bool> done{false};
+    std::vector<std::jthread> others;
+    for (std::size_t thread = 1; thread < 4; ++thread) {
+        others.emplace_back([&, thread] {
+            while (!done) {
+                push_own(producer, thread, 10);
+            }
+        });
+    }
+    for (int round = 0; round < 100; ++round) {
+        const std::string mine = "0-" + std::to_string(round);
+        producer.push({mine});
+        producer.flush();
+        const Texts there = redis.lrange("q");
+        CHECK(std::ranges::count(there, mine) == 1);
+        redis.del("q");
+    }
+    done = true;
+}
+
+TEST_CASE_FIXTURE(Buffering,
+                  "push, flush, size and unconfirmed may be called by all threads at once") {
+    constexpr std::size_t count = 300;
+    BufferedProducer<Raw> producer(uri, "q", {.size = 7, .time = 1ms});
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t thread = 0; thread < 8; ++thread) {
+            threads.emplace_back([&, thread] {
+                for (std::size_t i = 0; i < count; ++i) {
+                    producer.push({std::to_string(thread) + "-" + std::to_string(i)});
+                    if (i % 16 == thread) {
+                        producer.flush();
+                    } else if (i % 16 == thread + 8) {
+                        static_cast<void>(producer.size());
+                        static_cast<void>(producer.unconfirmed());
+                    }
+                }
+            });
+        }
+    }
+    producer.flush();
+    CHECK(producer.size() == 8 * count);
+    const auto numbers = by_thread(waiting());
+    for (const auto& entry : numbers) {
+        const std::vector<std::size_t>& own = entry.second;
+        CHECK(own.size() == count);
+        CHECK(std::ranges::is_sorted(own));
+    }
+}
+
+TEST_CASE_FIXTURE(Buffering, "what Redis refuses is told to each thread that fills the buffer, and "
+                             "all that was accepted arrives once") {
+    redis.set("q", "a string");
+    BufferedProducer<Raw> producer(uri, "q", {.size = 10, .time = 1ms});
+    std::mutex mutex;
+    Texts accepted;
+    std::atomic<int> told{0};
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t thread = 0; thread < 8; ++thread) {
+            threads.emplace_back([&, thread] {
+                for (std::size_t i = 0; i < 1000; ++i) {
+                    const std::string text = std::to_string(thread) + "-" + std::to_string(i);
+                    try {
+                        producer.push({text});
+                    } catch (const ReplyError&) {
+                        ++told;
+                        return;
+                    }
+                    const std::lock_guard lock(mutex);
+                    accepted.push_back(text);
+                }
+            });
+        }
+    }
+    CHECK(told == 8);
+    CHECK(accepted.size() == 30);
+    CHECK(producer.unconfirmed() == 30);
+    redis.del("q");
+    producer.flush();
+    Texts there = waiting();
+    std::ranges::sort(there);
+    std::ranges::sort(accepted);
+    CHECK(there == accepted);
 }
 
 } // namespace buffered_producer_test

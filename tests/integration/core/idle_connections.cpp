@@ -17,6 +17,7 @@
 #include <orizuru/jobs/recurring.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/once.hpp>
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -157,7 +158,7 @@ TEST_CASE_FIXTURE(Fixture, "whatever keeps a connection goes on over a new one w
     const std::string uri = server.uri();
     orizuru::Connection connection(uri);
     orizuru::Producer<Raw> producer(uri, "q");
-    orizuru::Producer<Raw> buffered(uri, "q", {.buffer = 10});
+    orizuru::BufferedProducer<Raw> buffered(uri, "q", {.size = 10});
     orizuru::JobProducer<Raw> jobs(uri, "q");
     orizuru::DeadList dead_list(uri, "q");
     orizuru::Pause pause(uri, "q");

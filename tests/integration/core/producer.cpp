@@ -353,8 +353,6 @@ TEST_CASE_FIXTURE(QueueFixture, "a producer can be moved, and goes on") {
     Producer<Raw> third(uri, "other");
     third = std::move(second);
     CHECK(third.push({"d"}) == 4);
-    CHECK(third.unconfirmed() == 0);
-    third.flush(); // has nothing to do
     CHECK(waiting() == Texts{"a", "b", "c", "d"});
 }
 

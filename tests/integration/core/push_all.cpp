@@ -33,6 +33,7 @@ namespace push_all_test {
 
 using namespace std::chrono_literals;
 using orizuru::ConnectionError;
+using orizuru::EncodeError;
 using orizuru::Error;
 using orizuru::Producer;
 using orizuru::Raw;
@@ -43,12 +44,31 @@ using orizuru::test::eventually;
 using orizuru::test::Fd;
 using orizuru::test::long_enough;
 using orizuru::test::Making;
+using orizuru::test::message_of;
 using orizuru::test::OwnServer;
 using orizuru::test::Proxy;
 using orizuru::test::QueueFixture;
 using orizuru::test::RedisClient;
 using orizuru::test::TempDir;
 using orizuru::test::Texts;
+
+/// Its Codec does what `use` says before it encodes.
+struct Using {
+    std::function<void()> use;
+};
+
+} // namespace push_all_test
+
+template <>
+struct orizuru::Codec<push_all_test::Using> {
+    static std::string encode(const push_all_test::Using& value) {
+        value.use();
+        return "encoded";
+    }
+    static push_all_test::Using decode(std::string_view /*bytes*/) { return {}; }
+};
+
+namespace push_all_test {
 
 constexpr std::size_t in_a_chunk = 1000;
 
@@ -248,6 +268,20 @@ TEST_CASE_FIXTURE(Pushing, "a range that uses the producer that reads it is refu
         CHECK(waiting() == numbered(0, 2000));
         CHECK(producer.push({"next"}) == 2001);
     }
+}
+
+TEST_CASE_FIXTURE(Pushing, "a Codec that uses the producer it encodes for is refused") {
+    Producer<Using> user(uri, "q");
+    const Using good{[] {}};
+    const std::vector<std::function<void()>> uses{[&] { user.push(good); },
+                                                  [&] { user.push_all({good}); },
+                                                  [&] { static_cast<void>(user.size()); }};
+    for (const auto& use : uses) {
+        CHECK(contains(message_of<EncodeError>([&] { user.push({use}); }), "is used"));
+        CHECK(contains(message_of<EncodeError>([&] { user.push_all({{use}}); }), "is used"));
+    }
+    user.push(good);
+    CHECK(waiting() == Texts{"encoded"});
 }
 
 TEST_CASE_FIXTURE(Pushing,

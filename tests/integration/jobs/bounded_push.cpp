@@ -92,13 +92,6 @@ TEST_CASE_FIXTURE(Fixture, "producers at once cannot exceed the bound") {
     CHECK(redis.llen("q") == 150);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what a producer has buffered goes first, and counts") {
-    Producer<Raw> buffered(uri, "q", {.buffer = 100});
-    buffered.push({"a"});
-    CHECK(push_bounded(buffered, {"b"}, {.max_length = 1}) == BoundedPush{false, 0, 1});
-    CHECK(waiting() == Texts{"a"});
-}
-
 TEST_CASE_FIXTURE(Fixture, "a bound or a message that cannot be is refused before anything is "
                            "sent") {
     CHECK_THROWS_AS((void)push_bounded(producer, {"a"}, {.max_length = 0}), std::invalid_argument);

@@ -278,13 +278,6 @@ TEST_CASE_FIXTURE(Fixture, "a time beyond the year 9999 is refused before anythi
     CHECK_THROWS_AS(Scheduler(uri, "q", {.poll = 99ms}), std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what a producer has buffered goes before what it schedules for now") {
-    Producer<Raw> buffered(uri, "q", {.buffer = 100});
-    buffered.push({"first"});
-    push_after(buffered, 0ms, Raw{"second"});
-    CHECK(waiting() == Texts{"first", "second"});
-}
-
 TEST_CASE_FIXTURE(Fixture, "a settled message comes again later, as it is or as another, here or "
                            "elsewhere") {
     Consumer<Raw> consumer(uri, "q");

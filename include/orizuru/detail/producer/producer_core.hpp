@@ -11,7 +11,6 @@
 #include <orizuru/producer_options.hpp>
 #include <orizuru/reply.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,8 +32,6 @@ class ProducerCore {
     std::uint64_t push(PayloadSource payload);
     /// Pushes all messages of `payloads`.
     std::uint64_t push_all(PayloadSource payloads);
-    void flush();
-    [[nodiscard]] std::size_t unconfirmed() const;
     std::uint64_t length();
     /// A command by its bytes; `name` is for the messages of errors.
     Reply command(std::string_view name, std::string_view bytes);

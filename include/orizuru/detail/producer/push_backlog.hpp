@@ -51,6 +51,11 @@ class PushBacklog {
     [[nodiscard]] bool full() const noexcept { return filling().full(m_most); }
     [[nodiscard]] bool filled() const noexcept { return !filling().empty(); }
 
+    /// The number of the chunk that is being filled; the next one's is greater by one.
+    [[nodiscard]] std::uint64_t number() const noexcept { return m_number; }
+    /// Redis has confirmed all messages of the chunks up to this number.
+    [[nodiscard]] bool confirmed(std::uint64_t number) const noexcept;
+
     /// How many messages Redis has not confirmed.
     [[nodiscard]] std::size_t size() const noexcept;
     /// The queue's length as Redis last told it.
@@ -68,17 +73,21 @@ class PushBacklog {
 
     /// The chunk that is being filled is to be sent; another is filled from now on. Not when
     /// `blocked`.
-    void close_chunk() noexcept { ++m_unconfirmed; }
+    void close_chunk() noexcept {
+        m_numbers[m_order[m_unconfirmed]] = m_number;
+        ++m_unconfirmed;
+        ++m_number;
+    }
 
-    /// Begins to send what waits. Throws as PushPipeline::start.
+    /// Begins to send what waits. Throws as PushPipeline::start; connects when nothing is in flight
+    /// and the connection is lost.
     void send(TimePoint limit = TimePoint::max());
     /// Takes an answer of Redis that has been read; false when there is none. Throws as
     /// PushPipeline::next, and ReplyError for a refusal, when no answer is owed any more: all that
     /// is unconfirmed waits then.
     bool take_answer();
-    /// The same, and when there is none, waits for it or a part of it; false when `limit` came
-    /// first. Something must be in flight.
-    bool hear(TimePoint limit = TimePoint::max());
+    /// Takes what `PushPipeline::await` has found. Throws as PushPipeline::read.
+    void read(short ready);
 
     /// Something has failed: there is to be a pause.
     void note_failure() {
@@ -113,6 +122,8 @@ class PushBacklog {
     std::size_t m_most;
     std::array<PushChunk, 3> m_chunks;
     std::array<std::size_t, 3> m_order{0, 1, 2}; ///< as in the picture above
+    std::array<std::uint64_t, 3> m_numbers{};    ///< of the unconfirmed chunks
+    std::uint64_t m_number = 0;                  ///< of the one that is being filled
     std::size_t m_unconfirmed = 0;
     std::size_t m_refused = 0;
     std::optional<ReplyError> m_refusal; ///< the first one, until no reply is owed
@@ -127,6 +138,15 @@ inline std::size_t PushBacklog::size() const noexcept {
         sum += chunk.size();
     }
     return sum;
+}
+
+inline bool PushBacklog::confirmed(std::uint64_t number) const noexcept {
+    for (std::size_t i = 0; i < m_unconfirmed; ++i) {
+        if (m_numbers[m_order[i]] <= number) {
+            return false;
+        }
+    }
+    return m_number > number || !filled();
 }
 
 inline void PushBacklog::send(TimePoint limit) {
@@ -147,8 +167,8 @@ inline bool PushBacklog::take_answer() {
     });
 }
 
-inline bool PushBacklog::hear(TimePoint limit) {
-    return take_answer() || noting_failure([=, this] { return m_pipeline.wait(limit); });
+inline void PushBacklog::read(short ready) {
+    noting_failure([=, this] { m_pipeline.read(ready); });
 }
 
 inline void PushBacklog::take(const Reply& reply) {

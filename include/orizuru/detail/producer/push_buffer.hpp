@@ -2,8 +2,12 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Buffered pushing: a backlog that the user fills, and a thread that sends what has waited for too
-// long, hears Redis' answers while nobody calls, and tries again after failures.
+// Buffered pushing: a backlog that any thread fills, and a thread that sends what has waited for
+// too long, takes Redis' answers while nobody calls, and tries again after failures.
+//
+// The mutex guards the backlog and is never held while a thread waits. One thread at a time has
+// the line: it connects, sends and takes answers. Others fill the backlog meanwhile, and wait for
+// the line only when they need an answer.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
@@ -17,7 +21,9 @@
 #include <orizuru/error.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -56,9 +62,9 @@ class PushBuffer {
     /// Takes the one message of `payload`; returns the queue's length as last heard. When it
     /// throws, the message is not taken.
     std::uint64_t push(PayloadSource payload) {
-        const auto lock = begin();
+        Lock lock = begin();
         if (m_backlog.full()) {
-            make_room();
+            make_room(lock);
         }
         const bool first = !m_backlog.filled();
         add(payload);
@@ -72,53 +78,32 @@ class PushBuffer {
         return m_backlog.length();
     }
 
-    /// Returns when Redis has confirmed all, or at the limit. Throws what fails.
-    void flush(TimePoint limit = TimePoint::max());
+    /// Returns when Redis has confirmed what was pushed before; false when `limit` came first.
+    /// Throws what fails.
+    bool flush(TimePoint limit = TimePoint::max());
 
     [[nodiscard]] std::size_t unconfirmed() {
-        refuse_fork();
-        refuse_encoding();
-        const std::lock_guard lock(m_mutex);
+        const Lock lock = begin();
         return m_backlog.size();
     }
 
     /// LLEN.
     std::uint64_t length();
 
-    /// For the caller alone, behind a `flush` and until the next `push`.
-    [[nodiscard]] PushPipeline& pipeline() noexcept { return m_backlog.pipeline(); }
-
   private:
     using Lock = std::unique_lock<std::mutex>;
 
-    void refuse_fork() const {
-        if (m_fork_mark.forked()) {
-            throw std::logic_error("a producer of '" + m_backlog.pipeline().key() +
-                                   "' is used in a forked child; make a new one there");
-        }
-    }
-    void refuse_encoding() const {
-        if (m_encoding) {
-            throw std::logic_error("a producer of '" + m_backlog.pipeline().key() +
-                                   "' is used by the Codec of what it is pushing");
-        }
-    }
-    [[nodiscard]] Lock begin() {
-        refuse_fork();
-        refuse_encoding();
-        pipeline().refuse_taken();
-        Lock lock(m_mutex);
-        m_busy = true;
-        return lock;
+    [[nodiscard]] PushPipeline& pipeline() noexcept { return m_backlog.pipeline(); }
+    [[nodiscard]] const std::string& key() const noexcept { return m_backlog.pipeline().key(); }
+    /// The longest that a call may wait.
+    [[nodiscard]] TimePoint patience() const {
+        const Endpoint& endpoint = m_backlog.pipeline().endpoint();
+        return deadline_in(endpoint.connect_timeout() + endpoint.command_timeout());
     }
 
-    // Encodes under the lock, for which a Codec that uses this producer would wait for ever.
-    void add(PayloadSource payload) {
-        m_encoding = true;
-        const auto encoded = at_exit([this] { m_encoding = false; });
-        m_backlog.add(payload);
-    }
-    void make_room();
+    [[nodiscard]] Lock begin();
+    void add(PayloadSource payload);
+    void make_room(Lock& lock);
     void send_full() noexcept;
     /// Makes the thread look at the backlog at this time at the latest.
     void look_by(TimePoint time) noexcept {
@@ -127,19 +112,24 @@ class PushBuffer {
             m_wake.signal();
         }
     }
-    template <class Action>
-    void telling_failure(Action action) {
-        try {
-            action();
-        } catch (...) {
-            look_by(m_backlog.retry_at());
-            throw;
-        }
+
+    // The line.
+
+    [[nodiscard]] auto take_line() noexcept {
+        m_line_taken = true;
+        return at_exit([this] { release_line(); });
     }
+    void release_line() noexcept;
+    bool step(Lock& lock, TimePoint limit);
+    void connect(Lock& lock, TimePoint limit);
+    void hear(Lock& lock, TimePoint limit);
+    bool hear_now();
+    [[noreturn]] void throw_too_many(const char* command) const;
+
+    // The thread.
 
     void run();
     void serve(Lock& lock);
-    void connect(Lock& lock);
     void sleep(Lock& lock);
 
     // While somebody pushes, the thread looks after Redis' answers only so often: the one who
@@ -147,16 +137,19 @@ class PushBuffer {
     static constexpr std::chrono::milliseconds pause{10};
 
     ForkMark m_fork_mark;
-    std::mutex m_mutex;
+    std::mutex m_mutex; ///< guards what follows, but for the signals
     PushBacklog m_backlog;
     std::chrono::milliseconds m_time;
     TimePoint m_due{};                        ///< when the chunk that is being filled must go
     TimePoint m_next_look = TimePoint::min(); ///< the thread's; long past while it is awake
     bool m_busy = false;                      ///< somebody has called since the thread looked
-    bool m_encoding = false;                  ///< the user's thread only: a Codec is at work
     bool m_closing = false;
-    Wake m_wake; ///< for the thread: look at the backlog
-    Wake m_stop; ///< ends its connecting
+    bool m_line_taken = false;
+    int m_waiting = 0; ///< threads that wait for the line
+    std::condition_variable m_line_free;
+    std::atomic<std::thread::id> m_encoding{}; ///< the thread whose Codec is at work
+    Wake m_wake;                               ///< for the thread: look at the backlog
+    Wake m_stop;                               ///< ends connecting
     std::thread m_thread;
 };
 
@@ -175,42 +168,72 @@ inline PushBuffer::~PushBuffer() {
     m_thread.join();
 }
 
-inline void PushBuffer::flush(TimePoint limit) {
-    const auto lock = begin();
-    telling_failure([=, this] {
-        while (m_backlog.size() > 0) {
-            if (m_backlog.filled() && !m_backlog.blocked()) {
-                m_backlog.close_chunk();
-            }
-            m_backlog.send(limit);
-            if (!m_backlog.hear(limit)) {
-                return;
-            }
+inline PushBuffer::Lock PushBuffer::begin() {
+    if (m_fork_mark.forked()) {
+        throw std::logic_error("a producer of '" + key() +
+                               "' is used in a forked child; make a new one there");
+    }
+    if (m_encoding.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
+        throw std::logic_error("a producer of '" + key() +
+                               "' is used by the Codec of what it is pushing");
+    }
+    Lock lock(m_mutex);
+    m_busy = true;
+    return lock;
+}
+
+// Encodes under the lock, for which a Codec that uses this producer would wait for ever.
+inline void PushBuffer::add(PayloadSource payload) {
+    m_encoding.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const auto encoded = at_exit([this] { m_encoding.store({}, std::memory_order_relaxed); });
+    m_backlog.add(payload);
+}
+
+inline bool PushBuffer::flush(TimePoint limit) {
+    Lock lock = begin();
+    const std::uint64_t last = m_backlog.number();
+    while (!m_backlog.confirmed(last)) {
+        if (m_backlog.number() == last && m_backlog.filled() && !m_backlog.blocked()) {
+            m_backlog.close_chunk();
         }
-    });
+        if (!step(lock, limit)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 inline std::uint64_t PushBuffer::length() {
-    const auto lock = begin();
+    Lock lock = begin();
+    const TimePoint limit = patience();
+    while (m_line_taken) {
+        if (!step(lock, limit)) {
+            throw_too_many("LLEN");
+        }
+    }
+    const auto line = take_line();
     try {
         while (pipeline().in_flight() > 0) {
-            m_backlog.hear();
+            hear(lock, TimePoint::max());
         }
-    } catch (const Error&) {
+    } catch (const Error&) { // NOLINT(bugprone-empty-catch)
         // Not what was asked for: `flush` tells of it, if it does not heal by itself.
-        look_by(m_backlog.retry_at());
     }
-    return pipeline().length();
+    std::uint64_t length = 0;
+    unlocked(lock, [&] { length = pipeline().length(); });
+    return length;
 }
 
-inline void PushBuffer::make_room() {
-    telling_failure([this] {
-        while (m_backlog.blocked()) {
-            m_backlog.send();
-            m_backlog.hear();
+inline void PushBuffer::make_room(Lock& lock) {
+    const TimePoint limit = patience();
+    while (m_backlog.full() && m_backlog.blocked()) {
+        if (!step(lock, limit)) {
+            throw_too_many("LPUSH");
         }
-    });
-    send_full();
+    }
+    if (m_backlog.full()) {
+        send_full();
+    }
 }
 
 inline void PushBuffer::send_full() noexcept {
@@ -218,23 +241,80 @@ inline void PushBuffer::send_full() noexcept {
         return; // the next push has to wait
     }
     m_backlog.close_chunk();
-    if (m_backlog.failed()) {
-        return; // the thread tries again
+    if (m_backlog.failed() || m_line_taken) {
+        return; // the thread sends it
     }
+    const auto line = take_line();
     try {
-        m_backlog.send();
-        look_by(Clock::now() + pause);
-    } catch (const std::exception&) {
+        // Nobody who pushes shall wait for a connection.
+        if (pipeline().in_flight() > 0 || pipeline().connected()) {
+            m_backlog.send(TimePoint());
+        }
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // What was accepted stays so.
-        look_by(m_backlog.retry_at());
     }
+}
+
+inline void PushBuffer::release_line() noexcept {
+    m_line_taken = false;
+    if (m_waiting > 0) {
+        m_line_free.notify_all();
+    }
+    if (m_backlog.waiting()) {
+        look_by(m_backlog.retry_at());
+    } else if (pipeline().in_flight() > 0) {
+        look_by(Clock::now() + pause);
+    }
+}
+
+/// Sends what waits and takes an answer or waits for one; or waits until the line is free, when
+/// another thread has it. False when `limit` comes first.
+inline bool PushBuffer::step(Lock& lock, TimePoint limit) {
+    if (Clock::now() >= limit) {
+        return false;
+    }
+    if (m_line_taken) {
+        ++m_waiting;
+        const auto counted = at_exit([this] { --m_waiting; });
+        return m_line_free.wait_until(lock, limit) == std::cv_status::no_timeout;
+    }
+    const auto line = take_line();
+    if (m_backlog.waiting() && pipeline().in_flight() == 0 && !pipeline().connected()) {
+        connect(lock, limit);
+    }
+    m_backlog.send(TimePoint());
+    hear(lock, limit);
+    return true;
+}
+
+inline void PushBuffer::hear(Lock& lock, TimePoint limit) {
+    if (pipeline().in_flight() == 0 || m_backlog.take_answer()) {
+        return;
+    }
+    short ready = 0;
+    unlocked(lock, [&] { ready = pipeline().await(limit); });
+    m_backlog.read(ready);
+}
+
+inline void PushBuffer::connect(Lock& lock, TimePoint limit) {
+    const Endpoint& endpoint = pipeline().endpoint();
+    std::unique_ptr<Stream> stream;
+    try {
+        unlocked(lock, [&] {
+            stream = std::make_unique<Stream>(
+                endpoint, std::min(limit, deadline_in(endpoint.connect_timeout())), &m_stop);
+        });
+    } catch (...) {
+        m_backlog.note_failure();
+        throw;
+    }
+    pipeline().adopt(std::move(stream));
 }
 
 inline void PushBuffer::run() {
     Lock lock(m_mutex);
     while (!m_closing) {
-        // An empty backlog's pipeline may be in use by another thread.
-        if (m_backlog.size() > 0) {
+        if (m_backlog.size() > 0 && !m_line_taken) {
             try {
                 serve(lock);
             } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
@@ -246,6 +326,7 @@ inline void PushBuffer::run() {
 }
 
 inline void PushBuffer::serve(Lock& lock) {
+    const auto line = take_line();
     do {
         const TimePoint now = Clock::now();
         if (m_backlog.filled() && !m_backlog.blocked() && (m_backlog.full() || now >= m_due)) {
@@ -253,33 +334,21 @@ inline void PushBuffer::serve(Lock& lock) {
         }
         if (m_backlog.waiting() && now >= m_backlog.retry_at()) {
             if (pipeline().in_flight() == 0 && !pipeline().connected()) {
-                connect(lock);
+                connect(lock, TimePoint::max());
             }
-            if (m_backlog.size() > 0) { // not done by others meanwhile
-                m_backlog.send();
-            }
+            m_backlog.send(TimePoint());
         }
-    } while (m_backlog.size() > 0 && pipeline().in_flight() > 0 && m_backlog.hear(TimePoint()));
+    } while (pipeline().in_flight() > 0 && hear_now());
 }
 
-/// Without the lock: nobody who pushes shall wait for it.
-inline void PushBuffer::connect(Lock& lock) {
-    std::unique_ptr<Stream> stream;
-    try {
-        unlocked(lock, [&] {
-            const Endpoint& endpoint = pipeline().endpoint();
-            stream = std::make_unique<Stream>(endpoint, deadline_in(endpoint.connect_timeout()),
-                                              &m_stop);
-        });
-    } catch (...) {
-        if (pipeline().in_flight() == 0) { // else others have connected meanwhile
-            m_backlog.note_failure();
-        }
-        throw;
+/// Takes an answer, or reads what has come; false when there is nothing.
+inline bool PushBuffer::hear_now() {
+    if (m_backlog.take_answer()) {
+        return true;
     }
-    if (m_backlog.size() > 0 && pipeline().in_flight() == 0 && !pipeline().connected()) {
-        pipeline().adopt(std::move(stream));
-    }
+    const short ready = pipeline().await(TimePoint());
+    m_backlog.read(ready);
+    return ready != 0;
 }
 
 inline void PushBuffer::sleep(Lock& lock) {
@@ -290,8 +359,8 @@ inline void PushBuffer::sleep(Lock& lock) {
     if (m_backlog.filled() && !m_backlog.blocked()) {
         m_next_look = m_due;
     }
-    if (m_backlog.size() == 0 || m_closing) {
-        // Nothing to look after.
+    if (m_backlog.size() == 0 || m_closing || m_line_taken) {
+        // Nothing to look after; the thread that has the line says when there is.
     } else if (pipeline().in_flight() == 0) {
         if (m_backlog.waiting()) {
             m_next_look = std::min(m_next_look, m_backlog.retry_at());
@@ -309,6 +378,13 @@ inline void PushBuffer::sleep(Lock& lock) {
     m_wake.clear();
     lock.lock();
     m_next_look = TimePoint::min();
+}
+
+inline void PushBuffer::throw_too_many(const char* command) const {
+    const PushPipeline& pipeline = m_backlog.pipeline();
+    throw ConnectionError(pipeline.endpoint().address() + ": " + command + " '" + key() +
+                              "': too many threads wait for Redis",
+                          ConnectionError::Outcome::not_run);
 }
 
 } // namespace orizuru::detail

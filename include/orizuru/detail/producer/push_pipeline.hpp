@@ -89,7 +89,18 @@ class PushPipeline {
 
     /// Waits until there is something to send or to read, and reads it; false when `limit` came
     /// first. Throws as `next`, also at the oldest's command_timeout.
-    bool wait(TimePoint limit = TimePoint::max());
+    bool wait(TimePoint limit = TimePoint::max()) {
+        const short ready = await(limit);
+        read(ready);
+        return ready != 0;
+    }
+    /// The first half of `wait`: returns what the socket is ready for, or 0. Changes nothing that
+    /// others may look at meanwhile.
+    [[nodiscard]] short await(TimePoint limit) {
+        return stream().wait(events(), nullptr, std::min(limit, deadline()));
+    }
+    /// The second half: reads what has come.
+    void read(short ready);
 
     /// For a poll of one's own, while something is in flight.
     [[nodiscard]] int fd() const noexcept { return stream().fd(); }
@@ -184,15 +195,13 @@ inline std::optional<Reply> PushPipeline::next() {
     });
 }
 
-inline bool PushPipeline::wait(TimePoint limit) {
-    return guarded([=, this] {
-        const short ready = wait_ready(fd(), events(), nullptr, std::min(limit, deadline()));
+inline void PushPipeline::read(short ready) {
+    guarded([=, this] {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream().fill();
         } else if (ready == 0 && Clock::now() >= deadline()) {
             throw ConnectionError("no reply in time");
         }
-        return ready != 0;
     });
 }
 

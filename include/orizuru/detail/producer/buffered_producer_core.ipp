@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of buffered_producer_core.hpp.
+
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/producer/push_buffer.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+struct BufferedProducerCore::Parts {
+    Parts(Endpoint endpoint, std::string queue, BufferedProducerOptions chosen)
+        : keys(std::move(queue)),
+          options(checked(chosen)),
+          buffer(new PushBuffer(std::move(endpoint), keys.source(),
+                                static_cast<std::size_t>(options.size), options.time)) {}
+
+    static BufferedProducerOptions checked(BufferedProducerOptions options) {
+        check_max_payload(options.max_payload);
+        if (options.size < 1 || options.size > static_cast<int>(PushChunk::most_messages)) {
+            throw std::invalid_argument("size must be 1 to 1000");
+        }
+        if (options.time < std::chrono::milliseconds(1) || options.time > std::chrono::hours(24)) {
+            throw std::invalid_argument("time must be 1 ms to 24 h");
+        }
+        return options;
+    }
+
+    Keys keys;
+    BufferedProducerOptions options;
+    PushBuffer::Pointer buffer;
+};
+
+ORIZURU_INLINE BufferedProducerCore::BufferedProducerCore(Endpoint endpoint, std::string queue,
+                                                          BufferedProducerOptions options)
+    : m_parts(std::make_unique<Parts>(std::move(endpoint), std::move(queue), options)) {}
+ORIZURU_INLINE
+BufferedProducerCore::BufferedProducerCore(BufferedProducerCore&&) noexcept = default;
+ORIZURU_INLINE BufferedProducerCore&
+BufferedProducerCore::operator=(BufferedProducerCore&&) noexcept = default;
+ORIZURU_INLINE BufferedProducerCore::~BufferedProducerCore() = default;
+
+ORIZURU_INLINE std::uint64_t BufferedProducerCore::push(PayloadSource payload) {
+    return m_parts->buffer->push(payload);
+}
+ORIZURU_INLINE void BufferedProducerCore::flush() { m_parts->buffer->flush(); }
+ORIZURU_INLINE std::size_t BufferedProducerCore::unconfirmed() const {
+    return m_parts->buffer->unconfirmed();
+}
+ORIZURU_INLINE std::uint64_t BufferedProducerCore::length() { return m_parts->buffer->length(); }
+
+ORIZURU_INLINE const Keys& BufferedProducerCore::keys() const noexcept { return m_parts->keys; }
+ORIZURU_INLINE const BufferedProducerOptions& BufferedProducerCore::options() const noexcept {
+    return m_parts->options;
+}
+
+} // namespace orizuru::detail
