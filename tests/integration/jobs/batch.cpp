@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Many messages by one call: when the batch is complete, what ends it before, and that each of its
+// Many messages by one call: when a batch is complete, what ends it earlier, and that each of its
 // messages is settled on its own.
 
 #include "integration/core/queue_fixture.hpp"
@@ -59,12 +59,12 @@ struct Batching : QueueFixture {
         return std::async(std::launch::async,
                           [=, this] { return next_batch(consumer, options, token); });
     }
-    /// A batch of another thread has these and waits for more.
+    /// Waits until a batch of another thread has these messages and waits for more.
     void await_held(const Texts& payloads) {
         REQUIRE(eventually([&] { return held() == payloads; }));
         REQUIRE(somebody_waits());
     }
-    /// The one who waits for a message asks again.
+    /// Makes the waiting consumer ask Redis again.
     void end_wait() {
         const std::string list = redis.command({"CLIENT", "LIST"}).text;
         const auto line = list.rfind("id=", list.find("cmd=blmove")) + 3;
@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(Batching, "the time of a batch begins with its first message")
     CHECK(texts_of(batch.get()) == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Batching, "what comes while a batch waits fills it") {
+TEST_CASE_FIXTURE(Batching, "messages that come while a batch waits fill it") {
     auto batch = batch_in_background({.size = 3, .time = 1h});
     for (const Texts& so_far : {Texts{"a"}, Texts{"a", "b"}}) {
         push({so_far.back()});
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(Batching, "what comes while a batch waits fills it") {
     CHECK(texts_of(batch.get()) == Texts{"a", "b", "c"});
 }
 
-TEST_CASE_FIXTURE(Batching, "a batch without time takes what is there") {
+TEST_CASE_FIXTURE(Batching, "a batch without time takes the messages that are there") {
     push({"a", "b", "c"});
     for (const int prefetch : {1, 100}) {
         CAPTURE(prefetch);
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Batching, "a batch that goes unsettled rejects all of it") {
     CHECK(held().empty());
 }
 
-TEST_CASE_FIXTURE(Batching, "a stop while others are awaited returns what is there, at once") {
+TEST_CASE_FIXTURE(Batching, "a stop while a batch waits returns its messages, at once") {
     std::stop_source source;
     for (const bool of_consumer : {false, true}) {
         CAPTURE(of_consumer);
@@ -214,7 +214,7 @@ TEST_CASE_FIXTURE(Batching, "a stop before the first message returns none") {
     CHECK(waiting() == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(QueueFixture, "what cannot be decoded is passed over, wherever it lies") {
+TEST_CASE_FIXTURE(QueueFixture, "undecodable messages are passed over, wherever they lie") {
     const Diary diary;
     Consumer<int> numbers(uri, "q", {.on_event = diary.pen()});
     push({"\xc1", "\x01", "\xc1", "\xc1", "\x02", "\x03"});
@@ -275,7 +275,7 @@ TEST_CASE_FIXTURE(Batching, "a batch sends what next sends, and nothing else") {
         take();
         return info("stats", "total_commands_processed:");
     };
-    const auto first = consumer.next(5s); // greets, too
+    const auto first = consumer.next(5s); // connects, too
     Batch one_by_one;
     const auto alone = commands_of([&] {
         for (int i = 0; i < 2; ++i) {
@@ -289,7 +289,7 @@ TEST_CASE_FIXTURE(Batching, "a batch sends what next sends, and nothing else") {
     CHECK(batch.size() == 2);
 }
 
-TEST_CASE_FIXTURE(Batching, "a size or a time that cannot be is named, and nothing is fetched") {
+TEST_CASE_FIXTURE(Batching, "an impossible size or time is named, and nothing is fetched") {
     push({"a"});
     for (const int size : {0, -1, 100'001, std::numeric_limits<int>::min()}) {
         CHECK(contains(message_of<std::invalid_argument>(

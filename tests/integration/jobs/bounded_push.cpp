@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A queue of which the length is bounded: what is refused, and what is dropped.
+// A queue with a bounded length: which messages are refused, and which are dropped.
 
 #include "integration/core/queue_fixture.hpp"
 
@@ -38,7 +38,7 @@ struct Fixture : QueueFixture {
     Producer<Raw> producer{uri, "q"};
 };
 
-TEST_CASE_FIXTURE(Fixture, "a full queue refuses a message, and is as it was") {
+TEST_CASE_FIXTURE(Fixture, "a full queue refuses a message, and stays unchanged") {
     CHECK(push_bounded(producer, {"a"}, {.max_length = 2}) == BoundedPush{true, 0, 1});
     CHECK(push_bounded(producer, {"b"}, {.max_length = 2}) == BoundedPush{true, 0, 2});
     CHECK(push_bounded(producer, {"c"}, {.max_length = 2}) == BoundedPush{false, 0, 2});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The dead list as a tool: what it shows, what it brings back, and what it removes.
+// The DeadList: which entries it shows, brings back and removes.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/redis_client.hpp"
@@ -82,7 +82,7 @@ end
     std::int64_t scripts_run() { return info("commandstats", "cmdstat_eval:calls"); }
 };
 
-/// Nothing more may be allocated, until the end of the scope.
+/// Lets Redis allocate nothing more, until the end of the scope.
 class FullMemory {
   public:
     FullMemory() { m_redis.command({"CONFIG", "SET", "maxmemory", "1"}); }
@@ -94,7 +94,7 @@ class FullMemory {
     orizuru::test::RedisClient m_redis{server().uri()};
 };
 
-TEST_CASE_FIXTURE(Fixture, "what died is listed with its reason and its time, the newest first") {
+TEST_CASE_FIXTURE(Fixture, "entries are listed with reason and time, the newest first") {
     Consumer<Raw> consumer(uri, "q");
     const std::string bytes("\0\r\n\xff", 4);
     const std::string large(70'000, 'x');
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(Fixture, "what died is listed with its reason and its time, th
     CHECK(Texts{entries[0].bytes, entries[1].bytes, entries[2].bytes} == redis.lrange(dead));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a part of the list is what was asked for") {
+TEST_CASE_FIXTURE(Fixture, "a part of the list has the entries that were asked for") {
     die({"a", "b", "c", "d"});
     const auto payloads_of = [this](std::int64_t first, std::int64_t count) {
         Texts found;
@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(Fixture, "a payload and a reason may be str or bin of any size
     }
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is no entry is shown as such, stays, and is counted") {
+TEST_CASE_FIXTURE(Fixture, "an element that is no entry is shown as such, stays, and is counted") {
     const std::string whole = entry("payload");
     Texts others{"x",
                  "\x80",
@@ -205,7 +205,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no entry is shown as such, stays, and is cou
     CHECK(list.purge() == count);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an entry goes back behind what waits in the queue, once") {
+TEST_CASE_FIXTURE(Fixture, "an entry goes back behind all messages in the queue, once") {
     push({"first"});
     die({"a", "b", "c"});
     const DeadEntry b = list.list(1, 1).front();
@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture, "an entry goes back behind what waits in the queue, o
     CHECK(waiting() == Texts{"first", "b"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "of equal entries one goes at a time") {
+TEST_CASE_FIXTURE(Fixture, "equal entries go one at a time") {
     die({"a", "a", "a"});
     const DeadEntry a = list.list(0, 1).front();
     CHECK(list.redrive(a));
@@ -260,7 +260,7 @@ TEST_CASE_FIXTURE(Fixture, "a hundred unreadable elements do not hide what lies 
     CHECK(list.size() == 150);
 }
 
-TEST_CASE_FIXTURE(Fixture, "several who redrive at once bring each entry back once") {
+TEST_CASE_FIXTURE(Fixture, "several redrives at once bring each entry back once") {
     constexpr int count = 2000;
     die_in_turn(count);
     std::atomic<std::uint64_t> moved{0};
@@ -287,7 +287,8 @@ TEST_CASE_FIXTURE(Fixture, "several who redrive at once bring each entry back on
     CHECK(redis.llen("q") == count);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a purge removes all, or what is old enough by Redis' clock") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a purge removes all entries, or those that are old enough by Redis' clock") {
     const std::int64_t now = server_ms();
     die({"a", "b"}, now - 3'600'000);
     die({"c"}, now - 1'800'000);
@@ -304,7 +305,7 @@ TEST_CASE_FIXTURE(Fixture, "a purge removes all, or what is old enough by Redis'
     CHECK_THROWS_AS(list.purge(-1ms), std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(Fixture, "trimmed to 10,000 there are 10,000, the newest") {
+TEST_CASE_FIXTURE(Fixture, "trimmed to 10,000, the list keeps the newest 10,000") {
     die_in_turn(12'345);
     CHECK(list.trim() == 2'345);
     CHECK(list.size() == 10'000);
@@ -373,7 +374,7 @@ TEST_CASE_FIXTURE(Fixture, "a user without a right that a redrive needs loses no
     redis.command({"ACL", "DELUSER", "clerk"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "all of it works when memory is full") {
+TEST_CASE_FIXTURE(Fixture, "all operations work when memory is full") {
     die({"a", "b"}, server_ms() - 3'600'000);
     die({"c", "d", "e"}, server_ms());
     const FullMemory full;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a job says of how far it has come, and what it has come to.
+// The progress and the result of a job.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
@@ -37,7 +37,7 @@ struct Fixture : QueueFixture {
     std::int64_t ttl(const std::string& key) { return redis.command({"PTTL", key}).integer; }
 };
 
-TEST_CASE_FIXTURE(Fixture, "what a job has last said is what is told of it, by Redis' clock") {
+TEST_CASE_FIXTURE(Fixture, "the last progress of a job is returned, with a time of Redis' clock") {
     CHECK_FALSE(progress.get("j"));
     progress.set("j", 0.1, "reading");
     const std::int64_t since = server_ms();
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(Fixture, "what a job has last said is what is told of it, by R
     CHECK(redis.keys() == Texts{"orizuru:{q}:progress:j"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "progress and results go when their time is over, and never stay") {
+TEST_CASE_FIXTURE(Fixture, "progress and results expire, and never stay") {
     progress.set("j", 0.5, "", 1h);
     progress.set_result("j", "x", 1h);
     for (const std::string& key : {"orizuru:{q}:progress:j"s, "orizuru:{q}:result:j"s}) {
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(Fixture, "progress and results go when their time is over, and
     CHECK_FALSE(progress.result("j"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a result is any bytes, and the last one stays") {
+TEST_CASE_FIXTURE(Fixture, "a result may be any bytes, and the last one stays") {
     CHECK_FALSE(progress.result("j"));
     for (const std::string& bytes : {"first"s, ""s, "\0\r\n\xff"s, std::string(100'000, 'x')}) {
         progress.set_result("j", bytes);
@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(Fixture, "each report is one command") {
     CHECK(info("commandstats", "cmdstat_multi:calls") == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what cannot be is refused before anything is sent") {
+TEST_CASE_FIXTURE(Fixture, "impossible values are refused before anything is sent") {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     for (const double fraction : {-0.01, 1.01, nan, HUGE_VAL}) {
         CHECK_THROWS_AS(progress.set("j", fraction), std::invalid_argument);
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Fixture, "a key of the wrong type is named, and stays as it is
     CHECK(redis.lrange(string) == Texts{"x"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "what somebody else wrote is refused, and the next call works") {
+TEST_CASE_FIXTURE(Fixture, "a foreign value is refused, and the next call works") {
     const std::string key = "orizuru:{q}:progress:j";
     redis.command({"HSET", key, "fraction", "half"});
     CHECK_THROWS_AS(progress.get("j"), ProtocolError);
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(Fixture, "what somebody else wrote is refused, and the next ca
     CHECK(progress.get("j")->fraction == 0.5);
 }
 
-TEST_CASE_FIXTURE(Fixture, "when memory is full what was said before stays") {
+TEST_CASE_FIXTURE(Fixture, "when memory is full the progress before stays") {
     progress.set("j", 0.25, "before");
     progress.set_result("j", "before");
     redis.command({"CONFIG", "SET", "maxmemory", "1"});

@@ -54,7 +54,7 @@ Raw tell(sys_seconds occurrence) {
 
 std::string told(sys_seconds occurrence) { return tell(occurrence).bytes; }
 
-// A machine that stops for some seconds is to lose none.
+// A machine that stops for some seconds must lose no occurrence.
 Recurrence<Raw> every_second() {
     return {.name = "tick", .cron = Cron("* * * * * *"), .message = tell, .catch_up = 60};
 }
@@ -68,7 +68,7 @@ struct Fixture : QueueFixture {
     Recurring<Raw> of(std::vector<Recurrence<Raw>> recurrences, RecurringOptions options = {}) {
         return Recurring<Raw>(uri, "q", std::move(recurrences), options);
     }
-    /// As if the last occurrence had been pushed then.
+    /// Makes it look as if the last occurrence had been pushed then.
     void set_last(const std::string& name, sys_seconds time) {
         redis.command({"HSET", recurring, name, ms(time)});
     }
@@ -79,13 +79,14 @@ struct Fixture : QueueFixture {
         return std::to_string(time.time_since_epoch().count() * 1000);
     }
     sys_seconds server_time() { return sys_seconds(std::chrono::seconds(server_ms() / 1000)); }
-    /// New Year, so many years ago.
+    /// New Year's Day, this many years ago.
     sys_seconds new_year(int ago = 0) {
         const std::chrono::year_month_day today(
             std::chrono::floor<std::chrono::days>(server_time()));
         return sys_days((today.year() - std::chrono::years(ago)) / 1 / 1);
     }
-    /// The queue holds each second from its first to its last once, and more than so many.
+    /// True when the queue holds each second from its first to its last once, and more than
+    /// `count`.
     bool seconds_are_whole(std::size_t more_than) {
         const Texts there = waiting();
         for (std::size_t i = 1; i < there.size(); ++i) {
@@ -95,7 +96,7 @@ struct Fixture : QueueFixture {
     }
 };
 
-/// Processes that run it until the end of the scope, or until killed.
+/// Processes that run the recurrences until the end of the scope, or until killed.
 class Processes {
   public:
     explicit Processes(std::string uri) : m_uri(std::move(uri)) {}
@@ -130,7 +131,7 @@ class Processes {
     std::vector<pid_t> m_children;
 };
 
-TEST_CASE_FIXTURE(Fixture, "what Redis does not know begins with its next occurrence") {
+TEST_CASE_FIXTURE(Fixture, "a recurrence that is new to Redis begins with its next occurrence") {
     auto recurring_messages = of({every_second(), every_year()});
     const std::int64_t before = server_ms();
     CHECK(recurring_messages.push_due() == 0);
@@ -145,7 +146,8 @@ TEST_CASE_FIXTURE(Fixture, "what Redis does not know begins with its next occurr
     CHECK(std::stoll(last("tick")) <= server_ms());
 }
 
-TEST_CASE_FIXTURE(Fixture, "of what came due while nobody ran the latest is pushed") {
+TEST_CASE_FIXTURE(Fixture,
+                  "the latest of the occurrences that came due while no process ran is pushed") {
     set_last("year", new_year(5));
     auto recurring_messages = of({every_year()});
     CHECK(recurring_messages.push_due() == 1);
@@ -154,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "of what came due while nobody ran the latest is push
     CHECK(recurring_messages.push_due() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "more of what came due is pushed on demand, the earliest first") {
+TEST_CASE_FIXTURE(Fixture, "with catch_up more missed occurrences are pushed, the earliest first") {
     for (const std::string name : {"two", "all"}) {
         set_last(name, new_year(3));
     }
@@ -196,13 +198,13 @@ TEST_CASE_FIXTURE(Fixture, "a clock that was ahead by more than a day silences n
     CHECK(std::stoll(waiting().front()) > before / 1000);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a clock that is set back over one occurrence repeats it never") {
+TEST_CASE_FIXTURE(Fixture, "a clock that is set back over one occurrence does not repeat it") {
     set_last("year", new_year(-1));
     CHECK(of({every_year()}).push_due() == 0);
     CHECK(last("year") == ms(new_year(-1)));
 }
 
-TEST_CASE_FIXTURE(Fixture, "of many who push at once one pushes each occurrence") {
+TEST_CASE_FIXTURE(Fixture, "when many push at once, one of them pushes each occurrence") {
     constexpr int threads = 4;
     constexpr int rounds = 30;
     auto recurrence = every_year();
@@ -232,7 +234,7 @@ TEST_CASE_FIXTURE(Fixture, "of many who push at once one pushes each occurrence"
     }
 }
 
-TEST_CASE_FIXTURE(Fixture, "several that run push each second once, as it comes") {
+TEST_CASE_FIXTURE(Fixture, "several processes push each second once, as it comes") {
     std::vector<std::jthread> running;
     for (int i = 0; i < 3; ++i) {
         running.emplace_back(
@@ -258,7 +260,7 @@ TEST_CASE_FIXTURE(Fixture, "an outage is waited out, and no second is lost") {
     const std::jthread running(
         [this](const std::stop_token& token) { of({every_second()}).run(token); });
     CHECK(eventually([this] { return seconds_are_whole(0); }));
-    // Once what it has sent is on its way, or it would connect anew without an error.
+    // Only after it has sent its command: otherwise it would connect anew without an error.
     redis.command({"CLIENT", "PAUSE", "10000", "WRITE"});
     CHECK(somebody_waits());
     redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
@@ -266,7 +268,7 @@ TEST_CASE_FIXTURE(Fixture, "an outage is waited out, and no second is lost") {
     CHECK(eventually([this] { return seconds_are_whole(2); }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "one that is told to stop does so at once") {
+TEST_CASE_FIXTURE(Fixture, "a stop ends a run at once") {
     std::stop_source stop;
     std::jthread thread([&] { of({every_year()}, {.poll = 24h}).run(stop.get_token()); });
     CHECK(eventually([this] { return redis.exists(recurring); }));
@@ -284,7 +286,7 @@ TEST_CASE_FIXTURE(Fixture, "a poll sees the clock that has been set, here the la
     CHECK(eventually([this] { return waiting() == Texts{told(new_year())}; }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "what cannot be pushed stays due") {
+TEST_CASE_FIXTURE(Fixture, "an occurrence that cannot be pushed stays due") {
     set_last("year", new_year(1));
     auto recurring_messages = of({every_year()});
     redis.command({"SET", "q", "x"});
@@ -306,7 +308,7 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be pushed stays due") {
     CHECK(recurring_messages.push_due() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "one that cannot be pushed does not hold up those behind it") {
+TEST_CASE_FIXTURE(Fixture, "an occurrence that cannot be pushed does not delay those after it") {
     for (const std::string name : {"broken", "large", "year"}) {
         set_last(name, new_year(1));
     }
@@ -323,7 +325,7 @@ TEST_CASE_FIXTURE(Fixture, "one that cannot be pushed does not hold up those beh
     CHECK(redis.llen("q") == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is made up for goes in steps of a mebibyte, or of one message") {
+TEST_CASE_FIXTURE(Fixture, "missed occurrences go in steps of a mebibyte, or of one message") {
     set_last("year", new_year(5));
     auto large = every_year();
     large.catch_up = 5;
@@ -340,7 +342,7 @@ TEST_CASE_FIXTURE(Fixture, "what is made up for goes in steps of a mebibyte, or 
     CHECK(last("year") == ms(new_year()));
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is no time in the hash is named, and nothing is pushed") {
+TEST_CASE_FIXTURE(Fixture, "a value of the hash that is no time is named, and nothing is pushed") {
     set_last("tick", new_year());
     redis.command({"HSET", recurring, "year", "soon"});
     auto recurring_messages = of({every_second(), every_year()});
@@ -353,7 +355,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no time in the hash is named, and nothing is
     CHECK(waiting().empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "what cannot recur is refused by its name") {
+TEST_CASE_FIXTURE(Fixture, "an impossible recurrence is refused by its name") {
     const auto error = [this](std::vector<Recurrence<Raw>> recurrences) {
         return message_of<std::invalid_argument>([&] { of(std::move(recurrences)); });
     };

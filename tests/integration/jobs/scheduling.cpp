@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Messages for later: how they come to wait, and how a scheduler moves them to the queue.
+// Messages for later: how they are scheduled, and how a scheduler moves them to the queue.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
@@ -81,7 +81,7 @@ struct Fixture : QueueFixture {
     }
 };
 
-/// Schedulers that run, each in a thread of its own, until the end of the scope.
+/// Schedulers, each running in a thread of its own until the end of the scope.
 class Running {
   public:
     explicit Running(const std::string& uri, int count = 1, SchedulerOptions options = {}) {
@@ -108,20 +108,21 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(left > 3'590'000);
 }
 
-TEST_CASE_FIXTURE(Fixture, "equal messages stay two, and those of one time keep their order") {
+TEST_CASE_FIXTURE(Fixture,
+                  "equal messages stay two, and messages of the same time keep their order") {
     const JobTime time = job_time() + 1h;
     for (const std::string bytes : {"b", "a", "b", "c"}) {
         push_at(producer, time, Raw{bytes});
     }
     push_at(producer, time - 1ms, Raw{"first"});
     CHECK(later() == Texts{"first", "b", "a", "b", "c"});
-    // Redis has come back without the number, but not without the messages.
+    // Redis has come back with the messages, but without the number.
     redis.del("orizuru:{q}:scheduled:sequence");
     push_at(producer, time, Raw{"b"});
     CHECK(redis.command({"ZCARD", scheduled}).integer == 6);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is due goes to the queue in due order, and nothing else does") {
+TEST_CASE_FIXTURE(Fixture, "due messages go to the queue in due order, and no others do") {
     const JobTime now = job_time();
     push_at(producer, now + 1h, Raw{"later"});
     push_at(producer, now + 40ms, Raw{"third"});
@@ -148,7 +149,8 @@ TEST_CASE_FIXTURE(Fixture, "a thousand that are due together all go, in their or
     CHECK(waiting() == expected);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what a scheduler may not push stays scheduled: it goes in one step") {
+TEST_CASE_FIXTURE(Fixture,
+                  "a message that a scheduler may not push stays scheduled: it moves in one step") {
     redis.command(
         {"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~*", "+@all", "-lpush"});
     Scheduler scheduler("unix://clerk:open-sesame@" + server().socket_path(), "q");
@@ -163,7 +165,7 @@ TEST_CASE_FIXTURE(Fixture, "what a scheduler may not push stays scheduled: it go
 }
 
 TEST_CASE_FIXTURE(Fixture, "a delay runs from when Redis has it, and ends by Redis' clock") {
-    // Who asks has looked at its own clock before.
+    // The caller has read its own clock before.
     redis.command({"CLIENT", "PAUSE", "200", "WRITE"});
     push_after(producer, 100ms, Raw{"x"});
     CHECK(waiting().empty());
@@ -203,12 +205,12 @@ TEST_CASE_FIXTURE(Fixture, "a running scheduler moves a message when it is due, 
     }
 }
 
-TEST_CASE_FIXTURE(Fixture, "whoever schedules something earlier wakes a scheduler that waits") {
+TEST_CASE_FIXTURE(Fixture, "scheduling an earlier message wakes a waiting scheduler") {
     push_after(producer, 1h, Raw{"later"});
     const Running running(uri, 1, {.poll = 24h});
     CHECK(eventually([this] { return info("clients", "blocked_clients") == 1; }));
     push_after(producer, 50ms, Raw{"soon"});
-    // By itself it would look again when its wait in Redis ends, after 5 s.
+    // By itself it would check again when its wait in Redis ends, after 5 s.
     CHECK(eventually([this] { return waiting() == Texts{"soon"}; }, 3s));
     CHECK(later() == Texts{"later"});
 }
@@ -241,7 +243,7 @@ TEST_CASE_FIXTURE(Fixture, "a scheduler that is told to stop does so at once") {
 
 TEST_CASE_FIXTURE(Fixture, "a scheduler waits out an outage") {
     const Running running(uri);
-    // It has connected: a constructor does not wait out anything.
+    // It has connected: a constructor does not wait out an outage.
     REQUIRE(eventually([this] { return redis.exists("orizuru:{q}:schedulers"); }));
     push_after(producer, 100ms, Raw{"x"});
     redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
@@ -296,7 +298,7 @@ TEST_CASE_FIXTURE(Fixture, "a settled message comes again later, as it is or as 
     CHECK(there.elements[0].text.substr(8) == "c");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a message put off by nobody who still holds it stays where it is") {
+TEST_CASE_FIXTURE(Fixture, "a message put off after the lease was lost stays where it is") {
     Consumer<Raw> consumer(uri, "q");
     push({"a"});
     auto guard = take(consumer);
@@ -321,7 +323,7 @@ TEST_CASE_FIXTURE(Fixture, "a message that cannot be put off stays with its guar
     CHECK(later() == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "with 100,000 messages waiting, what is due comes within 20 ms") {
+TEST_CASE_FIXTURE(Fixture, "with 100,000 messages waiting, due messages come within 20 ms") {
     redis.command({"EVAL",
                    "for i = 1, 100000 do redis.call('ZADD', KEYS[1], ARGV[1] + i, "
                    "struct.pack('>I8', i) .. 'far away') end",
@@ -347,7 +349,7 @@ TEST_CASE_FIXTURE(Fixture, "with 100,000 messages waiting, what is due comes wit
     std::ranges::sort(late);
     MESSAGE("late, p50 ", late[count / 2], " ms, p99 ", late[count * 99 / 100], " ms");
     CHECK(late.front() >= 0);
-    CHECK(late[count / 2] < 20); // on a busy machine the last few tell of it alone
+    CHECK(late[count / 2] < 20); // on a busy machine the last few measure only the machine
 }
 
 } // namespace scheduling_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Jobs of which there is to be one at a time: who gets the lock, and what releases it.
+// Unique jobs, one at a time: which push gets the lock, and what releases it.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
@@ -57,7 +57,7 @@ struct Fixture : QueueFixture {
     std::string scheduled = "orizuru:{q}:scheduled";
     Producer<RawJob> producer{uri, "q"};
 
-    /// As a handler has it.
+    /// The guard as a handler has it.
     static RawJob job(const std::string& bytes = "x") {
         auto made = make_job(Raw{bytes});
         made.unique_id = "id";
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(Fixture, "a late ack of an older job leaves a newer one's lock
     Consumer<RawJob> consumer(uri, "q");
     CHECK(pushed(job("old")));
     auto old = take(consumer);
-    CHECK(redis.del(lock) == 1); // as when its ttl is over
+    CHECK(redis.del(lock) == 1); // as at the end of its ttl
     const RawJob newer = job("new");
     CHECK(pushed(newer));
     CHECK(ack_unique(old));
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Fixture, "when the ttl is over the next job is pushed") {
     CHECK(redis.llen("q") == 2);
 }
 
-TEST_CASE_FIXTURE(Fixture, "of many who push at once one does") {
+TEST_CASE_FIXTURE(Fixture, "when many push at once, one succeeds") {
     std::atomic<int> count{0};
     {
         std::vector<std::jthread> threads;
@@ -257,7 +257,7 @@ TEST_CASE_FIXTURE(Fixture, "a lock is extended by its job alone, and never cut s
     CHECK(ttl() == -1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what cannot be is refused before anything is sent") {
+TEST_CASE_FIXTURE(Fixture, "impossible values are refused before anything is sent") {
     for (const std::string& id : {""s, std::string(513, 'x')}) {
         CHECK_THROWS_AS(push_unique(producer, id, job()), std::invalid_argument);
     }

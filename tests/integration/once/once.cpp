@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Claims of an id: in which state of its record what does what, and what Redis refuses.
+// Claims of an id: the effect of each operation in each state of its record, and what Redis
+// refuses.
 
 #include "integration/once/once_fixture.hpp"
 #include "support/eventually.hpp"
@@ -104,7 +105,7 @@ struct Machine : OnceFixture {
         } else if (wanted == Record::done) {
             REQUIRE(third.complete(latest, "first"));
         } else {
-            // So that a renewal shows.
+            // So that a renewal can be seen.
             redis.command({"HSET", record, "until", std::to_string(server_ms() + 5000)});
         }
         before = fields();
@@ -152,8 +153,7 @@ struct Machine : OnceFixture {
     }
 };
 
-TEST_CASE(
-    "in each state of a record each operation does what it should, by the latest token alone") {
+TEST_CASE("in each state of a record each operation has its effect, by the latest token alone") {
     for (const Transition& transition : transitions) {
         CAPTURE(static_cast<int>(transition.record));
         CAPTURE(static_cast<int>(transition.act));
@@ -165,8 +165,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE_FIXTURE(OnceFixture,
-                  "who comes while an id is claimed is told until when, by Redis' clock") {
+TEST_CASE_FIXTURE(OnceFixture, "a claim of a claimed id returns until when, by Redis' clock") {
     const std::int64_t since = server_ms();
     claimed(once);
     const Claim busy = other.claim("id");
@@ -179,7 +178,7 @@ TEST_CASE_FIXTURE(OnceFixture,
     CHECK(other.claim("another").state == State::claimed);
 }
 
-TEST_CASE_FIXTURE(OnceFixture, "who comes when an id is done gets its result, any bytes or none") {
+TEST_CASE_FIXTURE(OnceFixture, "a claim of a done id gets its result, any bytes or none") {
     const std::string bytes("\0\r\n\xff", 4);
     CHECK(once.complete(claimed(once), bytes));
     const Claim done = other.claim("id");
@@ -245,7 +244,7 @@ TEST_CASE_FIXTURE(OnceFixture,
     CHECK(eventually([this] { return other.claim("id").state == State::claimed; }));
 }
 
-TEST_CASE_FIXTURE(OnceFixture, "fencing tokens rise from claim to claim, whoever claims what") {
+TEST_CASE_FIXTURE(OnceFixture, "fencing tokens rise from claim to claim, for all holders and ids") {
     std::vector<std::uint64_t> fences_seen;
     for (int i = 0; i < 100; ++i) {
         const OnceToken token = claimed(i % 2 == 0 ? once : other, std::to_string(i % 10));
@@ -290,7 +289,7 @@ TEST_CASE_FIXTURE(OnceFixture, "a renewal is one script for all claims that are 
     CHECK(other.complete(taken));
     redis.flushall();
     once.renew();
-    CHECK(scripts() == 5); // one of them was complete
+    CHECK(scripts() == 5); // one of them had completed
     once.renew();
     CHECK(scripts() == 5);
 }

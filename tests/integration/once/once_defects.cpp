@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What goes wrong where one key says both that something has begun and that it is done, and where
-// nobody asks whose it is: none of it here.
+// The defects of designs in which one key says both that an effect has begun and that it is done,
+// and in which nothing checks the owner. Once has none of them.
 
 #include "integration/once/once_fixture.hpp"
 #include "support/child.hpp"
@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(OnceFixture,
                   "who dies behind its claim loses nothing: the effect runs when the lease "
                   "is over") {
     push({"a"});
-    // Forked where there is no other thread.
+    // Forked while there is no other thread.
     CHECK(status_of_child([this] {
               Once own(uri, "q", {.lease = 100ms});
               Consumer<Raw> dying(uri, "q");
@@ -72,12 +72,12 @@ TEST_CASE_FIXTURE(OnceFixture,
     const Claim second = other.claim("id");
     CHECK(second.state == State::claimed);
     CHECK(other.complete(second.token, "second"));
-    CHECK_FALSE(once.release(first)); // it fails late
+    CHECK_FALSE(once.release(first)); // its failure comes too late
     CHECK(once.claim("id").result == "second");
 }
 
 TEST_CASE_FIXTURE(OnceFixture,
-                  "who comes too late neither completes nor releases what is another's") {
+                  "a late holder neither completes nor releases the claim of another") {
     const OnceToken first = claimed(once);
     end_lease();
     const OnceToken second = claimed(other);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the tests of Once share: the scope `q`, its record of `id`, looked at with plain commands.
+// Shared by the tests of Once: the scope `q` and its record of `id`, read with plain commands.
 
 #pragma once
 
@@ -31,7 +31,7 @@ struct OnceFixture : QueueFixture {
     Once other{uri, "q"};
     int effects = 0;
 
-    /// Counts itself.
+    /// An effect that counts its runs.
     auto effect() {
         return [this] { ++effects; };
     }
@@ -44,7 +44,7 @@ struct OnceFixture : QueueFixture {
         return found;
     }
     std::string state() { return fields()["state"]; }
-    /// As if the lease had passed.
+    /// Makes it look as if the lease had passed.
     void end_lease() { redis.command({"HSET", record, "until", "1"}); }
     std::int64_t until() { return std::stoll(fields()["until"]); }
     std::int64_t ttl() { return redis.command({"PTTL", record}).integer; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What becomes of claims when Redis does not answer or refuses, and what is refused before it.
+// Claims when Redis does not answer or refuses, and calls that are refused before that.
 
 #include "integration/once/once_fixture.hpp"
 #include "support/child.hpp"
@@ -50,7 +50,7 @@ bool is_logic_error(Use use) {
     return false;
 }
 
-TEST_CASE("a renewal that fails is made good by the next one, and nobody is told") {
+TEST_CASE("the next renewal makes up for one that fails, and reports nothing") {
     RedisServer own;
     RedisClient redis(own.uri());
     Once once(own.uri() + "?connect_timeout=200&command_timeout=200", "q", {.lease = 60s});
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(OnceFixture, "a call whose reply is lost is repeated, and has 
     CHECK(state() == "done");
     const OnceToken failed = claimed(cut, "failed");
     lose_reply();
-    CHECK_FALSE(cut.release(failed)); // it is not the latest any more
+    CHECK_FALSE(cut.release(failed)); // it is no longer the latest
     CHECK_FALSE(redis.exists("orizuru:{q}:once:failed"));
     CHECK(proxy.cuts() == 3);
 }
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(OnceFixture,
     CHECK(until() > server_ms());
 }
 
-TEST_CASE_FIXTURE(OnceFixture, "what cannot be is refused before anything is sent") {
+TEST_CASE_FIXTURE(OnceFixture, "impossible values are refused before anything is sent") {
     const std::string large(Once::largest_result + 1, 'x');
     for (const std::string& id : {""s, std::string(513, 'x')}) {
         CHECK_THROWS_AS(static_cast<void>(once.claim(id)), std::invalid_argument);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Effects that run under a claim, by themselves and for a message that is settled in the step of
+// Effects that run under a claim, by themselves and for a message that is settled in one step with
 // the mark.
 
 #include "integration/once/once_fixture.hpp"
@@ -48,7 +48,7 @@ using orizuru::test::server;
 using orizuru::test::Texts;
 using State = orizuru::Claim::State;
 
-// What is returned and is no text would be lost.
+// A result that is no text would be lost.
 static_assert(orizuru::OnceEffect<void (*)()>);
 static_assert(orizuru::OnceEffect<const char* (*)()>);
 static_assert(orizuru::OnceEffect<std::string (*)(const OnceToken&)>);
@@ -62,18 +62,18 @@ struct Fixture : OnceFixture {
         push({"a"});
         return take(consumer);
     }
-    /// A collector gives the consumer's messages to others.
+    /// Makes the consumer lose its lease: a collector gives its messages to others.
     void lose_lease() {
         forget_heartbeat(only_id());
         GarbageCollector(uri, "q", {.grace = 0ms}).collect();
     }
-    /// The message that was put off, when its time has come.
+    /// Takes the message that was put off, when its time has come.
     auto take_again() {
         Scheduler scheduler(uri, "q");
         REQUIRE(eventually([&] { return scheduler.move_due() == 1; }));
         return take(consumer);
     }
-    /// How many scripts it takes to renew all that is held.
+    /// How many scripts the renewal of all held claims takes.
     std::int64_t renewals(Once& by) {
         redis.command({"CONFIG", "RESETSTAT"});
         by.renew();
@@ -88,7 +88,7 @@ struct Fixture : OnceFixture {
 
 [[noreturn]] void fail() { throw std::runtime_error("no luck"); }
 
-TEST_CASE_FIXTURE(Fixture, "an effect runs once, and who comes later gets its result") {
+TEST_CASE_FIXTURE(Fixture, "an effect runs once, and a later run gets its result") {
     const auto first = once.run("id", [this] {
         ++effects;
         return "receipt";
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(Fixture, "an effect runs once, and who comes later gets its re
     CHECK(state() == "done");
 }
 
-TEST_CASE_FIXTURE(Fixture, "an effect is told its token") {
+TEST_CASE_FIXTURE(Fixture, "an effect gets its token") {
     OnceToken given;
     CHECK(once.run("id", [&](const OnceToken& token) { given = token; }).outcome ==
           OnceOutcome::ran);
@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(Fixture, "an effect is told its token") {
     CHECK(std::to_string(given.fence) == fields()["fence"]);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an effect that another one is at does not run") {
+TEST_CASE_FIXTURE(Fixture, "an effect does not run while another run has its id") {
     claimed(other);
     const auto run = once.run("id", effect());
     CHECK(run.outcome == OnceOutcome::busy);
@@ -299,7 +299,7 @@ TEST_CASE(
     CHECK(eventually([&] { return once.claim("id").state == State::done; }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "what refuses a claim leaves the message as it is") {
+TEST_CASE_FIXTURE(Fixture, "a refused claim leaves the message unchanged") {
     redis.lpush(record, "x");
     auto guard = take_one();
     CHECK(contains(message_of<ReplyError>([&] { once.run(guard, "id", effect()); }),
@@ -372,7 +372,7 @@ TEST_CASE_FIXTURE(Fixture, "a claim is renewed until it is answered that its mes
     CHECK(renewals(once) == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a claim that could not be completed is not renewed any more") {
+TEST_CASE_FIXTURE(Fixture, "a claim that could not be completed is no longer renewed") {
     const OnceToken token = claimed(once);
     redis.del(record);
     redis.lpush(record, "x");
@@ -380,7 +380,7 @@ TEST_CASE_FIXTURE(Fixture, "a claim that could not be completed is not renewed a
     CHECK(renewals(once) == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "of many who race for the same ids each effect runs once") {
+TEST_CASE_FIXTURE(Fixture, "when many race for the same ids, each effect runs once") {
     constexpr int ids = 1000;
     constexpr int racers = 4;
     std::vector<std::atomic<int>> ran(ids);

@@ -54,7 +54,7 @@ struct Fixture : WorkerFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Fixture, "a worker tells on_beat of each confirmed beat of its queue") {
+TEST_CASE_FIXTURE(Fixture, "a worker calls on_beat after each confirmed beat of its queue") {
     std::atomic<int> beats{0};
     Worker worker(uri, options());
     worker.handle<Raw>("q", [](const Raw&) {}, {.lease = 150ms, .on_beat = [&] { ++beats; }});
@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker tells on_beat of each confirmed beat of its
     CHECK(eventually([&] { return beats >= 3; }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "jobs of one id run their effect once, in whatever worker and order") {
+TEST_CASE_FIXTURE(Fixture, "jobs of one id run their effect once, in any worker and order") {
     Worker worker(uri, options(4));
     worker.handle<Raw>("q", run_once());
     Texts payloads;
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(Fixture, "jobs of one id run their effect once, in whatever wo
     Running running(worker);
     REQUIRE(eventually([&] { return redis.llen("q") == 0 && held_jobs().empty(); }));
     CHECK(running.stop() == 0);
-    // Those that were busy wait for a scheduler.
+    // Jobs whose id was busy wait for a scheduler.
     CHECK(effects == 20);
     CHECK(worker.statistics().failed == 0);
     CHECK(worker.statistics().succeeded + put_off().size() == 200);

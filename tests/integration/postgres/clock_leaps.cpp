@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A worker's clock that leaps changes nothing: times are those of the database and of Redis. This
-// program's clock can be set, whoever asks; the servers keep theirs.
+// A worker's clock that leaps changes nothing: times are those of the database and of Redis. The
+// test sets the clock of this program for all its callers; the servers keep theirs.
 
 #include "integration/postgres/ledger_fixture.hpp"
 #include "integration/postgres/outbox_fixture.hpp"
@@ -52,7 +52,7 @@ timespec realtime(clockid_t clock) {
     return now;
 }
 
-// In place of the C library's, also for the libraries.
+// These replace the C library's functions, also for the libraries.
 extern "C" {
 
 int clock_gettime(clockid_t clock, timespec* now) noexcept {
@@ -85,12 +85,12 @@ struct Leaps : LedgerFixture {
     Leaps& operator=(const Leaps&) = delete;
     ~Leaps() { leap(0s); }
 
-    /// Another time with each call, ten years around.
+    /// Sets the clock anywhere within ten years.
     void leap_somewhere() {
         leap(std::chrono::seconds(std::uniform_int_distribution<std::int64_t>(
             -10 * year / 1s, 10 * year / 1s)(m_random)));
     }
-    /// Does so every millisecond.
+    /// Makes the clock leap every millisecond.
     std::jthread leaping() {
         return std::jthread([this](const std::stop_token& token) {
             while (!token.stop_requested()) {
@@ -158,7 +158,8 @@ TEST_CASE_FIXTURE(Leaps, "a lease ends neither sooner nor later for the reconcil
     }
 }
 
-TEST_CASE_FIXTURE(Leaps, "what an inbox has seen it knows again, and does not forget too early") {
+TEST_CASE_FIXTURE(Leaps,
+                  "an inbox recognises ids that it has seen, and does not forget them too early") {
     Inbox inbox(database, "payments");
     CHECK(inbox.run("id", effect("id")) == InboxOutcome::ran);
     for (const auto ahead : {10 * year, -10 * year}) {

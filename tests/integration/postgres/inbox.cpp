@@ -56,13 +56,13 @@ struct InboxFixture : PostgresFixture, QueueFixture {
     static void pay(pqxx::work& tx, int account) {
         tx.exec("UPDATE accounts SET balance = balance + 1 WHERE id = " + std::to_string(account));
     }
-    /// By the server; throws what comes of it.
+    /// Ends the session by the server; throws the resulting exception.
     void lose_session(pqxx::work& tx) {
         const auto pid = tx.exec("SELECT pg_backend_pid()")[0][0].as<std::string>();
         sql("SELECT pg_terminate_backend(" + pid + ")");
         tx.exec("SELECT 1");
     }
-    /// For what throws.
+    /// For functions that throw.
     template <class F>
     void run(const std::string& id, F f) {
         static_cast<void>(inbox.run(id, f));
@@ -73,7 +73,7 @@ struct InboxFixture : PostgresFixture, QueueFixture {
         return number("SELECT balance FROM accounts WHERE id = " + std::to_string(account));
     }
 
-    /// The message `a` in a consumer's hands.
+    /// A consumer that holds the message `a`.
     MessageGuard<std::string> delivered() {
         producer.push("a");
         auto guard = consumer.next(5s);
@@ -86,7 +86,7 @@ struct InboxFixture : PostgresFixture, QueueFixture {
     Inbox inbox{database, "payments"};
 };
 
-/// A way to the server that can be cut.
+/// A proxy to the server that can cut connections.
 struct Way {
     Way() { REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0); }
 
@@ -120,7 +120,8 @@ TEST_CASE_FIXTURE(InboxFixture, "each scope processes an id once") {
     CHECK(effects() == 2);
 }
 
-TEST_CASE_FIXTURE(InboxFixture, "nobody sees the effects or the mark before both are committed") {
+TEST_CASE_FIXTURE(InboxFixture,
+                  "no session sees the effects or the mark before both are committed") {
     auto guard = delivered();
     inbox.process(guard, "a", [&](pqxx::work& tx, const std::string& id) {
         effect(tx, id);
@@ -208,7 +209,7 @@ TEST_CASE_FIXTURE(InboxFixture, "a statement's failure that the function swallow
     CHECK(effects() == 1);
 }
 
-TEST_CASE_FIXTURE(InboxFixture, "a function that ends its transaction is told so") {
+TEST_CASE_FIXTURE(InboxFixture, "a function that ends its transaction gets an error") {
     CHECK_THROWS_AS(run("a", [](pqxx::work& tx) { tx.abort(); }), std::logic_error);
     CHECK_THROWS_AS(run("a", [](pqxx::work& tx) { tx.exec("ROLLBACK"); }), std::logic_error);
     CHECK_THROWS_AS(run("a",
@@ -382,7 +383,7 @@ TEST_CASE_FIXTURE(InboxFixture, "serializable transactions are tried again until
 }
 
 TEST_CASE_FIXTURE(InboxFixture,
-                  "who is refused its COMMIT while another delivery commits has not run") {
+                  "a delivery whose COMMIT is refused while another one commits has not run") {
     sql("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '40001'; END $$;"
         "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
@@ -454,7 +455,8 @@ TEST_CASE_FIXTURE(InboxFixture, "without patience a lost session is not begun an
     CHECK(hasty.run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
 }
 
-TEST_CASE_FIXTURE(InboxFixture, "what another connection of the function meets is the function's") {
+TEST_CASE_FIXTURE(InboxFixture,
+                  "an error of another connection inside the function passes through") {
     int calls = 0;
     CHECK_THROWS_AS(run("a",
                         [&](pqxx::work&) {
@@ -525,13 +527,13 @@ TEST_CASE_FIXTURE(InboxFixture, "one effect, wherever the connection to PostgreS
             CAPTURE(bytes);
             const std::size_t before = way.proxy.accepted();
             Inbox cut(way.to(database), "payments");
-            // Behind what the constructor's look has sent on the same connection.
+            // After the bytes that the constructor has sent on the same connection.
             way.proxy.cut_after(direction, bytes, Relay::Cut::fin, before);
             const std::string id = std::to_string(++run);
             REQUIRE(cut.run(id, [&](pqxx::work& tx) { effect(tx, id); }) == InboxOutcome::ran);
             REQUIRE(number("SELECT count(*) FROM effects WHERE id = '" + id + "'") == 1);
             if (way.proxy.accepted() == before + 1) {
-                break; // it was not cut any more
+                break; // the connection was no longer cut
             }
         }
     }
@@ -586,7 +588,7 @@ TEST_CASE_FIXTURE(InboxFixture, "marks older than an age are forgotten, in steps
     CHECK(marks() == 2);
 }
 
-TEST_CASE_FIXTURE(InboxFixture, "a purge reads only what is old") {
+TEST_CASE_FIXTURE(InboxFixture, "a purge reads only old marks") {
     sql("INSERT INTO orizuru_inbox SELECT 'payments', n::text FROM generate_series(1, 5000) n");
     sql("ANALYZE orizuru_inbox");
     const auto counted = [this](const std::string& what) {

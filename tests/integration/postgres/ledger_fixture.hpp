@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the tests of the ledger share: jobs of the queue `q`, their effects in a table, and the
-// ledger's table looked at and changed by plain SQL.
+// Shared by the tests of the ledger: jobs of the queue `q`, their effects in a table, and the
+// ledger's table, read and changed by plain SQL.
 
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace orizuru::test {
 
-/// A LedgerEvent that outlives the call it came with.
+/// A LedgerEvent that outlives the call of on_event.
 struct LedgerTold {
     LedgerEventKind kind;
     std::string queue;
@@ -41,7 +41,7 @@ struct LedgerFixture : PostgresFixture, QueueFixture {
     std::mutex told_mutex;
     std::vector<LedgerTold> told;
 
-    /// Tried again at once, three times in all, with a lease that no test waits for.
+    /// Retries at once, three attempts in all, with a lease that no test waits for.
     static LedgerOptions options() {
         return {.lease = std::chrono::minutes(1),
                 .retry = {.max_attempts = 3, .backoff = backoff::fixed({})}};
@@ -51,7 +51,7 @@ struct LedgerFixture : PostgresFixture, QueueFixture {
         chosen.lease = lease;
         return chosen;
     }
-    /// One that sweeps only when a test waits for it.
+    /// A reconciler that sweeps only when a test waits for it.
     LedgerReconcilerOptions reconciling() {
         return {.sweep = std::chrono::hours(24), .on_event = [this](const LedgerEvent& event) {
                     const std::lock_guard lock(told_mutex);
@@ -65,7 +65,7 @@ struct LedgerFixture : PostgresFixture, QueueFixture {
             std::ranges::count_if(told, [=](const LedgerTold& one) { return one.kind == kind; }));
     }
 
-    /// What a job does here.
+    /// The effect of a job.
     static auto effect(const std::string& id) {
         return
             [id](pqxx::work& tx) { tx.exec("INSERT INTO effects VALUES (" + tx.quote(id) + ")"); };
@@ -79,7 +79,7 @@ struct LedgerFixture : PostgresFixture, QueueFixture {
     std::string state(const std::string& id) {
         return text("SELECT state FROM orizuru_ledger WHERE id = '" + id + "'");
     }
-    /// As a lease that ends, without the wait for it.
+    /// Ends a job's lease without the wait.
     void end_lease(const std::string& id) {
         sql("UPDATE orizuru_ledger SET due = clock_timestamp() WHERE id = '" + id +
             "' AND state = 'running'");
@@ -95,7 +95,7 @@ struct LedgerFixture : PostgresFixture, QueueFixture {
         }
         return all;
     }
-    /// All that is in the queue is handled by the ledger; returns what came of it.
+    /// Handles all messages in the queue with the ledger; returns the outcomes.
     template <class T>
     std::vector<LedgerOutcome> handle_all(Ledger<T>& ledger) {
         Consumer<Job<T>> consumer(uri, "q");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Messages of a ledger's jobs that are lost while Redis keeps the ledger's mark: removed alone, or
-// buried. What is only late is left alone.
+// Messages of a ledger's jobs that are lost while Redis keeps the ledger's mark: they were removed
+// or buried. Messages that are only late are left alone.
 
 #include "integration/postgres/ledger_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
@@ -78,19 +78,20 @@ struct Losing : LedgerFixture {
         chosen.retry.backoff = backoff::fixed(backoff);
         return LedgerReconciler(database, uri, chosen).reconcile();
     }
-    /// One pass of a reconciler with a sweep of a minute; how many messages it has sent again.
+    /// One pass of a reconciler with a sweep of a minute; returns how many messages it has sent
+    /// again.
     std::uint64_t lost_in_minutes() {
         return LedgerReconciler(database, uri, searching(1min)).reconcile().lost;
     }
     void reconcile_only() { LedgerReconciler(database, uri, reconciling()).reconcile(); }
-    /// As if all so far had been submitted and sent so much earlier.
+    /// Makes it look as if all jobs so far had been submitted and sent this much earlier.
     void let_pass(const std::string& time) {
         sql("ALTER TABLE orizuru_ledger DISABLE TRIGGER USER; "
             "UPDATE orizuru_ledger SET sent_at = sent_at - interval '" +
             time + "', created_at = created_at - interval '" + time +
             "'; ALTER TABLE orizuru_ledger ENABLE TRIGGER USER");
     }
-    /// All messages that are served, buried by a program that cannot read them.
+    /// Has a program that cannot read them bury all messages of the queue.
     int bury_all() {
         const auto before = redis.llen(dead);
         const auto all = redis.llen("q");
@@ -256,7 +257,7 @@ TEST_CASE_FIXTURE(Losing,
     CHECK(redis.llen("q") == 5);
 }
 
-TEST_CASE_FIXTURE(Losing, "what was sent a moment ago is not taken for gone") {
+TEST_CASE_FIXTURE(Losing, "a message that was sent a moment ago is not taken for lost") {
     submit(2);
     reconcile_only();
     redis.del("q");
@@ -280,7 +281,7 @@ TEST_CASE_FIXTURE(Losing, "all of a long queue that was removed comes again, eac
     const auto second = running(searching());
     const auto third = running(searching());
     CHECK(eventually([&] { return redis.llen("q") >= 3500; }, 20s));
-    // Whoever sends again does so in each sweep.
+    // A reconciler that sends again does so in each sweep.
     CHECK_FALSE(eventually([&] { return redis.llen("q") > 3500; }, 1s));
     const auto again = queued();
     CHECK(std::set(again.begin(), again.end()) == std::set(jobs.begin(), jobs.end()));
@@ -312,8 +313,7 @@ TEST_CASE_FIXTURE(Losing, "a job that runs, is finished or waits for its try is 
     CHECK(redis.llen("q") == 0);
 }
 
-TEST_CASE_FIXTURE(Losing,
-                  "a job that a consumer holds and has not claimed runs once all the same") {
+TEST_CASE_FIXTURE(Losing, "a job that a consumer holds and has not claimed still runs once") {
     const std::string id = submit_one();
     reconcile_only();
     Consumer<Job<std::string>> slow(uri, "q");
@@ -401,7 +401,7 @@ TEST_CASE_FIXTURE(Losing, "a message that is not lost, and that nobody claims, i
                           "twice the time each time, and not less than once an hour") {
     const std::string id = submit_one();
     reconcile_only();
-    redis.del("q"); // as if somebody held it
+    redis.del("q"); // as if a consumer held it
     const auto sent_after = [&](const std::string& least) {
         let_pass(least + " seconds");
         CHECK(lost_in_minutes() == 0);
@@ -415,7 +415,7 @@ TEST_CASE_FIXTURE(Losing, "a message that is not lost, and that nobody claims, i
         sent_after(seconds);
     }
     CHECK(number("SELECT count(*) FROM orizuru_ledger WHERE state = 'pending'") == 1);
-    // A claim is a sign of life: all over again.
+    // A claim is a sign of life: the waits begin anew.
     CHECK(ledger.run(id, fail) == LedgerOutcome::failed);
     reconcile_only();
     redis.del("q");
@@ -423,7 +423,8 @@ TEST_CASE_FIXTURE(Losing, "a message that is not lost, and that nobody claims, i
     sent_after("111");
 }
 
-TEST_CASE_FIXTURE(Losing, "what nobody claims and was lost with all of Redis is sent as if anew") {
+TEST_CASE_FIXTURE(Losing,
+                  "an unclaimed job that was lost with all of Redis is sent as if it were new") {
     submit_one();
     reconcile_only();
     for (int i = 0; i < 3; ++i) {
@@ -444,21 +445,21 @@ TEST_CASE_FIXTURE(Losing,
     const std::string id = submit_one();
     reconcile_only();
     CHECK(bury_all() == 1);
-    redis.command({"RPUSH", "q", bytes_of(id)}); // a copy, which is run before anybody looks
+    redis.command({"RPUSH", "q", bytes_of(id)}); // a copy, which runs before a reconciler looks
     CHECK(ledger.run(id, fail) == LedgerOutcome::failed);
     const auto before = redis_ms();
     CHECK(eventually([&] { return redis_ms() > before; }));
     reconcile_only();
     CHECK(redis.llen("q") == 2);
     for (int i = 0; i < 3; ++i) {
-        sql("UPDATE orizuru_ledger_queue SET dead_seen = 0"); // as if nobody had looked
+        sql("UPDATE orizuru_ledger_queue SET dead_seen = 0"); // as if no reconciler had looked
         CHECK(pass().buried == 0);
     }
     CHECK(state(id) == "pending");
     CHECK(ledger.find(id)->attempt == 1);
 }
 
-TEST_CASE_FIXTURE(Losing, "of several reconcilers one counts an entry of the dead list") {
+TEST_CASE_FIXTURE(Losing, "one of several reconcilers counts an entry of the dead list") {
     const auto jobs = submit(200);
     reconcile_only();
     CHECK(bury_all() == 200);
@@ -473,7 +474,7 @@ TEST_CASE_FIXTURE(Losing, "of several reconcilers one counts an entry of the dea
     CHECK(count(LedgerEventKind::buried) == 200);
 }
 
-TEST_CASE_FIXTURE(Losing, "all of a long dead list is looked at, a thousand entries at a time") {
+TEST_CASE_FIXTURE(Losing, "all of a long dead list is read, a thousand entries at a time") {
     submit(2500);
     reconcile_only();
     CHECK(bury_all() == 2500);
@@ -482,7 +483,7 @@ TEST_CASE_FIXTURE(Losing, "all of a long dead list is looked at, a thousand entr
     CHECK(redis.llen(dead) == 2500);
 }
 
-TEST_CASE_FIXTURE(Losing, "what has been looked at on the dead list is not read again") {
+TEST_CASE_FIXTURE(Losing, "entries of the dead list are not read again") {
     reconcile_only();
     const auto reads = [this] { return info("commandstats", "cmdstat_lindex:calls"); };
     const auto at_first = reads();
@@ -504,7 +505,7 @@ TEST_CASE_FIXTURE(Losing, "what has been looked at on the dead list is not read 
     CHECK(reads() - then <= 6);
 }
 
-TEST_CASE_FIXTURE(Losing, "entries of one millisecond are all looked at, and those that follow") {
+TEST_CASE_FIXTURE(Losing, "entries of one millisecond are all read, and so are those that follow") {
     const auto jobs = submit(2500);
     reconcile_only();
     redis.del("q");
@@ -524,7 +525,7 @@ TEST_CASE_FIXTURE(Losing, "entries of one millisecond are all looked at, and tho
     CHECK(state(late) == "failed");
 }
 
-TEST_CASE_FIXTURE(Losing, "a time of the dead list that is still to come does not hide what dies") {
+TEST_CASE_FIXTURE(Losing, "a future time on the dead list does not hide later entries") {
     die("x", "y", redis_ms() + 3'600'000);
     pass();
     sql("UPDATE orizuru_ledger_queue SET dead_seen = 4102444800000"); // 2100
@@ -538,7 +539,7 @@ TEST_CASE_FIXTURE(Losing, "a time of the dead list that is still to come does no
     CHECK(state(id) == "failed");
 }
 
-TEST_CASE_FIXTURE(Losing, "what somebody put on the dead list and is no job's entry does no harm") {
+TEST_CASE_FIXTURE(Losing, "a foreign element on the dead list does no harm") {
     const std::string id = submit_one();
     reconcile_only();
     const auto now = redis_ms();
@@ -610,7 +611,7 @@ TEST_CASE_FIXTURE(Losing, "large messages on the dead list are not sent over, an
     CHECK(info("stats", "total_net_output_bytes") - before < 1 << 20);
 }
 
-TEST_CASE_FIXTURE(Losing, "a job that somebody has locked is looked at again when it is free") {
+TEST_CASE_FIXTURE(Losing, "a locked job is looked at again when it is free") {
     const auto jobs = submit(2);
     reconcile_only();
     CHECK(bury_all() == 2);
@@ -625,7 +626,7 @@ TEST_CASE_FIXTURE(Losing, "a job that somebody has locked is looked at again whe
     CHECK(state(jobs[0]) == "failed");
 }
 
-TEST_CASE_FIXTURE(Losing, "a queue that cannot be searched is sent its jobs all the same") {
+TEST_CASE_FIXTURE(Losing, "a queue that cannot be searched still gets its jobs") {
     redis.command({"SET", dead, "no list"});
     submit(1);
     LedgerReconciler reconciler(database, uri, searching());
@@ -648,15 +649,14 @@ TEST_CASE_FIXTURE(Losing, "after a loss of all of Redis a search finds nothing b
     CHECK(redis.llen("q") == 3);
 }
 
-TEST_CASE_FIXTURE(Losing,
-                  "a clock of PostgreSQL that was set back does not have all sent for ever") {
+TEST_CASE_FIXTURE(Losing, "after PostgreSQL's clock was set back, jobs are not sent for ever") {
     submit(2500);
     reconcile_only();
     redis.del("q");
     sql("UPDATE orizuru_ledger_queue SET gone_before = clock_timestamp() + interval '1 h'");
     CHECK(pass().sent == 2500);
     CHECK(pass().sent == 0);
-    // One that was submitted in a time to come is served next.
+    // A job that was submitted at a future time is served next.
     redis.del("q");
     sql("ALTER TABLE orizuru_ledger DISABLE TRIGGER USER; UPDATE orizuru_ledger SET created_at = "
         "clock_timestamp() + interval '1 h', sent_at = clock_timestamp(); "

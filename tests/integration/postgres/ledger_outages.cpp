@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(QueueFixture, "each job has one effect although PostgreSQL is 
                     ledger.process(*guard, [&](pqxx::work& tx, const std::string&) {
                         tx.exec("INSERT INTO effects VALUES (" + tx.quote(id) + ")");
                     });
-                } catch (const Error&) { // a flushed Redis has forgotten what is acked
+                } catch (const Error&) { // a flushed Redis has forgotten the message
                 }
             }
         });

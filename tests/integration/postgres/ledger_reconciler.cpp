@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a reconciler does when Redis, workers or other reconcilers are lost.
+// A reconciler when Redis, workers or other reconcilers are lost.
 
 #include "integration/postgres/ledger_fixture.hpp"
 #include "support/redis_server.hpp"
@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(Reconciling,
     CHECK(sendings() - before == 3);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "a step sends no more than a mebibyte, but for its last message") {
+TEST_CASE_FIXTURE(Reconciling, "a step sends no more than a mebibyte, except its last message") {
     for (int i = 0; i < 4; ++i) {
         ledger.submit(std::string(700'000, 'x'));
     }
@@ -106,7 +106,7 @@ TEST_CASE_FIXTURE(Reconciling, "after a loss of Redis all that is unfinished com
     CHECK(reconciler.reconcile().sent == 0);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "a new and empty Redis gets all that is unfinished") {
+TEST_CASE_FIXTURE(Reconciling, "a new and empty Redis gets all unfinished jobs") {
     RedisServer own;
     LedgerReconciler reconciler(database, own.uri(), reconciling());
     submit(3);
@@ -119,7 +119,8 @@ TEST_CASE_FIXTURE(Reconciling, "a new and empty Redis gets all that is unfinishe
     CHECK(count(LedgerEventKind::redis_lost) == 2);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "what a Redis that went back in time has forgotten is sent again") {
+TEST_CASE_FIXTURE(Reconciling,
+                  "messages that a Redis has forgotten by going back in time are sent again") {
     RedisServer own;
     LedgerReconciler reconciler(database, own.uri(), reconciling());
     const auto first = submit(2);
@@ -129,7 +130,7 @@ TEST_CASE_FIXTURE(Reconciling, "what a Redis that went back in time has forgotte
     reconciler.reconcile();
     own.restart();
     CHECK(RedisClient(own.uri()).llen("q") == 2);
-    // It cannot be known which ones it has.
+    // It is unknown which ones it has.
     CHECK(reconciler.reconcile().sent == 4);
     CHECK(RedisClient(own.uri()).llen("q") == 6);
     CHECK(count(LedgerEventKind::redis_lost) == 1);
@@ -157,7 +158,7 @@ TEST_CASE_FIXTURE(Reconciling, "an old mark that comes back is not taken for a n
     CHECK(epoch() == "101");
 }
 
-TEST_CASE_FIXTURE(Reconciling, "what was lost is sent before what is new") {
+TEST_CASE_FIXTURE(Reconciling, "lost messages are sent before new ones") {
     LedgerReconciler reconciler(database, uri, reconciling());
     auto jobs = submit(2);
     reconciler.reconcile();
@@ -194,7 +195,7 @@ TEST_CASE_FIXTURE(Reconciling, "one that dies between its sending and the COMMIT
     CHECK(effects_in_all() == 4);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "several at once send each job once") {
+TEST_CASE_FIXTURE(Reconciling, "several reconcilers at once send each job once") {
     const auto jobs = submit(6000);
     std::vector<std::future<std::uint64_t>> sent;
     for (int i = 0; i < 3; ++i) {
@@ -215,7 +216,7 @@ TEST_CASE_FIXTURE(Reconciling, "several at once send each job once") {
     CHECK(queued() == jobs);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "a queue that another one has in hand is passed over") {
+TEST_CASE_FIXTURE(Reconciling, "a queue that another reconciler has locked is passed over") {
     submit(1);
     pqxx::work other(postgres_connection);
     other.exec("SELECT FROM orizuru_ledger_queue FOR UPDATE");
@@ -225,7 +226,7 @@ TEST_CASE_FIXTURE(Reconciling, "a queue that another one has in hand is passed o
     CHECK(reconciler.reconcile().sent == 1);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "a transaction that stays open with a submit holds up nobody") {
+TEST_CASE_FIXTURE(Reconciling, "a transaction that stays open with a submit delays no other") {
     Ledger<std::string> other(database, "other", options());
     const std::string job = other.submit("x");
     auto open = std::make_unique<pqxx::work>(postgres_connection);
@@ -261,7 +262,7 @@ TEST_CASE_FIXTURE(Reconciling, "a queue that Redis refuses does not hold up the 
     CHECK(reconciler.reconcile().sent == 1);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "a queue that fails does not hold up the others, whatever fails") {
+TEST_CASE_FIXTURE(Reconciling, "a queue that fails in any way does not delay the others") {
     RedisServer own({"--client-query-buffer-limit", "1mb"});
     Ledger<std::string> large(database, "a", options());
     Ledger<std::string> teased(database, "b", options());
@@ -347,7 +348,7 @@ TEST_CASE_FIXTURE(Reconciling,
     CHECK(reconciler.reconcile().sent == 1);
 }
 
-TEST_CASE_FIXTURE(Reconciling, "options that cannot be are refused") {
+TEST_CASE_FIXTURE(Reconciling, "impossible options are refused") {
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.sweep = 99ms}), std::invalid_argument);
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.redis_check = 9ms}), std::invalid_argument);
     CHECK_THROWS_AS(LedgerReconciler(database, uri, {.redis_check = 25h}), std::invalid_argument);
@@ -357,8 +358,7 @@ TEST_CASE_FIXTURE(Reconciling, "options that cannot be are refused") {
                     std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(Reconciling,
-                  "a job that somebody has locked holds up neither its queue nor another one") {
+TEST_CASE_FIXTURE(Reconciling, "a locked job delays neither its queue nor another one") {
     const auto jobs = submit(2);
     Ledger<std::string> other(database, "other", options());
     other.submit("x");
@@ -375,7 +375,7 @@ TEST_CASE_FIXTURE(Reconciling,
     CHECK(reconciler.reconcile().sent == 0);
 }
 
-// A primary that got what was rolled back, and is there again when another Redis has got more.
+// A primary that got a sending that was rolled back, and returns after another Redis got more.
 TEST_CASE_FIXTURE(Reconciling, "a sending that was rolled back is not taken for the next one") {
     RedisServer primary;
     RedisServer replica;
@@ -411,7 +411,7 @@ TEST_CASE_FIXTURE(Reconciling, "a queue whose row is gone is forgotten, whatever
         return number("SELECT xact_commit FROM pg_stat_database "
                       "WHERE datname = current_database()");
     };
-    std::this_thread::sleep_for(2s); // it looks at Redis each second, and tells of it later
+    std::this_thread::sleep_for(2s); // it checks Redis each second, and reports later
     const int before = looks();
     std::this_thread::sleep_for(2s);
     CHECK(looks() - before < 200);
@@ -427,7 +427,7 @@ TEST_CASE_FIXTURE(Reconciling, "a PostgreSQL that was promoted sends again what 
         LedgerReconciler(own_database, uri, reconciling()).run(token);
     });
     REQUIRE(eventually([&] { return redis.llen("q") == 1; }));
-    redis.del("q"); // as if it were run and acked, of which the standby has not heard
+    redis.del("q"); // as if it had run and been acked, which the standby does not know
     standby.promote();
     CHECK(eventually([&] { return redis.llen("q") == 1; }));
     CHECK(count(LedgerEventKind::postgres_replaced) == 1);

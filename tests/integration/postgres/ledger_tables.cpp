@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The ledger's tables: whose rights they take, how they are emptied, and that finished jobs cost
+// The ledger's tables: the rights that they need, how they are purged, and that finished jobs cost
 // nothing.
 
 #include "integration/postgres/ledger_fixture.hpp"
@@ -26,7 +26,7 @@ using namespace orizuru::test;
 using namespace std::chrono_literals;
 
 struct Tables : LedgerFixture {
-    /// A role that has only what a use takes; gone with the fixture.
+    /// A role with only the rights of one use; it is dropped with the fixture.
     struct Role {
         Role(Tables& tables, TableUse use) : fixture(tables) {
             fixture.sql("CREATE ROLE " + name + " LOGIN");
@@ -59,8 +59,8 @@ struct Tables : LedgerFixture {
         std::vector<std::string> grants;
     };
 
-    /// Each of the role's rights is asked for, and, but for those that only the beginning takes,
-    /// one of the operations fails without it.
+    /// Checks that the constructor demands each of the role's rights, and that an operation fails
+    /// without it, unless only the constructor needs it.
     template <class Made>
     void check_rights(TableUse use, const std::function<Made(const Database&)>& make,
                       const std::function<bool(Made&)>& operations) {
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(Tables, "the rights of purge and ledger are enough to purge") 
 }
 
 // Rights can be taken back while an object lives.
-TEST_CASE_FIXTURE(Tables, "what PostgreSQL refuses a ledger is a DatabaseError with its words") {
+TEST_CASE_FIXTURE(Tables, "a refusal of PostgreSQL is a DatabaseError with its words") {
     Role role(*this, TableUse::ledger);
     Ledger<std::string> ledger(role.database(), "q", options());
     const std::string id = ledger.submit("x");
@@ -177,17 +177,17 @@ TEST_CASE_FIXTURE(Tables, "a database that can only be read is a DatabaseError")
         CHECK(contains(message_of<DatabaseError>(call), "read-only"));
     };
     refused([&] { Ledger<std::string>(database, "q", options()); });
-    CHECK(ledger.run(id, nothing) == LedgerOutcome::completed); // by the session from before
+    CHECK(ledger.run(id, nothing) == LedgerOutcome::completed); // over the session from before
     refused([&] { Schema(Database(database.conninfo(), {.prefix = "other_"})).apply(); });
 }
 
-TEST_CASE_FIXTURE(Tables, "purging forgets what is finished and old, in steps of a thousand") {
+TEST_CASE_FIXTURE(Tables, "purging forgets old finished jobs, in steps of a thousand") {
     Ledger<std::string> ledger(database, "q", options());
     fill(2500, "2 h");
     const std::string pending = ledger.submit("x");
     const std::string fresh = ledger.submit("x");
     CHECK(ledger.run(fresh, nothing) == LedgerOutcome::completed);
-    sql("UPDATE orizuru_ledger_history SET at = at"); // may be written to as a table is
+    sql("UPDATE orizuru_ledger_history SET at = at"); // may be written to like any table
     CHECK(Ledger<std::string>(database, "other", options()).purge(0s) == 0);
     CHECK(number("SELECT orizuru_ledger_purge('q', 3600)") == 1000);
     CHECK(ledger.purge(1h) == 1500);
@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(Tables, "purging forgets what is finished and old, in steps of
     CHECK(ledger.run("old1", nothing) == LedgerOutcome::unknown);
 }
 
-TEST_CASE_FIXTURE(Tables, "an age that cannot be forgets nothing") {
+TEST_CASE_FIXTURE(Tables, "an impossible age forgets nothing") {
     Ledger<std::string> ledger(database, "q", options());
     fill(1, "1 h");
     for (const std::chrono::seconds age :
@@ -227,7 +227,7 @@ TEST_CASE_FIXTURE(Tables, "nothing reads the finished jobs, however many there a
         return number("SELECT sum(idx_tup_read) FROM pg_stat_user_indexes "
                       "WHERE relname = 'orizuru_ledger'");
     };
-    // What a session has counted is seen when it has ended.
+    // The counts of a session are visible when it has ended.
     const auto others_ended = [this] {
         return eventually([this] {
             return number("SELECT count(*) FROM pg_stat_activity WHERE datname = "

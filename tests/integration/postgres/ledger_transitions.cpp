@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What can follow what in the ledger's table, whoever writes: every pair of a state and an
-// operation, by plain SQL. The table of what is allowed is written out here.
+// The transitions in the ledger's table, whatever program writes: every pair of a state and an
+// operation, by plain SQL. The table of allowed transitions is written out here.
 
 #include "integration/postgres/ledger_fixture.hpp"
 
@@ -21,7 +21,7 @@ using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
 
-// A job in each state; those that time changes twice: before and after they are due.
+// A job in each state; states that change with time are here twice, before and after they are due.
 const std::vector<std::pair<std::string, std::string>> states{
     {"pending", "'pending', 1, 4, NULL, NULL"},
     {"running", "'running', 1, 4, clock_timestamp() + interval '1 h', NULL"},
@@ -73,7 +73,8 @@ const std::map<std::string, std::set<std::string>> allowed{
     {"completed", {"delete"}},
     {"dead", {"delete"}}};
 
-TEST_CASE_FIXTURE(LedgerFixture, "the database allows each state what can follow, and no more") {
+TEST_CASE_FIXTURE(LedgerFixture,
+                  "the database allows the transitions of each state, and no others") {
     for (const auto& [state, values] : states) {
         for (const auto& [operation, change] : operations) {
             const std::string what = state + ": " + operation;
@@ -107,7 +108,8 @@ TEST_CASE_FIXTURE(LedgerFixture, "the database allows each state what can follow
     }
 }
 
-TEST_CASE_FIXTURE(LedgerFixture, "who changes a job by SQL is written down, with what it was") {
+TEST_CASE_FIXTURE(LedgerFixture,
+                  "a change of a job by SQL is recorded, with its author and the old state") {
     Ledger<std::string> ledger(database, "q", options());
     const std::string id = ledger.submit("x");
     sql("CREATE ROLE operator_of_" + std::to_string(postgres().pid()) + " LOGIN SUPERUSER");
@@ -135,7 +137,7 @@ TEST_CASE_FIXTURE(LedgerFixture, "who changes a job by SQL is written down, with
     sql("DROP ROLE operator_of_" + std::to_string(postgres().pid()));
 }
 
-TEST_CASE_FIXTURE(LedgerFixture, "a job cannot wait for a try that it has not") {
+TEST_CASE_FIXTURE(LedgerFixture, "a job cannot wait for an attempt that it does not have") {
     CHECK_THROWS_AS(sql("INSERT INTO orizuru_ledger (id, queue, payload, attempt, max_attempts) "
                         "VALUES ('j', 'q', '', 3, 3)"),
                     pqxx::check_violation);

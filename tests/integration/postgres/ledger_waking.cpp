@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A reconciler that runs: what wakes it, and when. It sweeps once a day here, so that nothing is
-// done by chance.
+// A running reconciler: what wakes it, and when. It sweeps once a day here, so that nothing happens
+// by chance.
 
 #include "integration/postgres/ledger_fixture.hpp"
 #include "support/redis_server.hpp"
@@ -47,7 +47,7 @@ struct Waking : LedgerFixture {
         });
     }
     std::jthread running() { return running(uri, reconciling()); }
-    /// It listens, and sleeps.
+    /// True when it listens and sleeps.
     bool asleep() {
         return eventually([this] {
             return number("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' "
@@ -59,11 +59,11 @@ struct Waking : LedgerFixture {
         return text("SELECT verdict FROM orizuru_ledger_claim('" + id + "', '" + who + "', " +
                     std::to_string(lease.count()) + ")");
     }
-    // Nothing else would do it for a day; a busy machine takes its time.
+    // Nothing else would wake it for a day; a busy machine takes its time.
     bool arrives(std::int64_t messages, std::chrono::milliseconds within = 10s) {
         return eventually([&] { return redis.llen("q") == messages; }, within);
     }
-    /// So many messages are in the queue no sooner than after `time`, which begins here with `act`.
+    /// True when this many messages arrive in the queue, no sooner than `time` after `act`.
     template <class Act>
     bool arrives_after(std::chrono::milliseconds time, std::int64_t messages, Act act) {
         const auto begun = std::chrono::steady_clock::now();
@@ -72,7 +72,7 @@ struct Waking : LedgerFixture {
     }
 };
 
-TEST_CASE_FIXTURE(Waking, "a sleeping reconciler sends what is committed at once") {
+TEST_CASE_FIXTURE(Waking, "a sleeping reconciler sends committed jobs at once") {
     const auto thread = running();
     REQUIRE(asleep());
     ledger.submit("own transaction");
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(Waking, "the lease that ends first wakes it, whichever was cla
     CHECK(state(slow) == "running");
 }
 
-TEST_CASE_FIXTURE(Waking, "a Redis that was emptied has all again within a second or so") {
+TEST_CASE_FIXTURE(Waking, "an emptied Redis has all messages again within a second or so") {
     const auto thread = running();
     ledger.submit("a");
     ledger.submit("b");
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(Waking, "after an outage of Redis or PostgreSQL it goes on") {
     Schema(own_database).apply();
     Ledger<std::string> own_ledger(own_database, "q", options());
     const auto thread = running(own.uri(), reconciling(), database_server.conninfo());
-    // What an outage leaves in doubt is sent again.
+    // A sending that an outage leaves in doubt is repeated.
     const auto sent = [&](std::size_t jobs) {
         return eventually([&] {
             const auto messages = RedisClient(own.uri()).lrange("q");
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(Waking, "neither does one with a message that Redis does not t
     }));
 }
 
-TEST_CASE_FIXTURE(Waking, "a queue that another one has in hand does not keep it busy") {
+TEST_CASE_FIXTURE(Waking, "a queue that another reconciler has locked does not keep it busy") {
     pqxx::connection connection(database.conninfo());
     pqxx::work other(connection);
     other.exec("SELECT FROM orizuru_ledger_queue FOR UPDATE");
@@ -257,8 +257,8 @@ TEST_CASE_FIXTURE(
     CHECK(delays.back() < 10'000);
 }
 
-// The claim sees a lease that ends earlier, and tells nobody; that job is completed before the
-// reconciler looks, and it looks before the claim is committed.
+// The claim sees a lease that ends earlier, and notifies nobody; that job is completed before the
+// reconciler looks, and the reconciler looks before the claim is committed.
 TEST_CASE_FIXTURE(Waking, "no wake-up is lost between a claim and its COMMIT") {
     const auto thread = running();
     const std::string first = ledger.submit("first");
@@ -275,7 +275,7 @@ TEST_CASE_FIXTURE(Waking, "no wake-up is lost between a claim and its COMMIT") {
     CHECK(arrives(3));
 }
 
-TEST_CASE_FIXTURE(Waking, "no lease's end is slept through while others come and go") {
+TEST_CASE_FIXTURE(Waking, "no lease's end is slept through while other jobs come and go") {
     const auto thread = running();
     std::atomic<int> late{0};
     std::atomic<int> ends{0};
@@ -308,7 +308,7 @@ TEST_CASE_FIXTURE(Waking, "no lease's end is slept through while others come and
     CHECK(late == 0);
 }
 
-TEST_CASE_FIXTURE(Waking, "what is submitted together wakes it, whichever queues it is for") {
+TEST_CASE_FIXTURE(Waking, "jobs that are submitted together wake it, for whichever queues") {
     Ledger<std::string> other(database, "other", options());
     const auto thread = running();
     for (int round = 1; round <= 5; ++round) {
@@ -338,14 +338,14 @@ TEST_CASE_FIXTURE(Waking, "a queue that Redis refuses does not keep it busy") {
     CHECK(eventually([&] { return redis.llen("q") == 1; }));
 }
 
-TEST_CASE_FIXTURE(Waking, "a reconciler takes in what it is told while it works off a backlog") {
+TEST_CASE_FIXTURE(Waking, "a reconciler reads its notifications while it works off a backlog") {
     sql("CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END $$;"
         "CREATE TRIGGER slow BEFORE UPDATE OF sequence ON orizuru_ledger_queue FOR EACH ROW "
         "EXECUTE FUNCTION sleep()");
     constexpr std::int64_t jobs = 60;
     for (std::int64_t i = 0; i < jobs; ++i) {
-        ledger.submit(std::string(1 << 20, 'x')); // a step each
+        ledger.submit(std::string(1 << 20, 'x')); // one step for each
     }
     const auto thread = running();
     REQUIRE(eventually([&] { return redis.llen("q") > 0; }));

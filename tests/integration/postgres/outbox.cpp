@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Messages in the user's own transactions: what is sent, what is not, and in which order.
+// Messages in the user's own transactions: which are sent, and in which order.
 
 #include "integration/postgres/outbox_fixture.hpp"
 
@@ -23,7 +23,7 @@ using namespace orizuru;
 using namespace orizuru::test;
 using namespace std::chrono_literals;
 
-TEST_CASE_FIXTURE(OutboxFixture, "what a transaction pushes is sent when it is committed, once") {
+TEST_CASE_FIXTURE(OutboxFixture, "a transaction's messages are sent when it is committed, once") {
     pqxx::work tx(postgres_connection);
     const std::string id = outbox.push(tx, "a");
     outbox.push(tx, "b");
@@ -38,7 +38,7 @@ TEST_CASE_FIXTURE(OutboxFixture, "what a transaction pushes is sent when it is c
     CHECK(is_empty());
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "what a transaction pushes is gone when it is rolled back") {
+TEST_CASE_FIXTURE(OutboxFixture, "a transaction's messages are gone when it is rolled back") {
     {
         pqxx::work tx(postgres_connection);
         outbox.push(tx, "a");
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(OutboxFixture, "a job keeps the id and the time that were chos
     CHECK(*second.expires_at == second.enqueued_at + 1h);
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "bytes come as they are, in a queue of any name") {
+TEST_CASE_FIXTURE(OutboxFixture, "bytes come unchanged, in a queue of any name") {
     std::string all;
     for (int byte = 0; byte < 256; ++byte) {
         all += static_cast<char>(byte);
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(OutboxFixture, "a queue and an id are the same in every encodi
     }
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "who pushed first and commits last is behind") {
+TEST_CASE_FIXTURE(OutboxFixture, "the transaction that pushed first and commits last comes last") {
     pqxx::connection other(impatient());
     pqxx::work first(postgres_connection);
     outbox.push(first, "began first");
@@ -118,7 +118,8 @@ TEST_CASE_FIXTURE(OutboxFixture, "who pushed first and commits last is behind") 
     CHECK(sent() == Texts{"committed first", "began first"});
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "who has read the effects of another is behind it") {
+TEST_CASE_FIXTURE(OutboxFixture,
+                  "a transaction that has read the effects of another comes after it") {
     sql("CREATE TABLE effects (id text)");
     pqxx::connection other(impatient());
     pqxx::work early(postgres_connection);
@@ -174,7 +175,7 @@ TEST_CASE_FIXTURE(OutboxFixture, "serializable transactions can push") {
     CHECK(sent() == Texts{"first of its queue", "two", "one"});
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "what cannot be encoded does no harm to the transaction") {
+TEST_CASE_FIXTURE(OutboxFixture, "an unencodable message does no harm to the transaction") {
     const Outbox<std::string> small("q", {.max_payload = 200});
     pqxx::work tx(postgres_connection);
     CHECK_THROWS_AS(small.push(tx, std::string(200, 'x')), EncodeError);
@@ -201,7 +202,7 @@ TEST_CASE("an outbox refuses what cannot be") {
     CHECK_THROWS_AS(Strings("q", {.max_payload = (256 << 20) + 1}), std::invalid_argument);
 }
 
-TEST_CASE("where there are no tables, push says so") {
+TEST_CASE("without tables, push says so") {
     pqxx::connection connection(new_database());
     pqxx::work tx(connection);
     CHECK(
@@ -222,11 +223,11 @@ TEST_CASE_FIXTURE(OutboxFixture, "outboxes with other prefixes are apart") {
     CHECK(sent() == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "an inbox makes what is sent twice once") {
+TEST_CASE_FIXTURE(OutboxFixture, "an inbox processes a message that is sent twice once") {
     sql("CREATE TABLE effects (id text)");
     commit("a");
     relay();
-    push(waiting()); // as a relay does that died before its COMMIT
+    push(waiting()); // as by a relay that died before its COMMIT
     Inbox inbox(database, "payments");
     Consumer<Job<std::string>> consumer(uri, "q");
     std::vector<InboxOutcome> outcomes;
@@ -241,7 +242,7 @@ TEST_CASE_FIXTURE(OutboxFixture, "an inbox makes what is sent twice once") {
     CHECK(number("SELECT count(*) FROM effects") == 1);
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "who pushes needs the rights of TableUse::outbox, each of them") {
+TEST_CASE_FIXTURE(OutboxFixture, "a push needs each of the rights of TableUse::outbox") {
     sql("DROP ROLE IF EXISTS writer; CREATE ROLE writer LOGIN");
     const std::string grants = Schema(database).grants("writer", TableUse::outbox);
     const auto push_as_writer = [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the tests of the outbox share: a database and the queue `q`, looked at with plain commands.
+// Shared by the tests of the outbox: a database and the queue `q`, read with plain commands.
 
 #pragma once
 
@@ -31,7 +31,7 @@ inline Job<std::string> job_of(const std::string& bytes) {
 struct OutboxFixture : PostgresFixture, QueueFixture {
     Outbox<std::string> outbox{"q"};
 
-    /// In a transaction of its own; returns the id.
+    /// Pushes in a transaction of its own; returns the id.
     std::string commit(const std::string& payload, const std::string& queue = "q") {
         pqxx::work tx(postgres_connection);
         std::string id = Outbox<std::string>(queue).push(tx, payload);
@@ -39,13 +39,13 @@ struct OutboxFixture : PostgresFixture, QueueFixture {
         return id;
     }
     std::uint64_t relay() { return OutboxRelay(database, uri, quiet()).relay(); }
-    /// Of a session that gives up when others are in its way for 3 s.
+    /// Options of a session that gives up when others block it for 3 s.
     [[nodiscard]] std::string impatient() const {
         return database.conninfo() + " options='-c lock_timeout=3000'";
     }
     static OutboxRelayOptions quiet() { return {.on_event = {}}; }
 
-    /// What is in the queue, the oldest first.
+    /// The messages in the queue, the oldest first.
     Texts sent(const std::string& queue = "q") {
         Texts payloads;
         for (const std::string& bytes : oldest_first(queue)) {
@@ -53,14 +53,14 @@ struct OutboxFixture : PostgresFixture, QueueFixture {
         }
         return payloads;
     }
-    /// Nothing waits for a relay.
+    /// True when no message waits for a relay.
     bool is_empty() {
         return number("SELECT count(*) FROM orizuru_outbox") == 0 &&
                number("SELECT count(*) FROM orizuru_outbox_order") == 0;
     }
 };
 
-/// A relay at work in a thread of its own.
+/// A relay that runs in a thread of its own.
 class RunningRelay {
   public:
     RunningRelay(const Database& database, const std::string& redis, OutboxRelayOptions options)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Relays: several at once, woken, in outages, refused.
+// Relays: several at once, waking, outages and refusals.
 
 #include "integration/postgres/outbox_fixture.hpp"
 #include "support/redis_server.hpp"
@@ -30,7 +30,7 @@ using namespace orizuru::test;
 using namespace std::chrono_literals;
 
 struct RelayFixture : OutboxFixture {
-    /// What a relay has told of a kind, the latest detail.
+    /// The latest detail of a relay's events of one kind.
     struct Log {
         std::mutex mutex;
         std::vector<std::pair<OutboxEventKind, std::string>> told;
@@ -55,11 +55,11 @@ struct RelayFixture : OutboxFixture {
         }
         tx.commit();
     }
-    /// More than a connection holds that nobody reads.
+    /// More bytes than a connection holds that is not read.
     std::int64_t pushes() { return info("commandstats", "cmdstat_lpush:calls"); }
 
-    /// Eight writers, each commit of which has the next number of one of four queues, as a lock on
-    /// a row decides it.
+    /// Eight writers. Each commit has the next number of one of four queues, taken under a row
+    /// lock.
     void write(int commits) {
         sql("CREATE TABLE counters (queue text PRIMARY KEY, value integer)");
         std::vector<std::jthread> writers;
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay is woken by a commit") {
     }
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "the sweep finds what nobody has told of") {
+TEST_CASE_FIXTURE(RelayFixture, "the sweep finds messages without a NOTIFY") {
     const RunningRelay relay(database, uri, options(100ms));
     commit("a");
     REQUIRE(eventually([&] { return is_empty(); }));
@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a step has little more than 1 MiB") {
 }
 
 TEST_CASE_FIXTURE(RelayFixture,
-                  "a queue that another relay is at is left to it, the rest is sent") {
+                  "a queue that another relay has locked is left to it, and the rest is sent") {
     commit("a", "held");
     commit("b");
     pqxx::connection other(database.conninfo());
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(RelayFixture,
     CHECK(sent("held") == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "what a relay leaves as it dies, another one sends soon") {
+TEST_CASE_FIXTURE(RelayFixture, "another relay soon sends the messages of one that died") {
     commit("a");
     pqxx::connection other(database.conninfo());
     std::optional<pqxx::work> dying(std::in_place, other);
@@ -189,7 +189,8 @@ TEST_CASE_FIXTURE(RelayFixture, "what a relay leaves as it dies, another one sen
     CHECK(eventually([&] { return sent() == Texts{"a"}; }, 5s));
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "what was deleted by hand is not sent, and holds up nothing") {
+TEST_CASE_FIXTURE(RelayFixture,
+                  "messages that were deleted by hand are not sent, and delay nothing") {
     commit("a");
     commit("b");
     sql("DELETE FROM orizuru_outbox WHERE message = (SELECT min(message) FROM orizuru_outbox)");
@@ -201,7 +202,7 @@ TEST_CASE_FIXTURE(RelayFixture, "what was deleted by hand is not sent, and holds
     CHECK(is_empty());
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a queue that Redis refuses holds up no other") {
+TEST_CASE_FIXTURE(RelayFixture, "a queue that Redis refuses does not delay another") {
     redis.command({"SET", "bad", "a string"});
     commit("a", "bad");
     commit("b");
@@ -219,7 +220,8 @@ TEST_CASE_FIXTURE(RelayFixture, "a queue that Redis refuses holds up no other") 
     CHECK_FALSE(was_told(OutboxEventKind::redis_failed));
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a message at which Redis ends the connection holds up no other") {
+TEST_CASE_FIXTURE(RelayFixture,
+                  "a message at which Redis ends the connection does not delay another queue") {
     RedisServer server({"--client-query-buffer-limit", "1mb"});
     RedisClient client(server.uri());
     commit(std::string(3 << 20, 'x'), "large");
@@ -238,7 +240,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a message at which Redis ends the connection ho
     CHECK_FALSE(was_told(OutboxEventKind::redis_failed));
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a queue at which PostgreSQL fails holds up no other") {
+TEST_CASE_FIXTURE(RelayFixture, "a queue at which PostgreSQL fails does not delay another") {
     sql("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION 'no'; END $$;"
         "CREATE TRIGGER refuse BEFORE DELETE ON orizuru_outbox_order FOR EACH ROW "
@@ -260,7 +262,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a queue at which PostgreSQL fails holds up no o
     CHECK_FALSE(was_told(OutboxEventKind::postgres_failed));
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a relay sleeps when what it failed at is gone") {
+TEST_CASE_FIXTURE(RelayFixture, "a relay sleeps when the cause of its failure is gone") {
     redis.command({"SET", "bad", "a string"});
     commit("a", "bad");
     const RunningRelay running(database, uri, options());
@@ -316,13 +318,14 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay that loses its session in a step leaves
     }
     server.resume();
     RedisClient client(server.uri());
-    CHECK(eventually([&] { return client.llen("q") == 2; })); // of its step that nobody counts
+    CHECK(eventually([&] { return client.llen("q") == 2; })); // by the step that was frozen
     CHECK(eventually([&] { return was_told(OutboxEventKind::postgres_failed, "q"); }));
     commit("d");
     CHECK(eventually([&] { return client.llen("q") == 3; }));
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "what is committed while Redis is away is sent when it is back") {
+TEST_CASE_FIXTURE(RelayFixture,
+                  "messages that are committed while Redis is away are sent when it is back") {
     RedisServer server;
     const RunningRelay relay(database, server.uri(), options());
     server.kill();
@@ -337,7 +340,7 @@ TEST_CASE_FIXTURE(RelayFixture, "what is committed while Redis is away is sent w
     CHECK(client.llen("p") == 1);
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while Redis is away") {
+TEST_CASE_FIXTURE(RelayFixture, "a relay reads its notifications while Redis is away") {
     RedisServer server;
     const RunningRelay relay(database, server.uri(), options());
     server.kill();
@@ -349,7 +352,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while Redis is
     CHECK(eventually([&] { return is_empty(); }));
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while it works off a backlog") {
+TEST_CASE_FIXTURE(RelayFixture, "a relay reads its notifications while it works off a backlog") {
     sql("CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END $$;"
         "CREATE TRIGGER slow BEFORE DELETE ON orizuru_outbox_order FOR EACH STATEMENT "
@@ -364,7 +367,8 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay takes in what it is told while it works
     CHECK_FALSE(is_empty());
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a single pass says which of the two is away, and leaves all") {
+TEST_CASE_FIXTURE(RelayFixture,
+                  "a single pass says which of the two servers is away, and moves nothing") {
     RedisServer server;
     OutboxRelay relay(database, server.uri(), options());
     commit("a");
@@ -419,7 +423,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay refuses what cannot be") {
     CHECK_THROWS_AS(OutboxRelay(database, "unix:///nowhere", {}), ConnectionError);
 }
 
-TEST_CASE_FIXTURE(RelayFixture, "a relay needs the rights of TableUse::relay, each of them") {
+TEST_CASE_FIXTURE(RelayFixture, "a relay needs each of the rights of TableUse::relay") {
     sql("DROP ROLE IF EXISTS relay; CREATE ROLE relay LOGIN");
     const std::string grants = Schema(database).grants("relay", TableUse::relay);
     sql(grants);

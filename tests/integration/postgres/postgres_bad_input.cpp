@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What cannot be is refused by name, before a message is touched, and no password is told.
+// Impossible input is refused by name, before a message is touched, and no password is shown.
 
 #include "integration/postgres/postgres_fixture.hpp"
 
@@ -39,7 +39,7 @@ TEST_CASE("a connection string that cannot be read is refused, and not repeated"
     }
 }
 
-TEST_CASE("a password that a URI takes for another part of it is refused, and not repeated") {
+TEST_CASE("a password that a URI takes for another part is refused, and not repeated") {
     for (const std::string& text :
          {std::string("postgresql://bob:c2Vj/cmV0@db1/bank"),
           std::string("postgres://bob:5432/cmV0@db1/bank"),
@@ -70,7 +70,7 @@ TEST_CASE("an abstract socket is a host, and a name with an at sign is a user an
     CHECK(contains(tenant.conninfo(), "dbname='bank@tenant'"));
 }
 
-TEST_CASE("an address leaves out what may have a password in it") {
+TEST_CASE("an address leaves out the parts that may have a password") {
     CHECK(Database("host=db1 user='bob password=secret'").address() == "PostgreSQL host=db1");
     CHECK(Database("host=db1 dbname=bob:secret@db2/bank").address() == "PostgreSQL host=db1");
     CHECK(Database("user=bob host='db1 password=secret'").address() == "PostgreSQL user=bob");
@@ -83,7 +83,7 @@ TEST_CASE("an address says where the server is, without the password") {
     CHECK(Database("").address() == "PostgreSQL");
 }
 
-TEST_CASE("a value with quotes and backslashes reaches libpq as it is") {
+TEST_CASE("a value with quotes and backslashes reaches libpq unchanged") {
     const Database database("password='a\\'b\\\\c' application_name='it\\'s'");
     CHECK(contains(database.conninfo(), "password='a\\'b\\\\c'"));
     CHECK(contains(database.conninfo(), "connect_timeout='5'"));
@@ -116,7 +116,7 @@ TEST_CASE("a prefix that would need quotes is refused") {
     CHECK_THROWS_AS(Database("", {.patience = 25h}), std::invalid_argument);
 }
 
-TEST_CASE("a server that is not there is named, at once") {
+TEST_CASE("an unreachable server is named, at once") {
     const Database nowhere("host=/tmp/orizuru-nowhere password=secret");
     const auto passed = time_of([&] {
         const std::string message = message_of<DatabaseError>([&] { Inbox(nowhere, "s"); });
@@ -127,7 +127,7 @@ TEST_CASE("a server that is not there is named, at once") {
     CHECK(passed < 5s);
 }
 
-TEST_CASE_FIXTURE(PostgresFixture, "scopes, ids and times that cannot be are refused") {
+TEST_CASE_FIXTURE(PostgresFixture, "impossible scopes, ids and times are refused") {
     CHECK_THROWS_AS(Inbox(database, ""), std::invalid_argument);
     CHECK_THROWS_AS(Inbox(database, std::string(513, 's')), std::invalid_argument);
     CHECK_THROWS_AS(Inbox(database, std::string("a\0b", 3)), std::invalid_argument);
@@ -161,7 +161,7 @@ TEST_CASE_FIXTURE(PostgresFixture, "queues and payloads that PostgreSQL cannot k
     }
 }
 
-TEST_CASE("a message stays in hand when its id cannot be, and when the tables are not there") {
+TEST_CASE("a message stays held when its id is impossible, and when the tables are missing") {
     QueueFixture queue;
     PostgresFixture postgres;
     queue.push({"a"});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the tests with PostgreSQL share: one server per process, and for each case a database of its
-// own with the tables in it, looked at by plain pqxx.
+// Shared by the tests with PostgreSQL: one server per process, and for each case a database of its
+// own with the tables, read by plain pqxx.
 
 #pragma once
 
@@ -34,7 +34,7 @@ inline std::string new_database() {
     return postgres().conninfo() + " dbname=" + name;
 }
 
-/// In a forked child assertions are of no use.
+/// Assertions do not work in a forked child.
 template <class Use>
 bool is_logic_error(Use use) {
     try {
@@ -58,7 +58,8 @@ struct PostgresFixture {
         return result;
     }
     int number(const std::string& query) { return sql(query)[0][0].as<int>(); }
-    /// 7 kB each; a session that nobody reads takes in what fits into its socket.
+    /// Sends notifications of 7 kB each; a session that is not read holds as many as fit into its
+    /// socket.
     void notify(const std::string& channel, int times) {
         sql("SELECT pg_notify('orizuru_" + channel +
             "', n || repeat('x', 7000)) FROM generate_series(1, " + std::to_string(times) + ") n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Jobs whose canonical state is in PostgreSQL: what a worker does with them.
+// Jobs whose canonical state is in PostgreSQL, and what workers do with them.
 
 #include "integration/postgres/ledger_fixture.hpp"
 #include "support/child.hpp"
@@ -249,7 +249,7 @@ TEST_CASE_FIXTURE(OneJob, "effects that PostgreSQL refuses at the COMMIT are a f
     CHECK(contains(entry().error, "foreign key"));
 }
 
-// The transaction is over then, whatever the function makes of it.
+// The transaction is over then, whatever the function does.
 TEST_CASE_FIXTURE(OneJob, "a function that swallows an error of PostgreSQL has failed") {
     CHECK(ledger.run(id, [&](pqxx::work& tx) {
         effect(id)(tx);
@@ -261,8 +261,8 @@ TEST_CASE_FIXTURE(OneJob, "a function that swallows an error of PostgreSQL has f
     CHECK(effects(id) == 1);
 }
 
-// At once, or as one that has failed: not every libpqxx sees that the session is gone.
-TEST_CASE_FIXTURE(OneJob, "a function that loses its session and tells nobody is called again") {
+// At once, or as a failed job: not every libpqxx notices that the session is gone.
+TEST_CASE_FIXTURE(OneJob, "a function that loses its session and hides that is called again") {
     int calls = 0;
     const auto lose = [&](pqxx::work& tx) {
         effect(id)(tx);
@@ -302,7 +302,7 @@ TEST_CASE_FIXTURE(OneJob, "a ghost whose job was taken changes nothing") {
     CHECK(changes(id) == ">pending pending>running running>running running>completed");
 }
 
-TEST_CASE_FIXTURE(OneJob, "a ghost does not complete the job of whoever runs it now") {
+TEST_CASE_FIXTURE(OneJob, "a ghost does not complete the job that another worker runs now") {
     CHECK(ledger.run(id, [&](pqxx::work& tx) {
         effect(id)(tx);
         end_lease(id);
@@ -313,7 +313,8 @@ TEST_CASE_FIXTURE(OneJob, "a ghost does not complete the job of whoever runs it 
     CHECK(entry().worker == "taker");
 }
 
-TEST_CASE_FIXTURE(OneJob, "a ghost that fails does not fail the job of whoever has taken it") {
+TEST_CASE_FIXTURE(OneJob,
+                  "a ghost that fails does not fail the job that another worker has taken") {
     CHECK(ledger.run(id, [&](pqxx::work&) {
         end_lease(id);
         sql("SELECT orizuru_ledger_claim('" + id + "', 'taker', 60000)");
@@ -324,7 +325,7 @@ TEST_CASE_FIXTURE(OneJob, "a ghost that fails does not fail the job of whoever h
     CHECK(entry().error.empty());
 }
 
-TEST_CASE_FIXTURE(OneJob, "a lease that ended before anybody took the job does no harm") {
+TEST_CASE_FIXTURE(OneJob, "a lease that ended before another worker took the job does no harm") {
     CHECK(ledger.run(id, [&](pqxx::work& tx) {
         effect(id)(tx);
         end_lease(id);
@@ -344,7 +345,7 @@ TEST_CASE_FIXTURE(OneJob, "a ghost whose job waits for another worker is fenced"
     CHECK(effects(id) == 1);
 }
 
-TEST_CASE_FIXTURE(OneJob, "a ledger keeps a job that it runs whatever time it takes") {
+TEST_CASE_FIXTURE(OneJob, "a ledger keeps a job however long it runs") {
     Ledger<std::string> brief(database, "q", with_lease(1200ms));
     LedgerReconciler reconciler(database, uri, reconciling());
     CHECK(brief.run(id, [&](pqxx::work& tx) {
@@ -357,7 +358,7 @@ TEST_CASE_FIXTURE(OneJob, "a ledger keeps a job that it runs whatever time it ta
     CHECK(effects(id) == 1);
 }
 
-TEST_CASE_FIXTURE(OneJob, "a job that was taken is not renewed by who had it before") {
+TEST_CASE_FIXTURE(OneJob, "a job that was taken is not renewed by its former holder") {
     Ledger<std::string> brief(database, "q", with_lease(150ms));
     CHECK(brief.run(id, [&](pqxx::work&) {
         const auto take = [&] {
@@ -376,7 +377,7 @@ TEST_CASE_FIXTURE(OneJob, "a job that was taken is not renewed by who had it bef
     }) == LedgerOutcome::fenced);
 }
 
-TEST_CASE_FIXTURE(OneJob, "a job that somebody has locked is renewed when it is free") {
+TEST_CASE_FIXTURE(OneJob, "a locked job is renewed when it is free") {
     Ledger<std::string> brief(database, "q", with_lease(150ms));
     CHECK(brief.run(id, [&](pqxx::work&) {
         const auto due = entry().due;
@@ -393,7 +394,7 @@ TEST_CASE_FIXTURE(OneJob, "a ledger ends though PostgreSQL does not answer its r
     pid_t renewing = 0;
     std::optional<Ledger<std::string>> brief(std::in_place, database, "q", with_lease(600ms));
     CHECK(brief->run(id, [&](pqxx::work&) {
-        // Not in the middle of one: then it would keep the job locked.
+        // Not in the middle of a renewal, which would keep the job locked.
         const std::string query = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%unnest%' "
                                   "AND state = 'idle' "
                                   "AND pid <> pg_backend_pid() AND datname = current_database()";
@@ -416,7 +417,7 @@ TEST_CASE_FIXTURE(OneJob, "a ledger ends though PostgreSQL does not answer its r
     ::kill(renewing, SIGCONT);
 }
 
-TEST_CASE_FIXTURE(OneJob, "conflicts with other transactions are tried again") {
+TEST_CASE_FIXTURE(OneJob, "transactions with conflicts are repeated") {
     int calls = 0;
     CHECK(ledger.run(id, [&](pqxx::work& tx) {
         effect(id)(tx);
@@ -429,7 +430,7 @@ TEST_CASE_FIXTURE(OneJob, "conflicts with other transactions are tried again") {
     CHECK(entry().attempt == 1);
 }
 
-TEST_CASE_FIXTURE(OneJob, "a worker that is killed in the middle is followed by another") {
+TEST_CASE_FIXTURE(OneJob, "another worker follows one that is killed in the middle") {
     const int status = status_of_child([&] {
         Ledger<std::string> own(database, "q", with_lease(200ms));
         own.run(id, [&](pqxx::work& tx) {
@@ -499,7 +500,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a message is not acked when the ledger cannot b
     CHECK(rejected().size() == 1);
 }
 
-// Its thread, which renews the leases, is the parent's.
+// The thread that renews the leases exists only in the parent.
 TEST_CASE_FIXTURE(OneJob, "a ledger runs nothing in a forked child, however often it is asked to") {
     CHECK(status_of_child([this] {
               for (int i = 0; i < 3; ++i) {
@@ -516,7 +517,7 @@ TEST_CASE_FIXTURE(OneJob, "a ledger runs nothing in a forked child, however ofte
     CHECK(effects(id) == 1);
 }
 
-TEST_CASE_FIXTURE(OneJob, "what is given up is dead, but not what runs") {
+TEST_CASE_FIXTURE(OneJob, "a job that is given up is dead, but not one that runs") {
     CHECK(ledger.give_up(id, "nobody needs it"));
     CHECK(entry().state == LedgerState::dead);
     CHECK(entry().error == "nobody needs it");
@@ -527,7 +528,7 @@ TEST_CASE_FIXTURE(OneJob, "what is given up is dead, but not what runs") {
     CHECK_FALSE(ledger.give_up("nobody", ""));
 }
 
-TEST_CASE_FIXTURE(OneJob, "an id that cannot be is refused, one that nobody has is unknown") {
+TEST_CASE_FIXTURE(OneJob, "an impossible id is refused, and an id without a job is unknown") {
     for (const std::string& bad : {std::string(), std::string(513, 'x')}) {
         CHECK_THROWS_AS(ledger.run(bad, nothing), std::invalid_argument);
         CHECK_THROWS_AS(static_cast<void>(ledger.find(bad)), std::invalid_argument);
@@ -544,7 +545,7 @@ TEST_CASE_FIXTURE(OneJob, "an id that cannot be is refused, one that nobody has 
     CHECK(effects(id) == 0);
 }
 
-TEST_CASE_FIXTURE(LedgerFixture, "what cannot be chosen is refused before anything is done") {
+TEST_CASE_FIXTURE(LedgerFixture, "impossible options are refused before anything is done") {
     const auto refused = [this](const std::string& queue, LedgerOptions chosen) {
         CHECK_THROWS_AS(Ledger<std::string>(database, queue, std::move(chosen)),
                         std::invalid_argument);
@@ -566,7 +567,7 @@ TEST_CASE_FIXTURE(LedgerFixture, "what cannot be chosen is refused before anythi
     CHECK(number("SELECT count(*) FROM orizuru_ledger") == 0);
 }
 
-TEST_CASE_FIXTURE(LedgerFixture, "without tables, rights or a server nothing begins") {
+TEST_CASE_FIXTURE(LedgerFixture, "without tables, rights or a server no ledger begins") {
     const Database empty(new_database());
     CHECK(contains(message_of<SchemaError>([&] { Ledger<std::string>(empty, "q"); }),
                    "do not exist"));
@@ -624,8 +625,8 @@ TEST_CASE_FIXTURE(OneJob, "PostgreSQL ends the session of a run that hangs with 
     CHECK(text("SELECT string_agg(value, ' ') FROM timeouts") == "1min 5s");
 }
 
-TEST_CASE("PostgreSQL looks after a worker's host as the worker looks after it") {
-    // Not the address where a server of the machine's may listen.
+TEST_CASE("PostgreSQL watches a worker's host as the worker watches PostgreSQL") {
+    // Not the address of a server of the machine.
     const std::string host = "127.0.0.77";
     PostgresServer server({"listen_addresses=" + host});
     const Database database("host=" + host + " dbname=postgres user=orizuru");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The tables: how they come to be, of which version they are, and who may use them.
+// The tables: how they are made, their version, and the rights to use them.
 
 #include "integration/postgres/postgres_fixture.hpp"
 
@@ -32,7 +32,7 @@ struct EmptyDatabase {
     pqxx::result sql(const std::string& statements) {
         return pqxx::nontransaction(connection).exec(statements);
     }
-    /// Everything that is in it, in words.
+    /// Everything in the database, in words.
     std::string contents() {
         return sql("SELECT string_agg(line, E'\\n' ORDER BY line) FROM ("
                    "SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || "
@@ -50,7 +50,7 @@ struct EmptyDatabase {
     }
 };
 
-TEST_CASE_FIXTURE(EmptyDatabase, "the tables are made once, and what is in them stays") {
+TEST_CASE_FIXTURE(EmptyDatabase, "the tables are made once, and their rows stay") {
     Schema schema(database);
     CHECK(schema.applied() == 0);
     CHECK(schema.apply() == 0);
@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(EmptyDatabase, "the tables are made once, and what is in them 
     CHECK(sql("SELECT count(*) FROM orizuru_inbox")[0][0].as<int>() == 1);
 }
 
-TEST_CASE_FIXTURE(EmptyDatabase, "what is printed makes the same tables as what is applied") {
+TEST_CASE_FIXTURE(EmptyDatabase, "the printed SQL makes the same tables as apply()") {
     sql(Schema(database).sql());
     EmptyDatabase applied;
     Schema(applied.database).apply();
@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(EmptyDatabase,
     run_inbox();
 }
 
-TEST_CASE_FIXTURE(EmptyDatabase, "of many who make the tables at once one does") {
+TEST_CASE_FIXTURE(EmptyDatabase, "when many make the tables at once, one does") {
     std::vector<int> before(4, -1);
     std::vector<std::thread> threads;
     for (int& version : before) {
@@ -146,13 +146,13 @@ TEST_CASE_FIXTURE(EmptyDatabase, "tables of another version are refused, by name
     CHECK(contains(message_of<SchemaError>([this] { Schema(database).apply(); }), "version 99"));
 }
 
-TEST_CASE_FIXTURE(EmptyDatabase, "there is nothing to print from a version that does not exist") {
+TEST_CASE_FIXTURE(EmptyDatabase, "sql() refuses a version that does not exist") {
     CHECK_THROWS_AS(static_cast<void>(Schema(database).sql(-1)), std::invalid_argument);
     CHECK_THROWS_AS(static_cast<void>(Schema(database).sql(Schema::version + 1)),
                     std::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(EmptyDatabase, "an inbox needs the rights that are granted for it, and each") {
+TEST_CASE_FIXTURE(EmptyDatabase, "an inbox needs each of the rights that are granted for it") {
     Schema(database).apply();
     sql("DROP ROLE IF EXISTS \"a \"\"role\"\"\"");
     sql("CREATE ROLE \"a \"\"role\"\"\" LOGIN");
