@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What Redis gives to a program that only sends the library's commands. See run.py.
+// The program that only sends the library's commands, by hiredis. See run.py.
 
 #include "benchmark/bare_consume.hpp"
 #include "benchmark/bare_flow.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Taking what lies in the queue, by hiredis alone.
+// Takes the messages of the queue, by hiredis alone.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace orizuru::benchmark {
 
-/// Fetch of `batch` and ack of the batch before in one script, `in_flight` of them at a time.
+/// One script fetches `batch` messages and acks the batch before; `in_flight` scripts at a time.
 inline void bare_consume(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
@@ -35,7 +35,7 @@ inline void bare_consume(const Options& options) {
     meter.print(filled.sizes.messages);
 }
 
-/// BLMOVE and the settlement, each awaited.
+/// BLMOVE and then the settlement; each reply is awaited.
 inline void bare_single(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
@@ -73,7 +73,7 @@ inline void bare_by_hand(const Options& options) {
     meter.print(total.messages);
 }
 
-/// Several consumers on one queue, a thread each.
+/// Several consumers on one queue, each with a thread.
 inline void bare_consumers(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());

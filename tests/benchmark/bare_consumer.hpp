@@ -3,7 +3,7 @@
 
 // A consumer without the library: the same commands with the same arguments, by hiredis alone. It
 // keeps no lease, guards nothing, decodes nothing and recovers from nothing. When the library's
-// commands change, these must.
+// commands change, these must change, too.
 
 #pragma once
 
@@ -33,8 +33,8 @@ class BareList {
         m_redis.command("RPUSH", m_processing, m_self.header(0));
     }
 
-    /// Asks for the settlement of the `oldest` and of those at `indices`, and for up to `fetch`
-    /// messages. `held` = how many there are at the least.
+    /// Asks for the settlement of the `oldest` messages and of those at `indices`, and for up to
+    /// `fetch` messages. `held` = how many it holds at least.
     void settle(std::size_t held, std::size_t oldest, std::size_t fetch,
                 std::span<const std::int64_t> indices = {}) {
         const std::array<std::string, 5> chain{m_self.header(m_version),
@@ -59,7 +59,7 @@ class BareList {
         }
         m_redis.send();
     }
-    /// What the oldest settlement without a reply has fetched.
+    /// The messages that the oldest settlement without a reply has fetched.
     Reply fetched() { return m_redis.reply(); }
 
     /// Waits in Redis for one message; null after 5 s.
@@ -84,7 +84,7 @@ class BareConsumer {
 
     [[nodiscard]] const Total& total() const noexcept { return m_total; }
 
-    /// Until `messages` have come in all.
+    /// Takes messages until `messages` have come in all.
     void take(std::uint64_t messages) {
         while (m_total.messages < messages) {
             if (!look()) {
@@ -92,12 +92,12 @@ class BareConsumer {
             }
         }
     }
-    /// Until the queue is empty.
+    /// Takes messages until the queue is empty.
     void take_all() {
         while (look()) {
         }
     }
-    /// Sends what is left of acks and waits for all replies.
+    /// Sends the remaining acks and waits for all replies.
     void flush() {
         while (m_asked > 0) {
             receive();
@@ -108,7 +108,7 @@ class BareConsumer {
     }
 
   private:
-    /// The next reply; false when the queue is empty and nothing is asked for any more.
+    /// Reads the next reply; false when the queue is empty and no reply is due.
     bool look() {
         if (m_empty && m_asked == 0) {
             m_empty = false;

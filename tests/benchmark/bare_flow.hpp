@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Pushing and taking at once, by hiredis alone.
+// Pushes and takes at once, by hiredis alone.
 
 #pragma once
 
@@ -25,7 +25,8 @@ namespace orizuru::benchmark {
     return payload_of(message).size();
 }
 
-/// The id of a message with a large one: behind the msgpack of an array of two and of a uint64.
+/// The id of a message with a large id: after the msgpack headers of an array of two and of a
+/// uint64.
 [[nodiscard]] inline std::uint64_t stamp_of(std::string_view payload) {
     std::uint64_t id = 0;
     for (const char byte : payload.substr(2, sizeof id)) {
@@ -57,7 +58,7 @@ inline void bare_both(const Options& options) {
     meter.print(count);
 }
 
-/// One message at a time, at a rate.
+/// Pushes one message at a time, at a rate.
 inline void bare_latency(const Options& options) {
     const auto count = warm_up + static_cast<std::size_t>(options.number("count"));
     Child child([&](const auto& await_start) {
@@ -109,7 +110,7 @@ inline void bare_backlog(const Options& options) {
     meter.print(count);
 }
 
-/// How much memory taking some messages needs while many others wait.
+/// How much memory it takes to take some messages while many others wait.
 inline void bare_memory(const Options& options) {
     fill_by_child(options.socket(), options.number("waiting"));
     Meter meter(options.socket());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Acks of held messages and in other orders than they came, by hiredis alone.
+// Acks held messages, also in other orders than they came, by hiredis alone.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace orizuru::benchmark {
 
-/// Where the held messages are in the processing list, and which of them are to go.
+/// The positions of the held messages in the processing list, and the messages to ack.
 class BareMirror {
   public:
     explicit BareMirror(BareList& list) : m_list(list) {}
@@ -102,7 +102,7 @@ inline void bare_held(const Options& options) {
 }
 
 /// Takes messages in groups and acks each group's one by one, each ack awaited. With timed=acks
-/// only that is measured.
+/// only the acks are measured.
 inline void bare_groups(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Jobs, taken as the library's commands take them and by what others wait with, and messages for
+// Jobs, taken by the library's commands and by the commands of other libraries, and messages for
 // later, by hiredis alone. Nothing is decoded.
 
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace orizuru::benchmark {
 
-/// Fetch of `batch` and ack of the batch before in one script.
+/// One script fetches `batch` messages and acks the batch before.
 inline void bare_jobs(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
@@ -43,8 +43,8 @@ inline void bare_jobs(const Options& options) {
     meter.print(wanted.messages);
 }
 
-/// One thread and one connection for each queue, blocked in BRPOP, or in BLMOVE to a list that
-/// nobody empties: at most once, or never done.
+/// One thread and one connection for each queue, blocked in BRPOP, or in BLMOVE to a list that is
+/// never emptied: at most once, or never done.
 inline void bare_queues(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
@@ -77,8 +77,8 @@ inline void bare_queues(const Options& options) {
     meter.print(all.messages);
 }
 
-/// How late messages come that were scheduled, while `waiting` others are not due: moved by the
-/// library's script, each time when it said that the next is due.
+/// How late scheduled messages come, while `waiting` others are not due. The library's script moves
+/// them, each time when it said that the next one is due.
 inline void bare_lateness(const Options& options) {
     const auto count = warm_up + static_cast<std::size_t>(options.number("count"));
     Redis redis(options.socket());

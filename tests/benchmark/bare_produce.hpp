@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Putting messages on the queue, by hiredis alone.
+// Puts messages on the queue, by hiredis alone.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace orizuru::benchmark {
 
-/// LPUSH of `chunk` messages each, `in_flight` of them at a time.
+/// Each LPUSH has `chunk` messages; `in_flight` LPUSHes at a time.
 class BareProducer {
   public:
     BareProducer(const std::string& socket, std::size_t chunk, std::size_t in_flight)

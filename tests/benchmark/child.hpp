@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer in a process of its own, forked before there are connections or threads.
+// A producer in a process of its own, forked before the first connection or thread.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace orizuru::benchmark {
 
 class Child {
   public:
-    /// `work` runs in the child; it connects, calls what it is given, which returns when the parent
+    /// `work` runs in the child. It connects, calls its argument, which returns when the parent
     /// calls `start`, and goes on.
     explicit Child(const std::function<void(const std::function<void()>& await_start)>& work) {
         std::array<int, 2> ends{};
@@ -34,7 +34,7 @@ class Child {
     }
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
-    /// The child of a parent that fails finds the socket closed, and fails too.
+    /// When the parent fails, the child finds the socket closed and fails, too.
     ~Child() {
         ::close(m_end);
         if (m_pid > 0) {

@@ -17,7 +17,7 @@ from workloads import ONE_CORE, TWO_CORES
 
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 90, 170, 50, 60
-# Seen well on white and on black.
+# Visible on white and on black.
 TEXT, GRID = "#7d8590", "#7d859055"
 COLOURS = {"bare": "#d9822b", "library": "#2f81f7"}
 NAMES = {"bare": "bare hiredis", "library": "this library"}

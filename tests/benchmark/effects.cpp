@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What each way to an effect costs: the same effect, an UPDATE of one of 1000 rows in PostgreSQL,
-// for each message, by threads with a consumer each. PostgreSQL writes to the disk (fsync) before a
-// COMMIT returns, Redis keeps its data in memory. Prints messages per second, and what that is of
+// The cost of each way to an effect. The effect is an UPDATE of one of 1000 rows in PostgreSQL for
+// each message, by threads with a consumer each. PostgreSQL writes to the disk (fsync) before a
+// COMMIT returns; Redis keeps its data in memory. Prints messages per second, and their ratio to
 // the same effects without a queue.
 //
 // usage: effects [MESSAGES]

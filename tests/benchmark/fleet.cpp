@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the collectors of a fleet cost Redis while nobody dies: so many living consumers are
-// registered, and so many collectors look after them, each of them once a second. Prints Redis'
-// CPU time as a share of a core, and the commands that the collectors had it run.
+// The cost of a fleet's collectors for Redis while no consumer dies: CONSUMERS living ones are
+// registered, and COLLECTORS collectors run once a second each. Prints Redis' CPU time as a share
+// of a core, and the commands that the collectors sent.
 //
 // usage: fleet [CONSUMERS] [COLLECTORS] [SECONDS]
 
@@ -28,7 +28,8 @@ using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
 using Clock = std::chrono::steady_clock;
 
-/// What START writes for a consumer, and a heartbeat that outlives the measurement.
+/// Writes the keys that START writes for a consumer, with a heartbeat that outlives the
+/// measurement.
 void register_consumers(RedisClient& redis, int count) {
     const std::string prefix = "orizuru:{q}:";
     for (int i = 0; i < count; ++i) {
@@ -64,13 +65,13 @@ void print_commands(RedisClient& redis, double seconds) {
     }
 }
 
-/// Redis' share of a core while `collectors` threads run a collector each.
+/// Redis' share of a core while `collectors` threads each run a collector.
 void measure(const RedisServer& server, int collectors, std::chrono::seconds time) {
     RedisClient redis(server.uri());
     std::vector<std::jthread> threads;
     for (int i = 0; i < collectors; ++i) {
         threads.emplace_back([&server, i, collectors](const std::stop_token& token) {
-            // Processes do not begin at the same moment.
+            // As processes, they do not begin at the same moment.
             std::this_thread::sleep_for(std::chrono::milliseconds(1000 * i / collectors));
             GarbageCollector(server.uri(), "q", {.grace = std::chrono::milliseconds(0)})
                 .run(token, std::chrono::seconds(1));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// In which order messages are acknowledged that a consumer holds several of; the same for both
-// programs.
+// The order in which a consumer acks the messages that it holds; the same for both programs.
 
 #pragma once
 
@@ -55,12 +54,12 @@ class Held {
 
     std::size_t m_most;
     Pick m_pick;
-    std::vector<Item> m_items; ///< with Pick::oldest a ring
+    std::vector<Item> m_items; ///< a ring with Pick::oldest
     std::size_t m_turn = 0;
     std::minstd_rand m_random;
 };
 
-/// Orders in which a group is acknowledged.
+/// The orders in which a group is acked.
 class GroupOrder {
   public:
     GroupOrder(std::size_t size, const std::string& name)
@@ -73,7 +72,7 @@ class GroupOrder {
         }
     }
 
-    /// Of the next group.
+    /// The order for the next group.
     const std::vector<std::size_t>& next() {
         if (m_random_order) {
             std::shuffle(m_order.begin(), m_order.end(), m_random);

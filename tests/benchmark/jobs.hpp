@@ -21,12 +21,12 @@
 
 namespace orizuru::benchmark {
 
-/// The first of several is the queue of all other workloads.
+/// The queue's name. The first of several is the queue of all other workloads.
 [[nodiscard]] inline std::string job_queue(std::int64_t index) {
     return index == 0 ? queue : queue + "-" + std::to_string(index);
 }
 
-/// `count` jobs in each queue, their payloads numbered messages.
+/// Puts `count` jobs in each queue; their payloads are numbered messages.
 inline Filled fill_jobs(Redis& redis, const Options& options) {
     constexpr std::size_t chunk = 1000;
     const auto count = static_cast<std::size_t>(options.number("count"));
@@ -45,7 +45,7 @@ inline Filled fill_jobs(Redis& redis, const Options& options) {
     return all;
 }
 
-/// Messages that are due an hour later and later still.
+/// Schedules messages that are due in an hour or later.
 inline void fill_schedule(Redis& redis, std::size_t waiting) {
     constexpr std::size_t chunk = 1000;
     const std::string scheduled = Keys(queue).scheduled();
@@ -73,7 +73,7 @@ struct Timed {
     Message message;
 };
 
-/// At a steady rate, from a second from now on.
+/// Messages at a steady rate, beginning in a second.
 [[nodiscard]] inline std::vector<Timed> timed_messages(std::size_t per_second, std::size_t count) {
     using std::chrono::nanoseconds;
     const auto wall = std::chrono::system_clock::now().time_since_epoch();

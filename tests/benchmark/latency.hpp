@@ -17,7 +17,7 @@
 
 namespace orizuru::benchmark {
 
-/// Pushed first and not counted: connections and scripts are new to both sides.
+/// Pushed first and not counted, because connections and scripts are new to both sides.
 inline constexpr std::size_t warm_up = 10;
 
 /// CLOCK_MONOTONIC, the same in all processes.
@@ -41,7 +41,7 @@ class Latencies {
     void add(std::uint64_t stamp) { m_nanoseconds.push_back(now() - stamp); }
     [[nodiscard]] std::size_t size() const noexcept { return m_nanoseconds.size(); }
 
-    /// In microseconds, of all but those of the warm-up.
+    /// In microseconds, without those of the warm-up.
     [[nodiscard]] Figures figures() const {
         std::vector<std::uint64_t> sorted(m_nanoseconds.begin() + warm_up, m_nanoseconds.end());
         std::sort(sorted.begin(), sorted.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The same through the library's public interface. See run.py.
+// The same workloads through the library's public interface. See run.py.
 
 #include "benchmark/library_consume.hpp"
 #include "benchmark/library_flow.hpp"

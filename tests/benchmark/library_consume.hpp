@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Taking what lies in the queue, through the library.
+// Takes the messages of the queue, through the library.
 
 #pragma once
 
@@ -37,7 +37,7 @@ void library_consume_as(const Options& options) {
     meter.print(total.messages);
 }
 
-/// One message after another: `batch` and `ack` decide what goes over the wire.
+/// One message after another; `batch` and `ack` decide which commands are sent.
 inline void library_consume(const Options& options) {
     if (options.number("size") == 0) {
         library_consume_as<Message>(options);

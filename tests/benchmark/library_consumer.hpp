@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What all workloads do with a Consumer: the handler reads the message, adds up and acks.
+// The Consumer's handler of all workloads: it reads the message, adds it up and acks.
 
 #pragma once
 
@@ -34,7 +34,7 @@ namespace orizuru::benchmark {
     return job.payload.id;
 }
 
-/// What `value_of` all messages adds up to.
+/// The sum of `value_of` of all messages.
 template <class T>
 [[nodiscard]] Total total_for(const Filled& filled) noexcept {
     if constexpr (std::same_as<T, Message>) {
@@ -51,7 +51,7 @@ void ack(MessageGuard<T>& guard) {
     }
 }
 
-/// Until `total` has so many messages.
+/// Takes messages until `total` has this many.
 template <class T>
 void take(Consumer<T>& consumer, Total& total, std::uint64_t messages) {
     while (total.messages < messages) {

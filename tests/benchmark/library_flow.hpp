@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Pushing and taking at once, through the library.
+// Pushes and takes at once, through the library.
 
 #pragma once
 
@@ -44,7 +44,7 @@ inline void library_both(const Options& options) {
     meter.print(count);
 }
 
-/// One message at a time, at a rate.
+/// Pushes one message at a time, at a rate.
 inline void library_latency(const Options& options) {
     const auto count = warm_up + static_cast<std::size_t>(options.number("count"));
     Child child([&](const auto& await_start) {
@@ -92,7 +92,7 @@ inline void library_backlog(const Options& options) {
     meter.print(count);
 }
 
-/// How much memory taking some messages needs while many others wait.
+/// How much memory it takes to take some messages while many others wait.
 inline void library_memory(const Options& options) {
     fill_by_child(options.socket(), options.number("waiting"));
     Meter meter(options.socket());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Acks of held messages and in other orders than they came, through the library.
+// Acks held messages, also in other orders than they came, through the library.
 
 #pragma once
 
@@ -82,7 +82,7 @@ void library_groups_of(const Options& options) {
 }
 
 /// Takes messages in groups and acks each group's one by one, each ack awaited. With timed=acks
-/// only that is measured.
+/// only the acks are measured.
 inline void library_groups(const Options& options) {
     if (options.number("size") == 0) {
         library_groups_of<Message>(options);

@@ -25,7 +25,7 @@
 
 namespace orizuru::benchmark {
 
-/// One after the other, by a Consumer.
+/// Takes jobs one after the other, by a Consumer.
 inline void library_jobs(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
@@ -40,7 +40,8 @@ inline void library_jobs(const Options& options) {
     meter.print(total.messages);
 }
 
-/// By a Worker with 10 threads, from one queue or several; with the time to start and to stop it.
+/// Takes jobs by a Worker with 10 threads, from one queue or several; includes the time to start
+/// and stop it.
 inline void library_worker(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
@@ -67,7 +68,7 @@ inline void library_worker(const Options& options) {
     meter.print(messages);
 }
 
-/// How late messages come that were scheduled, while `waiting` others are not due.
+/// How late scheduled messages come, while `waiting` others are not due.
 inline void library_lateness(const Options& options) {
     const auto count = warm_up + static_cast<std::size_t>(options.number("count"));
     Redis redis(options.socket());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Putting messages on the queue, through the library.
+// Puts messages on the queue, through the library.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace orizuru::benchmark {
 
-/// `count` messages, again and again those given.
+/// Makes `count` messages by repeating the given ones.
 class Repeated {
   public:
     Repeated(const std::vector<Message>& messages, std::size_t count)
@@ -62,7 +62,7 @@ class Repeated {
     std::size_t m_count;
 };
 
-/// Single pushes that the producer gathers.
+/// Pushes single messages that the producer gathers.
 inline void push_buffered(const Options& options, const Repeated& messages, Meter& meter) {
     BufferedProducer<Message> producer(address_of(options), queue,
                                        {.size = static_cast<int>(options.number("chunk"))});

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""Names the machine: without it, no figure says anything. A busy one spoils them."""
+"""Names the machine: a figure means nothing without it. A busy machine spoils the figures."""
 
 import os
 import pathlib

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The messages that both programs send and take, and how a queue is filled with them before
-// anything is measured.
+// The messages that both programs send and take, and functions that fill a queue with them before
+// the measurement.
 
 #pragma once
 
@@ -30,13 +30,13 @@ struct Message {
     MSGPACK_DEFINE(id, name)
 };
 
-/// What is pushed: with a name that is too long to lie in the string itself.
+/// The pushed message; its name is too long to fit into the string itself.
 [[nodiscard]] inline Message numbered(std::uint64_t id) { return {id, "sixteen letters."}; }
 
-/// What is checked at the end: that all came, and that they were what was sent.
+/// The check at the end: all messages came, and they were the ones sent.
 struct Total {
     std::uint64_t messages = 0;
-    std::uint64_t sum = 0; ///< of ids, or of sizes where a message is only a size
+    std::uint64_t sum = 0; ///< of ids, or of sizes when a message has only a size
 
     void add(std::uint64_t value) noexcept {
         ++messages;
@@ -60,7 +60,7 @@ inline void expect(const Total& found, const Total& wanted) {
     return payload;
 }
 
-/// Sums of what `fill` has put on the queue.
+/// The sums of the messages that `fill` has put on the queue.
 struct Filled {
     Total ids;
     Total sizes;
@@ -102,7 +102,7 @@ inline Filled fill(Redis& redis, std::size_t count, std::size_t size) {
     });
 }
 
-/// The same in a process of its own: the memory of this one is not touched.
+/// Does the same in a process of its own: the memory of this one is not touched.
 inline void fill_by_child(const std::string& socket, std::size_t count) {
     Child child([&](const auto& await_start) {
         await_start();
@@ -114,7 +114,7 @@ inline void fill_by_child(const std::string& socket, std::size_t count) {
     child.wait();
 }
 
-/// What producers push, again and again.
+/// The messages that producers push, again and again.
 [[nodiscard]] inline std::vector<Message> some_messages(std::size_t count = 1000) {
     std::vector<Message> messages;
     for (std::size_t i = 0; i < count; ++i) {
@@ -123,8 +123,8 @@ inline void fill_by_child(const std::string& socket, std::size_t count) {
     return messages;
 }
 
-/// What adds up when the first `count` messages are taken: `filled` from `fill`, behind them those
-/// that were pushed again and again.
+/// The total of the first `count` messages: first `filled` from `fill`, then those that were pushed
+/// again and again.
 [[nodiscard]] inline Total first_of(std::size_t filled, const std::vector<Message>& pushed,
                                     std::size_t count, std::uint64_t (*value)(const Message&)) {
     Total total;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What is measured: the time that passes, and the CPU time of the program and of Redis. Printed as
+// Measures the time that passes and the CPU time of the program and of Redis, and prints them as
 // one line of JSON.
 
 #pragma once
@@ -20,10 +20,10 @@
 
 namespace orizuru::benchmark {
 
-/// Whatever else a workload has to say.
+/// Any other figures of a workload.
 using Figures = std::map<std::string, double>;
 
-/// Between start and stop; both can be called again, the times add up.
+/// Measures between start and stop. Both can be called again; the times add up.
 class Meter {
   public:
     explicit Meter(const std::string& socket) : m_redis(socket) {}
@@ -55,7 +55,7 @@ class Meter {
     static double seconds(const timeval& time) {
         return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
     }
-    /// Of this process, and of those that it has awaited.
+    /// The CPU time of this process and of those that it has awaited.
     static double client_seconds() {
         double sum = 0;
         for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {

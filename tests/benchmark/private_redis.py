@@ -32,7 +32,7 @@ class Redis:
             time.sleep(0.005)
 
     def empty(self):
-        """Removes all keys, and awaits it: nothing is left to do in the background."""
+        """Removes all keys and waits for that: nothing is left to do in the background."""
         self._connection.sendall(b"FLUSHALL SYNC\r\n")
         reply = self._connection.recv(1000)
         if reply != b"+OK\r\n":

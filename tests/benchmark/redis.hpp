@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// hiredis as it comes: a blocking connection, commands by argument vector, replies as objects.
+// Plain hiredis: a blocking connection, commands by argument vector, replies as objects.
 
 #pragma once
 
@@ -25,7 +25,7 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
     return {reply.str, reply.len};
 }
 
-/// One connection, for one thread. Whatever is not as it should be throws std::runtime_error.
+/// One connection, for one thread. Every error throws std::runtime_error.
 class Redis {
   public:
     explicit Redis(const std::string& socket) : m_context(redisConnectUnix(socket.c_str())) {
@@ -51,7 +51,7 @@ class Redis {
             check(redisBufferWrite(m_context.get(), &done) == REDIS_OK);
         }
     }
-    /// The oldest reply that is owed.
+    /// The oldest reply that is due.
     Reply reply() {
         void* reply = nullptr;
         check(redisGetReply(m_context.get(), &reply) == REDIS_OK);

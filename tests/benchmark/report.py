@@ -41,7 +41,7 @@ def quantity(value, unit):
 
 
 def show_rest(result):
-    """All but the rows."""
+    """Prints everything after the rows."""
     verdicts = not result["quick"]
     show_cpu_time(result["rows"])
     if result["comparisons"]:

@@ -12,7 +12,7 @@
 
 namespace orizuru::benchmark {
 
-/// What of it is in RAM, in bytes (VmRSS).
+/// Its part in RAM, in bytes (VmRSS).
 [[nodiscard]] inline double resident_bytes(const std::string& process = "self") {
     std::ifstream statm("/proc/" + process + "/statm");
     double pages = 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""What the runs of both programs say together."""
+"""Combines the runs of both programs."""
 
 import itertools
 import statistics

@@ -31,7 +31,7 @@ RUN_TIMEOUT = 60  # seconds
 
 
 def main():
-    # So that what was started ends too.
+    # So that the started programs end, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     options = parse_options()
     workloads = chosen(options.only)
@@ -105,7 +105,7 @@ def measure(workload, placement, redis, cpus, options):
     arguments = {**workload.arguments, **(workload.quick if options.quick else {})}
     runs = {program: [] for program in PROGRAMS}
     for pair in range(options.pairs):
-        # Whoever comes second finds the machine warm.
+        # The program that comes second finds the machine warm.
         for program in PROGRAMS if pair % 2 == 0 else reversed(PROGRAMS):
             redis.empty()
             path = getattr(options, program)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""What is measured: the command lines of both programs, and the targets."""
+"""The workloads: the command lines of both programs, and the targets."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ class Figure:
 
     name: str
     unit: str
-    value: object  # of the program's output, a dict
+    value: object  # a function of the program's output, a dict
     more_is_better: bool = True
     targets: dict = dataclasses.field(default_factory=dict)
 
@@ -149,7 +149,7 @@ def in_flight_name(in_flight):
 
 
 def batch(size, count, target=None, in_flight=1, **arguments):
-    # Two in flight on two cores are to beat one in flight.
+    # Two in flight on two cores must beat one in flight.
     two_cores = 1.0 if target and in_flight == 1 else None
     return consume(
         f"consume, batch {size}{in_flight_name(in_flight)}",
@@ -268,7 +268,7 @@ WORKLOADS = [
     *[stored(fsync) for fsync in ("no", "everysec", "always")],
 ]
 
-# A thousand times as many messages find less in the CPU's caches, in the bare program too.
+# With a thousand times as many messages the CPU's caches help less, also in the bare program.
 FLAT = 1.25
 
 COMPARISONS = [
@@ -294,7 +294,7 @@ COMPARISONS = [
         "settle alone, payload 1 MiB",
         "settle alone, payload 32 B",
         bound=1.1,
-        # Redis gives the pages of a large payload back to the system, whoever asks for it.
+        # Redis returns the pages of a large payload to the system, for both programs.
         judged="library / bare",
     ),
     Comparison(

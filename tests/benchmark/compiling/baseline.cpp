@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a program pays for msgpack-c and the parts of the standard library that Orizuru needs too.
+// The cost of msgpack-c and of the parts of the standard library that Orizuru needs, too.
 
 #include <msgpack.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer and a consumer, as README begins.
+// A producer and a consumer, as at the beginning of README.
 
 #include <orizuru/orizuru.hpp>
 

@@ -32,7 +32,7 @@
 
 namespace {
 
-/// A connection that gathers what it has to say.
+/// A connection that gathers its commands.
 class Connection {
   public:
     explicit Connection(const std::string& path) : m_socket(socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -60,7 +60,8 @@ class Connection {
         m_output.clear();
     }
 
-    /// The next line, which must begin with `word`; what follows that. A view until the next call.
+    /// Reads the next line, which must begin with `word`, and returns the rest of it: a view, valid
+    /// until the next call.
     std::string_view line(std::string_view word) {
         std::size_t end = 0;
         while ((end = m_input.find("\r\n", m_begin)) == std::string::npos) {
@@ -98,7 +99,7 @@ class Connection {
     int m_socket;
     std::string m_output;
     std::string m_input;
-    std::size_t m_begin = 0; ///< of what was not yet read in m_input
+    std::size_t m_begin = 0; ///< of the unread part of m_input
 };
 
 std::uint64_t batch_of(const peers::Task& task) { return task.mode == "single" ? 1 : 100; }

@@ -36,7 +36,7 @@ def handle(number, name):
     tally.handle(number, name)
 
 
-# Celery acks right after it; the last ack of thousands is not waited for.
+# Celery acks right after the handler; nothing waits for the last ack of thousands.
 @signals.task_postrun.connect
 def after(**_):
     if tally.complete():

@@ -51,7 +51,7 @@ struct Destroy {
 template <class T, auto destroy>
 using Handle = std::unique_ptr<T, Destroy<destroy>>;
 
-/// Gives what a function of the library makes into its first argument, to be destroyed later.
+/// Owns the object that a function of the library returns by its first argument.
 template <class T, auto destroy, class Make>
 Handle<T, destroy> made(Make make) {
     T* handle = nullptr;

@@ -74,7 +74,7 @@ class Connection {
     [[nodiscard]] amqp_connection_state_t state() const { return m_state.get(); }
     [[nodiscard]] amqp_bytes_t queue() const { return amqp_cstring_bytes(m_queue.c_str()); }
 
-    /// Declares the queue; its answer comes when the channel has worked off all before it.
+    /// Declares the queue; the answer comes when the channel has finished all commands before it.
     void round_trip() const {
         amqp_queue_declare(state(), channel, queue(), 0, 1, 0, 0, amqp_empty_table);
         check("queue.declare");
@@ -88,7 +88,7 @@ class Connection {
     std::string m_queue;
 };
 
-/// What was published and not yet confirmed.
+/// The messages that were published and not yet confirmed.
 class Unconfirmed {
   public:
     void add() { m_tags.insert(m_tags.end(), ++m_last); }

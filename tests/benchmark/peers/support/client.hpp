@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the C++ programs of the comparison share: their side of the talk with `run`, as README.md
-// has it, a message of the size that all peers send, and the count of what was handled.
+// Shared by the C++ programs of the comparison: their side of the dialogue with `run`, which
+// README.md describes, a message of the size that all peers send, and the count of handled
+// messages.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +26,7 @@ namespace peers {
 
 using Clock = std::chrono::steady_clock;
 
-/// What `run` asks for: produce|consume MODE ADDRESS QUEUE COUNT RATE.
+/// The request of `run`: produce|consume MODE ADDRESS QUEUE COUNT RATE.
 struct Task {
     std::string mode;
     std::string address;
@@ -67,7 +68,8 @@ struct Message {
 /// Tells `run` that this program is connected.
 inline void ready() { std::cout << "ready" << std::endl; }
 
-/// The producer's side: waits for the word to begin, counts, says when all is confirmed.
+/// The producer's side: waits for the word to begin, counts, and reports when all messages are
+/// confirmed.
 class Production {
   public:
     explicit Production(const Task& task) : m_task(task) {
@@ -95,7 +97,7 @@ class Production {
     Clock::time_point m_begin;
 };
 
-/// The consumer's side: counts what was handled, from the first message on.
+/// The consumer's side: counts the handled messages, from the first one on.
 class Tally {
   public:
     explicit Tally(const Task& task) : m_task(task) {}
@@ -120,7 +122,7 @@ class Tally {
 
     [[nodiscard]] std::uint64_t missing() const { return m_task.count - m_count; }
 
-    /// To be called when the server has every acknowledgement.
+    /// Call it when the server has every acknowledgement.
     void done() {
         const std::chrono::duration<double> seconds = Clock::now() - m_begin;
         std::sort(m_microseconds.begin(), m_microseconds.end());

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""The side of the Python programs in the talk with `run`, as README.md has it."""
+"""The Python programs' side of the dialogue with `run`; README.md describes it."""
 
 import sys
 import threading
@@ -9,7 +9,7 @@ import time
 
 
 class Task:
-    """What `run` asks for: produce|consume MODE ADDRESS QUEUE COUNT RATE."""
+    """The request of `run`: produce|consume MODE ADDRESS QUEUE COUNT RATE."""
 
     def __init__(self, arguments):
         self.role, self.mode, self.address, self.queue, count, rate = arguments
@@ -38,7 +38,7 @@ def produce(task, push, batch):
 
 
 class Tally:
-    """Counts what was handled, from the first message on."""
+    """Counts the handled messages, from the first one on."""
 
     def __init__(self, task):
         self.task, self.count, self.sum, self.ages = task, 0, 0, []
@@ -63,7 +63,7 @@ class Tally:
 
 
 def end_with_stdin():
-    """For workers that own the main thread: ends the process when `run` has what it wants."""
+    """For workers that own the main thread: ends the process when `run` has the figures."""
     import os
 
     threading.Thread(target=lambda: (sys.stdin.readline(), os._exit(0)), daemon=True).start()

@@ -36,7 +36,7 @@ def install(needs):
 
 def apt_get(*words):
     environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
-    # What could not be installed is named as missing later.
+    # Packages that could not be installed are named as missing later.
     subprocess.run([*as_root(), *environment, "apt-get", *words],
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
 
@@ -47,14 +47,14 @@ def as_root():
 
 @contextlib.contextmanager
 def no_service_started():
-    """Debian asks policy-rc.d whether a package may start its service: 101 forbids it. One that is
-    there already is the machine's own and stays as it is."""
+    """Debian asks policy-rc.d whether a package may start its service: 101 forbids it. A file
+    that is there already belongs to the machine and stays unchanged."""
     if POLICY.exists() or POLICY.is_symlink():
         if subprocess.run([POLICY, "rabbitmq-server", "start"], check=False).returncode != 101:
             raise SystemExit(f"{POLICY} lets packages start their services: install them yourself.")
         yield
         return
-    # noclobber: whoever was faster keeps theirs, and it is not removed here.
+    # noclobber: when another process was faster, its file stays, and is not removed here.
     write = f"set -C; printf '#!/bin/sh\\nexit 101\\n' > {POLICY} && chmod 755 {POLICY}"
     subprocess.run([*as_root(), "sh", "-c", write], check=True)
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""Runs one mode of one peer through all phases. README.md has the talk with its programs."""
+"""Runs one mode of one peer through all phases. README.md describes the dialogue with programs."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ class Failed(RuntimeError):
 
 
 class Program:
-    """A producer or a consumer that runs."""
+    """A running producer or consumer."""
 
     def __init__(self, stack, command, role, mode, address, queue, count, rate):
         self.count = count
@@ -43,7 +43,7 @@ class Program:
         self.process.stdin.flush()
 
     def finish(self):
-        """The seconds it took, p50 and p99, and the most memory it had in use, in MB."""
+        """Its seconds, p50, p99, and the peak of its memory in MB."""
         count, checksum, *numbers = self.expect("done")
         if (int(count), int(checksum)) != (self.count, self.count * (self.count - 1) // 2):
             raise Failed(f"{count} of {self.count} messages, checksum {checksum}")
@@ -55,7 +55,7 @@ class Program:
         return seconds, p50, p99, memory
 
     def expect(self, word):
-        """The words behind `word` in the next line that begins with it."""
+        """The words after `word` in the next line that begins with it."""
         deadline = time.monotonic() + PATIENCE
         while True:
             line, found, rest = self.input.partition(b"\n")
@@ -77,7 +77,7 @@ class Program:
 
 
 def peak_memory(pid):
-    """Of a process and its children, in MB."""
+    """The memory of a process and its children, in MB."""
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
         lines = [line.split() for line in status]
     own = sum(int(words[1]) for words in lines if words[:1] == ["VmHWM:"]) / 1024

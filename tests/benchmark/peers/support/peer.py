@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""A peer: a program of this folder, and what its lines behind `//:` or `#:` say of it in TOML."""
+"""A peer: a program of this folder, described in TOML by its lines that begin with `//:` or `#:`."""
 
 import functools
 import json
@@ -21,7 +21,7 @@ COMPILER = shlex.split(os.environ.get("CXX", "c++"))
 
 
 class Peer:
-    """name, server, transport, durability, note, and the modes: settings, count and what differs."""
+    """name, server, transport, durability, note, and the modes: settings, count and differences."""
 
     def __init__(self, path):
         lines = re.findall(r"^(?://|#): ?(.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -33,7 +33,7 @@ class Peer:
         self.modes = {name: shared | mode for name, mode in about["modes"].items()}
 
     def missing(self):
-        """What is needed and not found, as (kind, thing, package)."""
+        """The missing requirements, as (kind, thing, package)."""
         return [
             (kind, thing, package)
             for kind, things in self.needs.items()
@@ -49,7 +49,7 @@ class Peer:
         }
 
     def command(self):
-        """How its program is started; compiled before, if need be."""
+        """Returns the command of its program; compiles it first if necessary."""
         if self.path.suffix != ".cpp":
             return INTERPRETERS[self.path.suffix] + [str(self.path)]
         BUILD.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def succeeds(*command, **options):
 
 @functools.cache
 def python():
-    """Debian's: the modules that its packages install are not for the one that a user built."""
+    """Debian's Python: the modules of its packages are not for one that a user built."""
     return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
 
@@ -91,7 +91,7 @@ FOUND = {
 }
 
 INTERPRETERS = {
-    ".py": [python(), "-P"],  # rq.py is to find the module rq, not itself
+    ".py": [python(), "-P"],  # rq.py must find the module rq, not itself
     ".rb": ["ruby"],
     ".js": ["node"],
 }
@@ -104,7 +104,7 @@ ENVIRONMENT = os.environ | {
 
 
 def version(kind, thing, package):
-    """Of an npm package by what it says itself, of all else by Debian's package manager."""
+    """From the package itself for npm, from Debian's package manager for all else."""
     if kind == "npm":
         about = BUILD / "node_modules" / thing / "package.json"
         return json.loads(about.read_text(encoding="utf-8"))["version"]

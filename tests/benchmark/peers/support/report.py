@@ -54,8 +54,8 @@ def plain(rows):
 
 
 def markdown(rows):
-    """What a page has room for: without counts and memory, and of transport and durability only
-    what is not the usual."""
+    """The columns for a page: without counts and memory; transport and durability only where they
+    are unusual."""
     lines = [narrow(HEADINGS), ["---"] * 2 + ["--:"] * 4 + ["---"], *map(narrow, rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -67,7 +67,7 @@ def narrow(line):
 
 
 def circumstances(options, placements, versions, missing):
-    """What has to be known to read the table, a sentence in each line."""
+    """The notes to the table, one sentence in each line."""
     with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
         models = [line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")]
     yield f"{datetime.date.today()}, {models[0] if models else platform.machine()}, " + (

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Orizuru authors
 
 """Private servers: each in a temporary folder, on a Unix socket or a free port of 127.0.0.1, and
-ended by its pid. What the system runs as a service is neither used nor touched."""
+ended by its pid. The system's services are neither used nor touched."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ import time
 
 @contextlib.contextmanager
 def private_server(kind):
-    """Gives the address of a new server of that kind and its process."""
+    """Returns the address of a new server of that kind, and its process."""
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="orizuru-peers-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -64,7 +64,7 @@ def rabbitmq(stack, folder):
         # The script becomes the server, instead of waiting for it.
         "RUNNING_UNDER_SYSTEMD": "true",
     }
-    # Erlang would leave its port mapper behind as a daemon: here is one that ends with the server.
+    # Erlang would leave its port mapper behind as a daemon: this one ends with the server.
     epmd = start(stack, folder, ["epmd", "-port", epmd_port, "-address", "127.0.0.1"])
     wait_for(epmd, socket.AF_INET, ("127.0.0.1", epmd_port))
     # Not the one in PATH: it changes to the user and the folders of the system's service.
@@ -95,7 +95,7 @@ def start(stack, folder, command, environment=()):
 
 
 def end(process):
-    """Ends a process that was started here, and what it has started itself."""
+    """Ends a process that was started here, with its children."""
     for send in (process.terminate, lambda: os.killpg(process.pid, 9)):
         with contextlib.suppress(ProcessLookupError):
             send()
