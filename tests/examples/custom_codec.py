@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""custom_codec prints what it says; its payloads are JSON."""
+"""custom_codec prints the shown lines; its payloads are JSON."""
 
 import sys
 

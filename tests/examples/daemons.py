@@ -33,7 +33,7 @@ def produce_and_work(redis):
 
 
 def outage(redis):
-    """A worker waits for Redis to come back; a producer says what became of its line."""
+    """A worker waits for Redis to come back; a producer reports whether its line was pushed."""
     with support.Program(PRODUCER, redis.address) as producer, support.Program(
         WORKER, redis.address
     ) as worker:
@@ -55,7 +55,7 @@ def outage(redis):
 
 
 def collect(redis):
-    """Messages of a worker that died, as Redis shows them, come back; then the daemon stops."""
+    """The collector brings back the messages of a dead worker, and stops at SIGTERM."""
     with support.Program(PRODUCER, redis.address) as producer:
         for job in ("a", "b"):
             producer.write(job)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""What an example says at its top that it prints, is what it prints."""
+"""An example prints the lines that the comment at its top shows."""
 
 import pathlib
 import sys

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""job_worker hashes every file, through a Ctrl-C and a kill; one that is gone ends as dead."""
+"""job_worker hashes every file, through a Ctrl-C and a kill; a missing file is buried."""
 
 import pathlib
 import signal
@@ -11,7 +11,7 @@ import tempfile
 import support
 
 JOB_WORKER = sys.argv[1]
-# What they make a worker write does not fit into a pipe: one whose lines are not read has to wait.
+# Their output does not fit into a pipe: a worker whose lines are not read has to wait.
 FILES = 2500
 
 
@@ -34,7 +34,7 @@ def make_files(folder):
 
 
 def work(redis, seen, until, end):
-    """Lets a process work until so many files are hashed; `end` ends it and reads its last lines."""
+    """A process works until `until` files are hashed; `end` ends it and reads its last lines."""
     with support.Program(JOB_WORKER, redis.address, "work") as worker:
         while len(seen) < until:
             hash_, path = worker.line().split("  ", 1)
@@ -78,7 +78,7 @@ with support.private_redis() as redis, tempfile.TemporaryDirectory() as folder:
     assert interrupted < FILES
     work(redis, seen, interrupted + 10, kill(seen))
     assert len(seen) < FILES
-    # What the killed one held comes back after its lease of 5 s, by the collector in the next one,
+    # The jobs of the killed one come back after its lease of 5 s, by the collector in the next one,
     # which trusts a server that is up for 10 s.
     dead = "orizuru:{files}:dead"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""payments moves the money once, whoever is killed, and says so; the ledger says it too."""
+"""payments moves the money once, whichever process is killed, and says so; so does the ledger."""
 
 import contextlib
 import os

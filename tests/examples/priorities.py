@@ -20,7 +20,7 @@ with support.private_redis() as redis:
     assert shown
     urgent, normal, bulk = (int(number) for number in shown.groups())
     assert urgent + normal + bulk == 100
-    # Drawn: 60, 30 and 10 on average. That fewer than 35 of 100 are urgent happens once in millions.
+    # Random: 60, 30 and 10 on average. Fewer than 35 urgent ones of 100 happen once in millions.
     assert urgent > 35 and bulk < 35, (urgent, normal, bulk)
     for queue in "urgent", "normal", "bulk":
         assert redis.command("EXISTS", queue, f"orizuru:{{{queue}}}:paused") == 0

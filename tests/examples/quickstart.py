@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""quickstart counts like wc, accounts for all that happened, and leaves nothing in Redis."""
+"""quickstart counts like wc, accounts for everything, and leaves nothing in Redis."""
 
 import os
 import pathlib
@@ -52,7 +52,7 @@ def check(redis, directory):
 
 
 def make_awkward(folder):
-    """What is a file and what is not, names and contents of all kinds."""
+    """Makes files and others, with names and contents of all kinds."""
     name = os.fsencode(folder) + b"/"
     contents = {
         b"empty": b"",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""retry_pipeline prints what it says, and buries what failed everywhere."""
+"""retry_pipeline prints the shown lines, and buries the message that failed everywhere."""
 
 import sys
 

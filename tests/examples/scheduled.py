@@ -10,8 +10,8 @@ import time
 import support
 
 SCHEDULED = sys.argv[1]
-# For the first message that waits. A scheduler that nobody wakes looks 2.5 s after its start at the
-# earliest, when that message is 2 s late.
+# For the first message that waits. A scheduler that is not woken checks 2.5 s after its start, at
+# the earliest, when that message is 2 s late.
 MOST_LATE = 1500  # ms
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""What the tests of the examples share: a redis-server, its commands, and programs that run."""
+"""Shared by the tests of the examples: a redis-server, its commands, and running programs."""
 
 import contextlib
 import os
@@ -85,7 +85,7 @@ def eventually(condition):
 
 
 def run(*command, status=0, **options):
-    """Runs a program to its end; gives what it wrote."""
+    """Runs a program to its end; returns its output."""
     ended = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240, check=False, **options
     )

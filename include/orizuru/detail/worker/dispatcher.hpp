@@ -197,7 +197,7 @@ inline std::shared_ptr<Task> Dispatcher::poll_queues(Lock& lock) {
             break;
         }
         if (m_quiet || queue.gate.paused()) {
-            // A waiter that brings a task all the same requeues it.
+            // A waiter that still brings a task requeues it.
             if (queue.waiter.idle() && !queue.gate.disconnected()) {
                 lock.unlock();
                 queue.gate.disconnect();

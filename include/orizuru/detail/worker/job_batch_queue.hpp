@@ -109,8 +109,8 @@ class JobBatchQueue final : public FetchingQueue<T> {
         void handle();
         std::vector<Member*> begin();
         std::optional<bool> flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept;
-        bool flush_first();
-        void flush_behind() {
+        bool flush_before_handler();
+        void flush_after_handler() {
             if (m_queue.options().guarantee == Guarantee::at_least_once) {
                 flush(m_queue.consumer());
             }
@@ -202,7 +202,7 @@ void JobBatchQueue<T>::BatchTask::handle() {
     for (Member* const job : begun) {
         job->settling.end(handling);
     }
-    flush_behind();
+    flush_after_handler();
 }
 
 /// Returns the jobs to be handled.
@@ -221,7 +221,7 @@ std::vector<typename JobBatchQueue<T>::BatchTask::Member*> JobBatchQueue<T>::Bat
         }
     }
     // One of the jobs may run elsewhere, and it is not known which.
-    if (acks_first && !flush_first()) {
+    if (acks_first && !flush_before_handler()) {
         begun.clear();
     }
     m_consumer.reset();
@@ -245,12 +245,12 @@ void JobBatchQueue<T>::BatchTask::try_again() noexcept {
             job.settling.try_again();
         }
     }
-    flush_behind();
+    flush_after_handler();
 }
 
 /// Waits while Redis refuses, since only this thread can go on with the handler.
 template <class T>
-bool JobBatchQueue<T>::BatchTask::flush_first() {
+bool JobBatchQueue<T>::BatchTask::flush_before_handler() {
     std::optional<bool> flushed = flush(m_consumer);
     while (!flushed && !m_queue.stop_token().stop_requested()) {
         sleep_until(*m_flush_at, m_queue.stop_token());
