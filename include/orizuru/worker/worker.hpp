@@ -66,7 +66,7 @@ class Worker {
     /// atomic step. A job that the handler settles through the guard of its JobContext is left
     /// alone. A message that is no Job<T> goes to the dead list with the reason.
     ///
-    /// When Redis refuses a settlement, on_event hears of it, a thread of its own repeats it, and
+    /// When Redis refuses a settlement, on_event hears of it, a separate thread repeats it, and
     /// nothing more is fetched from the queue until it is accepted.
     ///
     /// The handler must return or throw. pthread_exit, or the cancellation of its thread, ends the
