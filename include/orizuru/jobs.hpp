@@ -23,3 +23,4 @@
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/jobs/time_zone.hpp>
 #include <orizuru/jobs/unique.hpp>
+#include <orizuru/jobs/unique_options.hpp>

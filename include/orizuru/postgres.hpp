@@ -7,6 +7,7 @@
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
+#include <orizuru/postgres/inbox_options.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
@@ -14,6 +15,8 @@
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>
 #include <orizuru/postgres/outbox.hpp>
+#include <orizuru/postgres/outbox_event.hpp>
 #include <orizuru/postgres/outbox_relay.hpp>
+#include <orizuru/postgres/outbox_relay_options.hpp>
 #include <orizuru/postgres/schema.hpp>
 #include <orizuru/postgres/table_use.hpp>

@@ -5,8 +5,8 @@
 // All definitions of the library that are no templates. With ORIZURU_SEPARATE_COMPILATION defined
 // in the whole program, exactly one of its translation units includes this.
 //
-// Two things need other libraries, so this header leaves them out; the same translation unit
-// includes, where the program uses them,
+// This header leaves out two things, since they need other libraries. A program that uses them also
+// includes, in one of its translation units,
 //   <orizuru/jobs/time_zone.ipp>  for time zones by name,
 //   <orizuru/postgres/src.hpp>    for PostgreSQL.
 
@@ -24,6 +24,8 @@
 #include <orizuru/detail/jobs/occurrences.ipp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/schedule.ipp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/jobs/unique_lock.ipp>
 #include <orizuru/detail/producer/buffered_producer_core.hpp>
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
@@ -50,8 +52,3 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
-
-#if __has_include(<msgpack.hpp>)
-#include <orizuru/jobs/unique.hpp>
-#include <orizuru/jobs/unique.ipp>
-#endif

@@ -14,15 +14,14 @@
 
 namespace orizuru {
 
-/// How long to wait after a try, the first is 1, has failed: 0 to 100 years, to which other times
-/// are bounded. A pure function of the try and of a seed: equal ones give equal times. Different
-/// seeds spread jobs that failed together.
+/// How long to wait after a failed try, counted from 1: 0 to 100 years, to which other times are
+/// bounded. A pure function of the try and of a seed. Different seeds spread jobs that failed
+/// together.
 using Backoff = std::function<std::chrono::milliseconds(int attempt, std::uint64_t seed)>;
 
 namespace detail {
 
-// What a delay cannot exceed, so that no formula overflows and every time has four digits of a
-// year.
+// The bound of all delays, so that no formula overflows and every year has four digits.
 inline constexpr std::chrono::milliseconds longest_backoff = std::chrono::hours(24 * 365 * 100);
 
 } // namespace detail
@@ -42,11 +41,11 @@ namespace backoff {
                                   std::chrono::milliseconds longest = detail::longest_backoff,
                                   double factor = 2);
 
-/// With n failures before this one: n⁴ + 15 seconds and a random time of up to 10 (n + 1) seconds:
-/// the 24 waits of 25 tries take 16 to 17 days. As Sidekiq 8 does.
+/// After n failures before this one: n⁴ + 15 seconds and a random time of up to 10 (n + 1) seconds.
+/// The 24 waits of 25 tries take 16 to 17 days. As Sidekiq 8 does.
 [[nodiscard]] Backoff polynomial();
 
-/// A random time of up to `delay`: what failed together is spread as wide as can be.
+/// A random time of up to `delay`: spreads jobs that failed together as wide as possible.
 [[nodiscard]] Backoff full_jitter(Backoff delay);
 
 /// These, one after the other, then the last one again and again. Throws for an empty list.

@@ -2,12 +2,12 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The dead list as a tool: what died, when and why; back to the queue with it, or away with it.
+// Shows a queue's dead list, puts its messages back on the queue, or removes them.
 //
-// On it are messages that were buried, that could not be decoded, and that killed whoever handled
-// them. Its entries are written by consumers and collectors: msgpack [1, payload, reason,
-// milliseconds since 1970], the newest leftmost. What somebody else put there and is no such entry
-// is shown, and stays until it is purged or is one too many.
+// The dead list has messages that were buried, that could not be decoded, and that killed the
+// processes that handled them. Consumers and collectors write its entries: msgpack [1, payload,
+// reason, milliseconds since 1970], the newest leftmost. An element that another program put there
+// and that is no such entry is shown, and stays until it is purged or trimmed.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -31,9 +31,9 @@ struct DeadEntry {
     std::string reason;
     /// When it died, by Redis' clock.
     std::chrono::sys_time<std::chrono::milliseconds> time{};
-    /// As it lies in Redis.
+    /// The element as Redis has it.
     std::string bytes;
-    /// False for what somebody else put there: then it has nothing but bytes.
+    /// False for an element that is no entry: then it has nothing but bytes.
     bool readable = true;
 };
 
@@ -52,7 +52,7 @@ void check(const DeadLimits& limits);
 
 } // namespace detail
 
-/// What a redrive of many has done.
+/// The result of redrive_all.
 struct Redriven {
     std::uint64_t redriven = 0;
     std::uint64_t unreadable = 0; ///< elements that are no entries: they have stayed
@@ -62,10 +62,10 @@ struct Redriven {
 
 /// The dead list of one queue: one connection, used by one thread at a time.
 ///
-/// Any number of them may work on a list at once: each step is one script, so that an entry goes
-/// once, whoever takes it, and a crash leaves it where it was or where it goes. All of it works
-/// when Redis' memory is full. Each script blocks at most command_timeout. All throw
-/// ConnectionError, ReplyError (it names the key) and ProtocolError; the steps before stay done.
+/// Any number of them may work on a list at once: each step is one script, so each entry is taken
+/// once, and a crash leaves it where it was or where it goes. All calls work when Redis' memory is
+/// full. Each script blocks at most command_timeout. All calls throw ConnectionError, ReplyError
+/// (it names the key) and ProtocolError; completed steps stay done.
 class DeadList {
   public:
     /// Connects. Throws as Producer's constructor does.

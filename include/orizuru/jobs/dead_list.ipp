@@ -61,7 +61,8 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     return entries;
 }
 
-/// From its bytes and, in Lua's way of counting, where its payload and its reason lie.
+/// `reply` has the entry's bytes, then where its payload and its reason lie, counted from 1 as in
+/// Lua.
 ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
     std::vector<Reply>& parts = reply.elements;
     if ((parts.size() != 1 && parts.size() != 6) || !parts[0].is(Reply::Type::string)) {

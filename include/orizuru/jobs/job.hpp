@@ -50,7 +50,7 @@ namespace orizuru {
 
 template <class T>
 struct Job {
-    /// Whoever makes the job may choose it; `make_job` takes 128 random bits.
+    /// Chosen by the maker of the job; `make_job` takes 128 random bits.
     std::string id;
     /// Which try this is, from 1.
     int attempt = 1;
@@ -59,7 +59,7 @@ struct Job {
     JobTime enqueued_at{};
     /// When a handler failed first.
     std::optional<JobTime> first_failed_at = {};
-    /// From when on nobody needs it any more.
+    /// After this time nobody needs it any more.
     std::optional<JobTime> expires_at = {};
     /// Why the try before failed. As it is written, bytes that are no UTF-8 are replaced by U+FFFD,
     /// and what is beyond 10,000 bytes is cut off.
@@ -72,8 +72,8 @@ struct Job {
     std::string unique_queue = {};
     T payload;
 
-    /// Of the envelope. One that is newer than this library is written back as it came, with all
-    /// its fields.
+    /// The version of the envelope. An envelope that is newer than this library is written back as
+    /// it came, with all its fields.
     std::uint64_t version = 1;
     /// What is behind the payload, a msgpack value each: a Ledger's field, those of a newer
     /// version.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Has all workers of a queue take nothing from it, on all hosts, until it is resumed.
+// Stops all workers of a queue, on all hosts, from taking jobs until it is resumed.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/endpoint.hpp>
@@ -16,9 +16,9 @@ namespace orizuru {
 
 /// Pauses one queue: one connection, used by one thread at a time.
 ///
-/// A Worker notices within WorkerOptions::recheck (1 s); jobs that it has taken it still handles.
-/// Plain Consumers do not look. Each call is one command, blocks at most command_timeout, and
-/// throws ConnectionError, ReplyError and ProtocolError.
+/// A Worker notices within WorkerOptions::recheck (1 s); it still handles the jobs that it has
+/// taken. Plain Consumers do not look. Each call is one command, blocks at most command_timeout,
+/// and throws ConnectionError, ReplyError and ProtocolError.
 class Pause {
   public:
     /// Connects. Throws as Producer's constructor does.

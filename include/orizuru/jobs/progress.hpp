@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How far a job has come and what it has come to, for whoever asks: kept in Redis beside the queue
-// for a time, under the job's id. Nothing of the queue depends on it.
+// A job's progress and its result, for any process that asks: Redis keeps them beside the queue for
+// a time, under the job's id. Nothing of the queue depends on them.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -18,7 +18,7 @@
 
 namespace orizuru {
 
-/// What a job has last said of itself.
+/// The progress that a job has written last.
 struct JobProgress {
     double fraction = 0; ///< 0 to 1
     std::string note;
@@ -39,17 +39,17 @@ class Progress {
     /// Connects. Throws as Producer's constructor does.
     Progress(Endpoint endpoint, std::string queue);
 
-    /// Writes down how far a job has come, in place of what it said before.
+    /// Writes a job's progress in place of the one before.
     /// Redis: HSET and PEXPIRE in one script, O(1).
     /// Throws std::invalid_argument besides for a fraction that is not 0 to 1, or a note of more
     /// than `longest_note` bytes.
     void set(std::string_view job_id, double fraction, std::string_view note = {},
              std::chrono::milliseconds ttl = std::chrono::hours(24));
 
-    /// None when the job has said nothing, or its ttl has passed. Redis: HMGET, O(1).
+    /// None when the job has written none, or its ttl has passed. Redis: HMGET, O(1).
     std::optional<JobProgress> get(std::string_view job_id);
 
-    /// Keeps what a job has come to: any bytes, at most `largest_result`.
+    /// Keeps a job's result: any bytes, at most `largest_result`.
     /// Redis: SET in a script, O(1).
     void set_result(std::string_view job_id, std::string_view bytes,
                     std::chrono::milliseconds ttl = std::chrono::hours(24));

@@ -32,7 +32,7 @@
 
 namespace orizuru {
 
-/// Where and as what a message is scheduled.
+/// The queue and the message of a push_after or push_at.
 template <class T>
 struct PutOff {
     /// Empty = the queue that it came from. In a cluster it must lie in the same slot.
@@ -78,7 +78,7 @@ bool push_at(MessageGuard<T>& guard, JobTime time, const PutOff<T>& options = {}
     return detail::put_off(guard, options, detail::due_at(time));
 }
 
-/// What `retry` has done with a job.
+/// What `retry` did with a job.
 enum class RetryOutcome {
     put_off,   ///< it comes again after `delay`
     buried,    ///< it was the last try: it is on the dead list
@@ -94,8 +94,8 @@ struct Retried {
 
 namespace detail {
 
-/// The next attempt in bytes; empty when it is too large. Less important than to come again is to
-/// say why it failed.
+/// The next attempt in bytes, without the reason when that makes it too large; empty when it still
+/// is too large.
 inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int64_t max_payload) {
     std::string body;
     for (const std::string_view last_error : {reason, std::string_view()}) {
@@ -110,7 +110,7 @@ inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int6
     return {};
 }
 
-/// With `note` behind the reason, whatever its length.
+/// The reason is cut so that all of `note` fits behind it.
 template <class T>
 Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_view note = {}) {
     note = cut_text(note, longest_last_error / 2);

@@ -15,7 +15,7 @@
 
 namespace orizuru {
 
-/// What becomes of a job that will not be tried again.
+/// What happens to a job that will not be tried again.
 enum class Exhausted {
     bury,   ///< to the dead list
     discard ///< it is acked: nobody needs it
@@ -36,8 +36,8 @@ struct RetryPolicy {
 };
 
 /// How long a job that has failed waits for its next try; none: it was tried often or long enough.
-/// Pure, so that it can be tested without a queue. `seed` spreads what failed together: a hash of
-/// the job's id, say. Throws what the policy's backoff throws.
+/// Pure, so that it can be tested without a queue. `seed` spreads jobs that failed together: a hash
+/// of the job's id, say. Throws what the policy's backoff throws.
 [[nodiscard]] std::optional<std::chrono::milliseconds> next_try(const RetryPolicy& policy,
                                                                 int attempt,
                                                                 JobTime first_failed_at,

@@ -9,8 +9,8 @@
 // builds its version 3.0.1, knows the changes of the clock up to 2037.
 //
 // With ORIZURU_SEPARATE_COMPILATION, src.hpp leaves out the constructor that takes a name, so that
-// programs without time zones need not link date-tz. A program that calls it includes
-// <orizuru/jobs/time_zone.ipp> behind src.hpp.
+// programs without time zones need not link date-tz. A program that calls it also includes
+// <orizuru/jobs/time_zone.ipp>, behind this header, in one of its translation units.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/jobs/zone_rules.hpp>

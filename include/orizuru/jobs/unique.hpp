@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Jobs of which there is to be one at a time: what makes two jobs the same is an id that the caller
-// derives from them. A lock in Redis is taken in the step of the push; who holds it is named in it
-// by the job's own id, so that a late ack never releases the lock of a newer job.
+// Jobs that are unique: at most one of an id at a time. The caller derives the id from the job. The
+// push takes a lock in Redis in the same step, and writes the job's own id into it, so that a late
+// ack never releases the lock of a newer job.
 //
 // The lock bounds what is pushed, not what runs: a delivery is repeated as that of any message, and
 // a worker that acks before its handlers run (Guarantee::at_most_once) releases it then.
@@ -13,15 +13,16 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/arguments.hpp>
-#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/reply.hpp>
-#include <orizuru/script.hpp>
 
 #include <chrono>
 #include <string>
@@ -31,42 +32,7 @@
 
 namespace orizuru {
 
-/// What ends a job's lock.
-enum class UniqueRelease {
-    on_ack,    ///< ack_unique, or the end of its ttl
-    on_expiry, ///< the end of its ttl alone
-    never      ///< nothing: the id is used once; its key stays in Redis for ever
-};
-
-struct UniqueOptions {
-    /// From when the job is due: longer than it can wait and run, its retries included. 1 ms to
-    /// 100 years; `never` has none.
-    std::chrono::milliseconds ttl = std::chrono::hours(24);
-    UniqueRelease release = UniqueRelease::on_ack;
-};
-
 namespace detail {
-
-/// The lock's value: how it is released, a space, the job's id.
-[[nodiscard]] std::string lock_of(UniqueRelease release, std::string_view job_id);
-
-/// KEYS[1..4], ARGV[1..3] as schedule_source has them; KEYS[5] lock; ARGV[4] its value, [5] its ttl
-/// in ms, 0 = none. Returns 1, or 0 when the lock is held.
-[[nodiscard]] const std::string& push_unique_script();
-
-/// Releases a lock. KEYS[1] lock; ARGV[1] its value.
-[[nodiscard]] const Script& unlock_body();
-
-/// KEYS[1] lock; ARGV[1] ttl in ms, [2..] values, of which the lock must have one. A lock that
-/// never expires stays so. Returns 1, or 0 when the lock has none of the values.
-[[nodiscard]] const std::string& extend_lock_script();
-
-/// The key of a job's lock, seen from the queue in which the job is.
-[[nodiscard]] std::string lock_key(const std::string& unique_queue, std::string_view unique_id,
-                                   const Keys& here);
-
-/// Whether a script has answered 1 and not 0; throws ProtocolError when it is neither.
-[[nodiscard]] bool is_yes(const Reply& reply);
 
 template <class T>
 bool push_locked(Producer<Job<T>>& producer, std::string_view id, Job<T> job,
@@ -154,7 +120,3 @@ bool extend_unique(Producer<Job<T>>& producer, const Job<T>& job, std::chrono::m
 }
 
 } // namespace orizuru
-
-#ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/jobs/unique.ipp>
-#endif

@@ -9,11 +9,11 @@
 namespace orizuru {
 
 struct OnceOptions {
-    /// For how long a claim holds unless it is renewed; 100 ms to 24 h. With renewal from a
+    /// How long a claim holds unless it is renewed; 100 ms to 24 h. With renewal from a
     /// consumer's beats, at least the consumer's lease, of which each has three.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// For how long it is remembered that an id is done, with its result; 1 ms to 100 years. Longer
-    /// than the id can come again. A claim is remembered for as long after its lease.
+    /// How long Redis remembers that an id is done, with its result; 1 ms to 100 years. Longer than
+    /// the id can come again. Redis remembers a claim for as long after its lease.
     std::chrono::milliseconds remember = std::chrono::hours(24);
 };
 

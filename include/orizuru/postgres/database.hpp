@@ -10,18 +10,17 @@
 // and what the tables' names begin with. What the string does not say is taken from libpq's
 // environment (PGHOST, PGPASSFILE...), as by every program that uses libpq.
 
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/conninfo.hpp>
 
 #include <chrono>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace orizuru {
 
 struct DatabaseOptions {
-    /// Of the names of tables, functions and the channel: 1 to 30 of a-z 0-9 _, no digit first.
+    /// Begins the names of tables, functions and the channel: 1 to 30 of a-z 0-9 _, no digit first.
     std::string prefix = "orizuru_";
     /// How long an operation tries again while the server cannot be reached, since it went away; 0
     /// to 24 h.
@@ -38,38 +37,27 @@ class Database {
     /// '@' must be percent-encoded.
     Database(const char* conninfo) : Database(std::string_view(conninfo)) {}
     Database(const std::string& conninfo) : Database(std::string_view(conninfo)) {}
-    Database(std::string_view conninfo, DatabaseOptions options = {})
-        : m_conninfo(std::string(conninfo)), m_options(checked(std::move(options))) {}
+    Database(std::string_view conninfo, DatabaseOptions options = {});
 
     [[nodiscard]] const std::string& prefix() const noexcept { return m_options.prefix; }
     [[nodiscard]] std::chrono::milliseconds patience() const noexcept { return m_options.patience; }
 
-    /// For messages: host, port, database and user as far as they were given; no password, and no
-    /// name in which one may be, as it has '=' or '@'.
+    /// The server in messages: host, port, database and user as far as they were given; no
+    /// password, and no name in which one may be, as it has '=' or '@'.
     [[nodiscard]] const std::string& address() const noexcept { return m_conninfo.address(); }
     /// What libpq is given: with the password, and, unless the string says otherwise, with 5 s to
     /// connect, and an end to connections of which nothing is heard for 30 s. Always in UTF-8.
     [[nodiscard]] const std::string& conninfo() const noexcept { return m_conninfo.text(); }
 
   private:
-    static DatabaseOptions checked(DatabaseOptions options) {
-        const std::string& prefix = options.prefix;
-        if (prefix.empty() || prefix.size() > 30 || (prefix[0] >= '0' && prefix[0] <= '9') ||
-            prefix.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") !=
-                std::string::npos) {
-            throw std::invalid_argument("the prefix '" + prefix.substr(0, 100) +
-                                        "' of the tables must be 1 to 30 of the characters a-z "
-                                        "0-9 _, with no digit first");
-        }
-        if (options.patience < std::chrono::milliseconds(0) ||
-            options.patience > std::chrono::hours(24)) {
-            throw std::invalid_argument("patience must be 0 to 24 h");
-        }
-        return options;
-    }
+    static DatabaseOptions checked(DatabaseOptions options);
 
     detail::Conninfo m_conninfo;
     DatabaseOptions m_options;
 };
 
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/postgres/database.ipp>
+#endif

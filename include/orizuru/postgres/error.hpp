@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can go wrong with PostgreSQL in what the library does there itself. What a function of the
-// user throws, pqxx's exceptions among it, passes through as it is; so does what pqxx throws in a
-// transaction of the user's, and at the COMMIT of what a function of the user has done.
+// Errors of the library's own work in PostgreSQL. Exceptions that a function of yours throws,
+// pqxx's among them, pass through as they are; so do those that pqxx throws in a transaction of
+// yours, and at the COMMIT of the effects of your function.
 
 #include <orizuru/error.hpp>
 

@@ -12,39 +12,26 @@
 // Nothing is remembered in Redis: it may be lost, or go back in time. What the function does
 // outside of its transaction may be done again.
 
-#include <orizuru/detail/base/arguments.hpp>
-#include <orizuru/detail/postgres/attempts.hpp>
-#include <orizuru/detail/postgres/failure.hpp>
-#include <orizuru/detail/postgres/pool.hpp>
-#include <orizuru/detail/postgres/rights.hpp>
-#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
-#include <orizuru/postgres/table_use.hpp>
+#include <orizuru/postgres/inbox_options.hpp>
 
 #include <pqxx/pqxx>
 
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <optional>
-#include <stdexcept>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace orizuru {
 
-struct InboxOptions {
-    /// How long a delivery waits while another one of the same id is being processed; 0 to 24 h.
-    std::chrono::milliseconds wait = std::chrono::seconds(10);
-};
-
-enum class InboxOutcome {
-    ran,      ///< the function has run, and is committed
-    repeated, ///< it was committed before: nothing was done
-    busy      ///< another transaction has had the id for as long as `wait`: nothing was done
-};
+namespace detail {
+class InboxMarks;
+}
 
 /// The ids that were processed, in one scope: a name for what is done, as several consumers may
 /// each do something of their own with the same message. May be used by any number of threads; has
@@ -56,6 +43,9 @@ class Inbox {
     /// when tables or rights are missing, std::invalid_argument for a scope that has not 1 to 512
     /// bytes or a `wait` that cannot be.
     Inbox(Database database, std::string scope, InboxOptions options = {});
+    Inbox(const Inbox&) = delete;
+    Inbox& operator=(const Inbox&) = delete;
+    ~Inbox();
 
     /// Has `f(transaction)` run once for an id: for a Worker's handler, behind which the message is
     /// acked. When busy, an ack would lose the message if the other one fails: the caller has it
@@ -85,7 +75,9 @@ class Inbox {
     ///     called; std::invalid_argument, before anything is done, for an id that has not 1 to 512
     ///     bytes of UTF-8, none of them null.
     template <std::invocable<pqxx::work&> F>
-    [[nodiscard]] InboxOutcome run(std::string_view id, F f);
+    [[nodiscard]] InboxOutcome run(std::string_view id, F f) {
+        return run_effects(id, [&f](pqxx::work& transaction) { f(transaction); });
+    }
 
     /// The same with `f(transaction, message)`, and then acks the message, unless it is busy: then
     /// it goes to the back of its queue, in one step.
@@ -108,121 +100,13 @@ class Inbox {
     std::uint64_t purge(std::chrono::seconds age);
 
   private:
-    /// The transaction, when the id was not marked before.
-    [[nodiscard]] std::optional<std::string> mark(pqxx::work& transaction,
-                                                  std::string_view id) const;
-    /// Whether it is the transaction in which the mark is, and can be committed: a COMMIT after a
-    /// statement that failed is a ROLLBACK, of which pqxx does not tell.
-    [[nodiscard]] static bool is_unbroken(pqxx::work& transaction, const std::string& marked);
+    InboxOutcome run_effects(std::string_view id, const std::function<void(pqxx::work&)>& effects);
 
-    std::string m_scope;
-    InboxOptions m_options;
-    detail::Pool m_pool;
-    std::string m_mark;
-    std::string m_purge;
+    const std::unique_ptr<detail::InboxMarks> m_marks;
 };
 
-inline Inbox::Inbox(Database database, std::string scope, InboxOptions options)
-    : m_scope(std::move(scope)),
-      m_options(options),
-      m_pool(std::move(database)),
-      m_mark(m_pool.sql("SELECT $p$inbox_mark($1, $2, $3)")),
-      m_purge(m_pool.sql(R"sql(
-DELETE FROM $p$inbox WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM $p$inbox
-    WHERE scope = $1 AND processed_at < statement_timestamp() - $2 * interval '1 second'
-    ORDER BY processed_at LIMIT 1000))
-)sql")) {
-    detail::check_text_id(m_scope);
-    if (m_options.wait < std::chrono::milliseconds(0) || m_options.wait > std::chrono::hours(24)) {
-        throw std::invalid_argument("wait must be 0 to 24 h");
-    }
-    detail::check_tables(m_pool, TableUse::inbox);
-}
-
-inline std::optional<std::string> Inbox::mark(pqxx::work& transaction, std::string_view id) const {
-    const pqxx::result marked =
-        detail::execute(transaction, m_mark, m_scope, std::string(id), m_options.wait.count());
-    return marked[0][0].is_null() ? std::nullopt : std::optional(marked[0][0].as<std::string>());
-}
-
-inline bool Inbox::is_unbroken(pqxx::work& transaction, const std::string& marked) {
-    try {
-        return transaction
-            .exec("SELECT txid_current_if_assigned() IS NOT DISTINCT FROM " + marked)[0][0]
-            .as<bool>();
-    } catch (const pqxx::usage_error&) {
-        return false;
-    } catch (const pqxx::sql_error& error) {
-        if (error.sqlstate() != "25P02") { // in_failed_sql_transaction
-            throw;
-        }
-        return false;
-    }
-}
-
-template <std::invocable<pqxx::work&> F>
-InboxOutcome Inbox::run(std::string_view id, F f) {
-    detail::check_text_id(id);
-    bool in_doubt = false; // whether the last attempt was committed
-    bool called = false;
-    const auto transact = [&](pqxx::connection& connection) {
-        called = false;
-        pqxx::work transaction(connection);
-        std::optional<std::string> marked;
-        try {
-            marked = mark(transaction, id);
-        } catch (const pqxx::sql_error& error) {
-            if (detail::failure_of(error.sqlstate()) == detail::Failure::waited) {
-                return InboxOutcome::busy;
-            }
-            throw;
-        }
-        if (!marked) {
-            return in_doubt ? InboxOutcome::ran : InboxOutcome::repeated;
-        }
-        in_doubt = false;
-        called = true;
-        f(transaction);
-        if (!is_unbroken(transaction, *marked)) {
-            throw std::logic_error("an inbox's function has ended its transaction, or swallowed "
-                                   "the failure of a statement");
-        }
-        const int backend = connection.backendpid();
-        try {
-            transaction.commit();
-        } catch (...) {
-            in_doubt = detail::failure_of_current(connection, backend) == detail::Failure::lost;
-            throw;
-        }
-        return InboxOutcome::ran;
-    };
-    try {
-        return detail::attempt(m_pool, transact);
-    } catch (const pqxx::failure& error) {
-        if (called) {
-            throw; // the function's, or what comes of its effects
-        }
-        throw detail::database_error(m_pool.database(), error);
-    }
-}
-
-inline std::uint64_t Inbox::purge(std::chrono::seconds age) {
-    detail::check_age(age);
-    std::uint64_t purged = 0;
-    while (true) {
-        const std::uint64_t step = detail::attempt_own(m_pool, [&](pqxx::connection& connection) {
-            pqxx::work transaction(connection);
-            const pqxx::result deleted =
-                detail::execute(transaction, m_purge, m_scope, age.count());
-            transaction.commit();
-            return static_cast<std::uint64_t>(deleted.affected_rows());
-        });
-        if (step == 0) {
-            return purged;
-        }
-        purged += step;
-    }
-}
-
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/postgres/inbox.ipp>
+#endif

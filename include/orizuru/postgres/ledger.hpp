@@ -13,31 +13,21 @@
 //                  └──────────────────┘ due
 //
 // Each claim gives the job a higher token. The effects and the completion are one transaction,
-// which needs the token: of two that run a job, because a lease ended too early, one commits. What
-// cannot follow the database refuses, whoever asks for it; completed and dead are for ever.
+// which needs the token: of two that run a job, because a lease ended too early, one commits. The
+// database refuses all other changes of state, from any client; completed and dead are for ever.
 //
 // A queue in a Redis belongs to one ledger: another database, or another prefix, takes other
-// queues. One that is done with goes by DELETE FROM <prefix>ledger_queue, when no Ledger is left
-// for it.
+// queues. To remove a queue, DELETE it FROM <prefix>ledger_queue when no Ledger is left for it.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/base/arguments.hpp>
-#include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/postgres/attempts.hpp>
-#include <orizuru/detail/postgres/ledger/book.hpp>
-#include <orizuru/detail/postgres/ledger/reading.hpp>
-#include <orizuru/detail/postgres/rights.hpp>
-#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/postgres/ledger/core.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
-#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
-#include <orizuru/postgres/table_use.hpp>
 
 #include <pqxx/pqxx>
 
@@ -45,11 +35,9 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace orizuru {
@@ -71,7 +59,8 @@ class Ledger {
     /// PostgreSQL cannot have or for options that cannot be, std::system_error when the process can
     /// have no more threads.
     /// The destructor waits for connect_timeout at most.
-    Ledger(Database database, std::string queue, LedgerOptions options = {});
+    Ledger(Database database, std::string queue, LedgerOptions options = {})
+        : m_core(std::move(database), std::move(queue), std::move(options)) {}
 
     /// Makes a job in the user's transaction; returns its id, 32 hexadecimal digits of which 20 are
     /// random. It is sent to Redis when that is committed, by a LedgerReconciler, which a NOTIFY of
@@ -89,11 +78,15 @@ class Ledger {
     std::string submit(pqxx::transaction_base& transaction,
                        T payload) requires MessageEncodable<T> {
         const Job<T> job = make(std::move(payload));
-        insert(transaction, job.id, encoded(job));
+        m_core.insert(transaction, job.id, encoded(job));
         return job.id;
     }
     /// The same in a transaction of its own; returns when it is committed.
-    std::string submit(T payload) requires MessageEncodable<T>;
+    std::string submit(T payload) requires MessageEncodable<T> {
+        const Job<T> job = make(std::move(payload));
+        m_core.submit(job.id, encoded(job));
+        return job.id;
+    }
 
     /// Has `f(transaction)` run once for a job: for a Worker's handler, which acks behind it
     /// whatever the outcome. All that has to be run again comes again by itself.
@@ -121,7 +114,9 @@ class Ledger {
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
     template <std::invocable<pqxx::work&> F>
-    LedgerOutcome run(std::string_view id, F f);
+    LedgerOutcome run(std::string_view id, F f) {
+        return m_core.run(id, [&f](pqxx::work& transaction) { f(transaction); });
+    }
 
     /// The same with `f(transaction, payload)`, and then acks the message; buries it when the
     /// ledger has no such job.
@@ -131,14 +126,15 @@ class Ledger {
     LedgerOutcome process(MessageGuard<Job<T>>& guard, F f);
 
     /// What the ledger says of a job; none: it has no such job. One statement.
-    [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
+    [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id) { return m_core.find(id); }
     /// What has happened to a job, the oldest first; of an unknown one nothing. One statement.
-    [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);
+    [[nodiscard]] std::vector<LedgerChange> history(std::string_view id) {
+        return m_core.history(id);
+    }
 
     /// Makes a pending or failed job dead; false: it is neither. One statement and one commit.
     bool give_up(std::string_view id, std::string_view reason) {
-        detail::check_id(id);
-        return m_book.give_up(id, reason);
+        return m_core.give_up(id, reason);
     }
 
     /// Forgets the queue's jobs, and their history, that are completed or dead for longer than
@@ -146,13 +142,9 @@ class Ledger {
     /// again after that is `unknown`. Needs the rights of TableUse::purge besides those of
     /// TableUse::ledger, which the constructor takes. Throws besides std::invalid_argument for an
     /// age that is not 0 to 100 years.
-    std::uint64_t purge(std::chrono::seconds age);
+    std::uint64_t purge(std::chrono::seconds age) { return m_core.purge(age); }
 
   private:
-    static LedgerOptions checked(LedgerOptions options) {
-        detail::check(options);
-        return options;
-    }
     /// With an id in the order of time: an index is written at its end, and what is recent lies
     /// together, however much is finished.
     [[nodiscard]] static Job<T> make(T payload) {
@@ -162,84 +154,12 @@ class Ledger {
     }
     [[nodiscard]] std::string encoded(const Job<T>& job) const {
         std::string bytes;
-        detail::encode(job, bytes, m_options.max_payload);
+        detail::encode(job, bytes, m_core.max_payload());
         return bytes;
     }
-    void insert(pqxx::transaction_base& transaction, const std::string& id,
-                const std::string& bytes) const {
-        // No parameters: with libpqxx 6 they do not begin a subtransaction.
-        transaction.exec(m_insert + transaction.quote(id) + ", " + detail::text_in_sql(m_queue) +
-                         ", " + std::to_string(m_options.retry.max_attempts) + ", " +
-                         transaction.quote(m_book.worker()) + ", decode('" + detail::to_hex(bytes) +
-                         "', 'hex'))");
-    }
 
-    std::string m_queue;
-    LedgerOptions m_options;
-    detail::LedgerBook m_book;
-    std::string m_insert;
+    detail::LedgerCore m_core;
 };
-
-template <class T>
-Ledger<T>::Ledger(Database database, std::string queue, LedgerOptions options)
-    : m_queue(detail::checked_queue(std::move(queue))),
-      m_options(checked(std::move(options))),
-      m_book(std::move(database), detail::make_identity(m_options.name).id, m_options.lease),
-      m_insert(m_book.pool().sql(
-          "INSERT INTO $p$ledger (id, queue, max_attempts, changed_by, payload) VALUES (")) {
-    detail::check_tables(m_book.pool(), TableUse::ledger);
-    detail::attempt_own(m_book.pool(), [this](pqxx::connection& connection) {
-        pqxx::nontransaction transaction(connection);
-        return detail::execute(transaction,
-                               m_book.pool().sql("INSERT INTO $p$ledger_queue (name) VALUES ($1) "
-                                                 "ON CONFLICT DO NOTHING"),
-                               m_queue);
-    });
-}
-
-template <class T>
-std::string Ledger<T>::submit(T payload) requires MessageEncodable<T> {
-    const Job<T> job = make(std::move(payload));
-    const std::string bytes = encoded(job);
-    bool committing = false;
-    detail::attempt_own(m_book.pool(), [&](pqxx::connection& connection) {
-        pqxx::work transaction(connection);
-        try {
-            insert(transaction, job.id, bytes);
-        } catch (const pqxx::unique_violation&) {
-            if (committing) {
-                return true; // by the COMMIT that was not answered
-            }
-            throw;
-        }
-        committing = true;
-        transaction.commit();
-        return true;
-    });
-    return job.id;
-}
-
-template <class T>
-template <std::invocable<pqxx::work&> F>
-LedgerOutcome Ledger<T>::run(std::string_view id, F f) {
-    detail::check_id(id);
-    const auto claimed = m_book.claim(id);
-    if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
-        return *outcome;
-    }
-    const auto& claim = std::get<detail::LedgerClaim>(claimed);
-    const detail::LedgerLeases::Hold hold(m_book.leases(), claim);
-    try {
-        return m_book.complete(claim, f);
-    } catch (const DatabaseError&) {
-        throw;
-    } catch (const DoNotRetry& error) {
-        return m_book.fail_for_good(claim, error.what());
-    } catch (...) {
-        return detail::tell_thrown(
-            [&](std::string_view what) { return m_book.fail(claim, m_options.retry, what); });
-    }
-}
 
 template <class T>
 template <std::invocable<pqxx::work&, const T&> F>
@@ -248,36 +168,6 @@ LedgerOutcome Ledger<T>::process(MessageGuard<Job<T>>& guard, F f) {
         run(guard->id, [&](pqxx::work& transaction) { f(transaction, guard->payload); });
     outcome == LedgerOutcome::unknown ? guard.bury("the ledger has no such job") : guard.ack();
     return outcome;
-}
-
-template <class T>
-std::optional<LedgerEntry> Ledger<T>::find(std::string_view id) {
-    detail::check_id(id);
-    return detail::find_in_ledger(m_book.pool(), id);
-}
-
-template <class T>
-std::vector<LedgerChange> Ledger<T>::history(std::string_view id) {
-    detail::check_id(id);
-    return detail::ledger_history(m_book.pool(), id);
-}
-
-template <class T>
-std::uint64_t Ledger<T>::purge(std::chrono::seconds age) {
-    detail::check_age(age);
-    const std::string sql = m_book.pool().sql("SELECT $p$ledger_purge($1, $2)");
-    std::uint64_t purged = 0;
-    while (true) {
-        const auto step = detail::attempt_own(m_book.pool(), [&](pqxx::connection& connection) {
-            pqxx::nontransaction transaction(connection);
-            return detail::execute(transaction, sql, m_queue, age.count())[0][0]
-                .as<std::uint64_t>();
-        });
-        if (step == 0) {
-            return purged;
-        }
-        purged += step;
-    }
 }
 
 } // namespace orizuru

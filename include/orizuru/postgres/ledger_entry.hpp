@@ -2,13 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger says of a job, and of what has happened to it. All times are the database's.
+// A job's entry in the ledger, and the history of its changes. All times are the database's.
 
 #include <orizuru/jobs/job_time.hpp>
 
-#include <array>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -39,7 +37,7 @@ struct LedgerEntry {
     LedgerState state;
     int attempt; ///< how often it was claimed
     int max_attempts;
-    std::string worker;         ///< who has claimed it last; empty = nobody yet
+    std::string worker;         ///< the worker that claimed it last; empty = none yet
     std::optional<JobTime> due; ///< running: the lease's end; failed: the next try
     std::string error;          ///< why the last try that failed did
     JobTime created_at;
@@ -52,26 +50,11 @@ struct LedgerEntry {
 /// ended.
 struct LedgerChange {
     JobTime at;
-    std::string who; ///< a worker, a reconciler, or the database's user who has changed it by SQL
+    std::string who; ///< a worker, a reconciler, or the database's user that changed it by SQL
     std::optional<LedgerState> from; ///< none: it was submitted
     LedgerState to;
     int attempt;
     std::string note; ///< why it failed, died or had to be given to another
 };
-
-namespace detail {
-
-[[nodiscard]] inline LedgerState ledger_state(std::string_view name) {
-    for (const LedgerState state :
-         {LedgerState::pending, LedgerState::running, LedgerState::completed, LedgerState::failed,
-          LedgerState::dead}) {
-        if (name == to_string(state)) {
-            return state;
-        }
-    }
-    throw std::logic_error("the ledger has an unknown state");
-}
-
-} // namespace detail
 
 } // namespace orizuru

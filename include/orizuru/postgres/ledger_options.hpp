@@ -4,13 +4,10 @@
 
 // What can be chosen for a Ledger, and what can come of a run.
 
-#include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 
 #include <chrono>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
 namespace orizuru {
@@ -21,13 +18,13 @@ struct LedgerOptions {
     /// How long a run whose process has died, or cannot reach PostgreSQL, keeps its job from
     /// others; 100 ms to 24 h. As long as it lives the ledger renews it, whatever it does.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
-    /// When a job that failed is tried again: `backoff` and `retry_for` of whoever runs it,
-    /// `max_attempts` of whoever submits it: tries that ended with a worker's death count too. A
-    /// job that will not be tried again is dead, in the ledger: `retry_queue` must be empty and
-    /// `exhausted` as it is.
+    /// When a job that failed is tried again. The Ledger that runs a job gives `backoff` and
+    /// `retry_for`; the Ledger that submits it gives `max_attempts`, and tries that ended with a
+    /// worker's death count too. A job that will not be tried again is dead, in the ledger:
+    /// `retry_queue` must be empty and `exhausted` as it is.
     RetryPolicy retry = {};
-    /// Of a job in its envelope, in bytes, up to 256 MiB, as PostgreSQL takes no value of
-    /// 1 GiB.
+    /// Larger jobs are refused with EncodeError. In bytes, with the envelope; up to 256 MiB, as
+    /// PostgreSQL takes no value of 1 GiB.
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 
@@ -42,28 +39,5 @@ enum class LedgerOutcome {
     fenced,    ///< the lease had ended and the job was taken from this run: rolled back
     unknown    ///< there is no such job
 };
-
-namespace detail {
-
-inline void check_ledger_retry(const RetryPolicy& retry) {
-    if (retry.max_attempts < 1) {
-        throw std::invalid_argument("max_attempts of a ledger must be 1 or more");
-    }
-    if (!retry.retry_queue.empty() || retry.exhausted != Exhausted::bury) {
-        throw std::invalid_argument("a ledger keeps a job in its queue, and the dead ones itself: "
-                                    "retry_queue and exhausted cannot be chosen");
-    }
-}
-
-inline void check(const LedgerOptions& options) {
-    check_label(options.name);
-    check_stored_payload(options.max_payload);
-    if (options.lease < std::chrono::milliseconds(100) || options.lease > std::chrono::hours(24)) {
-        throw std::invalid_argument("lease must be 100 ms to 24 h");
-    }
-    check_ledger_retry(options.retry);
-}
-
-} // namespace detail
 
 } // namespace orizuru

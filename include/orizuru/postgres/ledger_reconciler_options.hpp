@@ -4,21 +4,19 @@
 
 // What can be chosen for a LedgerReconciler, and what comes of a pass.
 
-#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
-#include <orizuru/postgres/ledger_options.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 
 namespace orizuru {
 
 struct LedgerReconcilerOptions {
-    /// How often all queues are looked after, whatever is due, and searched for lost messages; how
-    /// old a message is before it can be found to be gone, twice as old each time that it was sent
-    /// again in vain, up to an hour; 100 ms to 24 h.
+    /// How often all queues are looked after, whatever is due, and searched for lost messages; 100
+    /// ms to 24 h. A message must be this old before it can be found to be gone; twice as old each
+    /// time that it was sent again in vain, up to an hour.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
     /// How often it is looked whether Redis was lost: a GET for each queue; 10 ms to 24 h.
     std::chrono::milliseconds redis_check = std::chrono::seconds(1);
@@ -27,22 +25,6 @@ struct LedgerReconcilerOptions {
     /// LedgerOptions; choose them as there. The rest must be as it is there, too.
     RetryPolicy retry = {};
 };
-
-namespace detail {
-
-inline void check(const LedgerReconcilerOptions& options) {
-    using std::chrono::milliseconds;
-    constexpr milliseconds day = std::chrono::hours(24);
-    if (options.sweep < milliseconds(100) || options.sweep > day) {
-        throw std::invalid_argument("sweep must be 100 ms to 24 h");
-    }
-    if (options.redis_check < milliseconds(10) || options.redis_check > day) {
-        throw std::invalid_argument("redis_check must be 10 ms to 24 h");
-    }
-    check_ledger_retry(options.retry);
-}
-
-} // namespace detail
 
 /// What a pass has done, in jobs.
 struct Reconciled {

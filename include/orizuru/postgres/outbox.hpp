@@ -23,19 +23,15 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/postgres/outbox_rows.hpp>
 #include <orizuru/jobs/job.hpp>
-#include <orizuru/postgres/database.hpp>
 
 #include <pqxx/pqxx>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru {
@@ -56,10 +52,12 @@ class Outbox {
     /// Throws std::invalid_argument for a name that no queue can have, or that has over 512 bytes
     /// or is no UTF-8, and for an option that cannot be. Whether the tables are there shows at
     /// `push`.
-    explicit Outbox(std::string queue, OutboxOptions options = {});
+    explicit Outbox(std::string queue, OutboxOptions options = {})
+        : m_rows(std::move(queue), options.prefix, options.max_payload),
+          m_max_payload(options.max_payload) {}
 
-    /// Makes a job (job.hpp) that is sent when `transaction` commits; returns its id. Who deletes
-    /// its row before that has cancelled it.
+    /// Makes a job (job.hpp) that is sent when `transaction` commits; returns its id. Deleting its
+    /// row before that cancels it.
     ///
     /// PostgreSQL: an INSERT, one round trip. In COMMIT two more for each message, and a NOTIFY;
     ///     above is what COMMIT waits for. With SET CONSTRAINTS ALL IMMEDIATE all that happens at
@@ -81,30 +79,15 @@ class Outbox {
     /// Throws besides std::invalid_argument, before all else, for an id that no inbox takes: one
     ///     that has not 1 to 512 bytes of UTF-8, none of them null.
     void push(pqxx::transaction_base& transaction, const Job<T>& job) const {
-        detail::check_text_id(job.id);
+        detail::OutboxRows::check_id(job.id);
         std::string payload;
-        detail::encode(job, payload, m_options.max_payload);
-        // No parameters: with libpqxx 6 they do not begin a subtransaction.
-        transaction.exec(m_insert + detail::text_in_sql(job.id) + ", " +
-                         detail::text_in_sql(m_queue) + ", decode('" + detail::to_hex(payload) +
-                         "', 'hex'))");
+        detail::encode(job, payload, m_max_payload);
+        m_rows.insert(transaction, job.id, payload);
     }
 
   private:
-    std::string m_queue;
-    OutboxOptions m_options;
-    std::string m_insert;
+    detail::OutboxRows m_rows;
+    std::int64_t m_max_payload;
 };
-
-template <MessageEncodable T>
-Outbox<T>::Outbox(std::string queue, OutboxOptions options)
-    : m_queue(detail::checked_queue(std::move(queue))),
-      m_options(std::move(options)),
-      m_insert(detail::with_prefix("INSERT INTO $p$outbox (id, queue, payload) VALUES (",
-                                   m_options.prefix)) {
-    detail::check_stored_payload(m_options.max_payload);
-    // Its check of the prefix.
-    static_cast<void>(Database("", {.prefix = m_options.prefix}));
-}
 
 } // namespace orizuru

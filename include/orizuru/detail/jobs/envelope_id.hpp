@@ -5,7 +5,7 @@
 // The id of a job, from the first bytes of its envelope (job.hpp): whatever follows may be missing,
 // of a newer version, or what no Codec can read.
 
-#include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/jobs/envelope_limits.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,6 +5,7 @@
 // What the fields of a job's envelope (job.hpp) may be, and how they are read.
 
 #include <orizuru/detail/codec/msgpack_reader.hpp>
+#include <orizuru/detail/jobs/envelope_limits.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/msgpack.hpp>
@@ -12,7 +13,6 @@
 #include <msgpack.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -21,9 +21,6 @@
 #include <vector>
 
 namespace orizuru::detail {
-
-inline constexpr std::size_t longest_job_id = 512;
-inline constexpr std::size_t longest_last_error = 10'000;
 
 [[noreturn]] inline void refuse_envelope(const char* what) {
     throw std::invalid_argument(std::string("the job's envelope has ") + what);

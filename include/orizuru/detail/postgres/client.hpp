@@ -39,8 +39,8 @@ class Client {
         return m_session->connection;
     }
     [[nodiscard]] pqxx::connection* operator->() { return &**this; }
-    /// Whether the server has said nothing. To one that asks nothing it does so when it ends the
-    /// session.
+    /// Whether nothing is to be read. When no statement runs, the server only sends something to
+    /// end the session.
     [[nodiscard]] bool is_silent() {
         pollfd socket{(*this)->sock(), POLLIN, 0};
         return ::poll(&socket, 1, 0) == 0;
@@ -49,8 +49,8 @@ class Client {
   private:
     struct Session {
         explicit Session(const std::string& conninfo) : connection(conninfo) {
-            // Of a host that is gone the server hears nothing, and keeps its locks for two hours by
-            // its own defaults. Ignored for Unix sockets.
+            // The server hears nothing when a client's host is gone, and by its own defaults keeps
+            // the client's locks for two hours. Ignored for Unix sockets.
             pqxx::nontransaction(connection)
                 .exec("SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; "
                       "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000");

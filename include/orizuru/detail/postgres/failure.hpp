@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an exception on its way out of a transaction means for whoever might try it again.
+// Whether a transaction that ended by an exception can be tried again.
 
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
@@ -40,8 +40,8 @@ enum class Failure {
     return Failure::other;
 }
 
-/// Of the exception that is being handled; `backend` was the connection's backendpid(). One that
-/// tells of a lost connection may be about another one that the user has, and libpqxx 6 may have
+/// Classifies the exception that is being handled; `backend` was the connection's backendpid(). An
+/// exception about a lost connection may concern another one of the user's, and libpqxx 6 may have
 /// connected again by itself.
 [[nodiscard]] inline Failure failure_of_current(const pqxx::connection& connection, int backend) {
     const bool lost = !connection.is_open() || connection.backendpid() != backend;
@@ -52,12 +52,12 @@ enum class Failure {
     } catch (const pqxx::transaction_rollback&) {
         return lost ? Failure::lost : Failure::conflict;
     } catch (const pqxx::sql_error& error) {
-        // Of a server that ended in the middle there is no state.
+        // A server that dies mid-statement sends no SQLSTATE.
         return lost ? Failure::lost : failure_of(error.sqlstate());
     } catch (const pqxx::failure&) {
         return lost ? Failure::lost : Failure::other;
     } catch (const pqxx::usage_error&) {
-        // Of a transaction whose session has ended while nobody minded.
+        // pqxx reports this when the session ended while idle.
         return lost ? Failure::lost : Failure::other;
     } catch (...) {
         return Failure::other;

@@ -33,7 +33,7 @@ ORDER BY oldest.position
 inline constexpr std::string_view lock_queue = "SELECT FROM $p$outbox_queue WHERE name = ";
 inline constexpr std::string_view unless_locked = " FOR UPDATE SKIP LOCKED";
 
-// Of a queue, at most so many, until they have so many bytes; NULL for what was deleted by hand.
+// A queue's next messages: at most $2, until they have $3 bytes; NULL for those deleted by hand.
 inline constexpr std::string_view next_messages = R"sql(
 SELECT position, encode(payload, 'hex') FROM (
     SELECT *, sum(octet_length(payload)) OVER (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING

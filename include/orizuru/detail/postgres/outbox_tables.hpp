@@ -13,9 +13,9 @@ namespace orizuru::detail {
 // relays to lock.
 //
 // Neither a sequence nor transaction ids are in the order of commits: both are given out before.
-// The trigger runs in COMMIT, and its lock is held until the transaction can be seen by others, so
-// that rows of outbox_order come to be seen in the order of their positions: who has seen one has
-// seen all before it.
+// The trigger runs in COMMIT, and its lock is held until others can see the transaction. So rows of
+// outbox_order become visible in the order of their positions: a relay that sees one sees all
+// before it.
 inline constexpr std::string_view outbox_tables = R"sql(
 CREATE TABLE $p$outbox (
     message bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -66,7 +66,7 @@ class Pool {
         m_idle.push_back(std::move(client));
     }
 
-    /// One was lost, and those that wait here with it, as a rule.
+    /// For when a connection was lost: the idle ones usually are, too.
     void forget_idle() {
         const std::lock_guard lock(m_mutex);
         m_idle.clear();

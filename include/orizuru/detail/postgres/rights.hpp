@@ -7,6 +7,7 @@
 
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/postgres/schema_version.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
@@ -21,9 +22,6 @@
 #include <utility>
 
 namespace orizuru::detail {
-
-/// The version of the tables.
-inline constexpr int schema_needed = 4;
 
 struct Right {
     TableUse use;
@@ -44,7 +42,7 @@ inline constexpr std::array table_rights{
     Right{TableUse::relay, "SELECT", "outbox_order"},
     Right{TableUse::relay, "DELETE", "outbox_order"},
     Right{TableUse::relay, "SELECT", "outbox_queue"},
-    // For its locks.
+    // FOR UPDATE needs it.
     Right{TableUse::relay, "UPDATE", "outbox_queue"},
     Right{TableUse::ledger, "SELECT", "schema"},
     Right{TableUse::ledger, "SELECT", "ledger"},

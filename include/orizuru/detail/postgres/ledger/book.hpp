@@ -2,17 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Ledger writes, whatever the type of its jobs.
+// The changes of a job's state that a Ledger writes.
 
-#include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger/leases.hpp>
 #include <orizuru/detail/postgres/ledger/renewal.hpp>
 #include <orizuru/detail/postgres/ledger/tries.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/jobs/job_time.hpp>
-#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
@@ -22,6 +20,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,15 +28,8 @@
 
 namespace orizuru::detail {
 
-/// 12 hexadecimal digits of time, 20 random ones.
-[[nodiscard]] inline std::string ordered_id(JobTime now) {
-    std::string digits = random_hex<20>();
-    for (auto rest = static_cast<std::uint64_t>(now.time_since_epoch().count()); digits.size() < 32;
-         rest >>= 4U) {
-        digits.insert(digits.begin(), "0123456789abcdef"[rest & 15U]);
-    }
-    return digits;
-}
+/// What a job does in the ledger's transaction.
+using LedgerEffects = std::function<void(pqxx::work&)>;
 
 /// Any thread.
 class LedgerBook {
@@ -56,8 +48,7 @@ class LedgerBook {
     /// The claim, or why there is none.
     [[nodiscard]] std::variant<LedgerClaim, LedgerOutcome> claim(std::string_view job);
     /// Has `f(transaction)` and the completion committed together.
-    template <class F>
-    [[nodiscard]] LedgerOutcome complete(const LedgerClaim& claim, F& f);
+    [[nodiscard]] LedgerOutcome complete(const LedgerClaim& claim, const LedgerEffects& f);
     /// The try has failed: the job is tried again, or dead.
     [[nodiscard]] LedgerOutcome fail(const LedgerClaim& claim, const RetryPolicy& policy,
                                      std::string_view reason);
@@ -68,14 +59,14 @@ class LedgerBook {
     [[nodiscard]] LedgerLeases& leases() noexcept { return m_leases; }
 
   private:
-    /// `next(transaction)` says what follows.
+    /// `next(transaction)` says when the next try is, and why this one failed.
     template <class Next>
     [[nodiscard]] LedgerOutcome fail_with(const LedgerClaim& claim, Next next);
     [[nodiscard]] LedgerTries tries(pqxx::work& transaction, const LedgerClaim& claim) const;
-    /// Of a claim that holds no more: what became of it before, when it was this run that wrote it.
+    /// What this run wrote before, when its claim no longer holds; `fenced` when it wrote nothing.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
-    // For a network that is slow.
+    // A slow network needs this much.
     static constexpr std::chrono::milliseconds least_idle{5'000};
 
     Pool m_pool;
@@ -116,7 +107,7 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
     if (!storable(job)) {
         return LedgerOutcome::unknown;
     }
-    // Of this run alone: by it a repeated claim whose answer was lost is recognised.
+    // Unique to this run, so that the database recognises a repeated claim whose answer was lost.
     LedgerClaim claim{std::string(job), m_worker + '/' + std::to_string(++m_runs), 0};
     const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
@@ -133,8 +124,7 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
                                     : LedgerOutcome::unknown;
 }
 
-template <class F>
-LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, F& f) {
+inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const LedgerEffects& f) {
     return attempt(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         f(transaction);

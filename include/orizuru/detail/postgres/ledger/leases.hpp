@@ -44,7 +44,7 @@ class LedgerLeases {
         const LedgerClaim& m_claim;
     };
 
-    /// Of all that are held now: the jobs' ids and, in the same order, the tokens.
+    /// All claims that are held now: the jobs' ids and, in the same order, the tokens.
     [[nodiscard]] std::pair<std::vector<std::string>, std::vector<std::string>> held() {
         const std::lock_guard lock(m_mutex);
         std::pair<std::vector<std::string>, std::vector<std::string>> all;

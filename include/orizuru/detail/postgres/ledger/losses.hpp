@@ -24,12 +24,13 @@
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/postgres/ledger/queue_row.hpp>
 #include <orizuru/detail/postgres/ledger/reading.hpp>
 #include <orizuru/detail/postgres/ledger/step.hpp>
 #include <orizuru/detail/postgres/ledger/tries.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/reply.hpp>
@@ -50,15 +51,8 @@ namespace orizuru::detail {
 
 class LedgerLosses {
   public:
-    struct Options {
-        std::string prefix;
-        std::string worker;
-        std::chrono::milliseconds longest_idle; ///< see LedgerStepper
-        std::chrono::milliseconds sweep;
-        RetryPolicy retry; ///< of jobs whose messages were buried, but for max_attempts
-    };
-
-    explicit LedgerLosses(Options options);
+    /// `retry` is for jobs whose messages were buried, but for max_attempts.
+    LedgerLosses(const LedgerStepper::Options& options, RetryPolicy retry);
 
     /// One transaction and one script, in which the queue's row is locked; it waits for nobody's
     /// lock. At most a thousand entries of the dead list: then `next` is more.
@@ -95,7 +89,7 @@ class LedgerLosses {
     std::string m_worker;
     std::chrono::milliseconds m_sweep;
     RetryPolicy m_retry;
-    std::string m_lock;
+    LedgerQueueLock m_lock;
     std::string m_buried;
     std::string m_count_buried;
     std::string m_claim;
@@ -104,15 +98,12 @@ class LedgerLosses {
     std::string m_gone;
 };
 
-inline LedgerLosses::LedgerLosses(Options options)
-    : m_worker(std::move(options.worker)),
+inline LedgerLosses::LedgerLosses(const LedgerStepper::Options& options, RetryPolicy retry)
+    : m_worker(options.worker),
       m_sweep(options.sweep),
-      m_retry(std::move(options.retry)) {
+      m_retry(std::move(retry)),
+      m_lock(options.prefix, options.longest_idle) {
     const auto sql = [&](const std::string& text) { return with_prefix(text, options.prefix); };
-    m_lock = "SET LOCAL idle_in_transaction_session_timeout = " +
-             std::to_string(options.longest_idle.count()) +
-             sql("; SELECT epoch, sequence, timeline = $p$ledger_timeline(), dead_seen "
-                 "FROM $p$ledger_queue WHERE name = ");
     // Pending, in words that do not lead the planner to the index of all that is.
     const std::string of_buried =
         sql("FROM unnest($1::text[], $2::bigint[]) AS entry (id, attempt) "
@@ -155,26 +146,23 @@ inline LedgerStep LedgerLosses::search(pqxx::connection& database, Connection& r
     LedgerStep step;
     const Keys keys(queue);
     pqxx::work transaction(database);
-    const pqxx::result locked =
-        transaction.exec(m_lock + transaction.quote(queue) + " FOR UPDATE SKIP LOCKED");
-    if (locked.empty()) {
+    const std::optional<LedgerQueueRow> row = m_lock.take(transaction, queue);
+    if (!row) {
         return step;
     }
     step.next = LedgerStep::Next::done;
-    const LedgerMark known{locked[0][0].as<std::int64_t>(), locked[0][1].as<std::int64_t>()};
-    const auto dead_seen = locked[0][3].as<std::int64_t>();
-    const Found found = ask(redis, keys, dead_seen);
-    if (!locked[0][2].as<bool>() || !known.included_in(found.mark)) {
+    const Found found = ask(redis, keys, row->dead_seen);
+    if (!row->same_timeline || !row->mark.included_in(found.mark)) {
         return step; // the next step has all of them sent again
     }
-    const bool settled = fail_buried(transaction, queue, known.epoch, found.buried, step);
-    if (settled && found.dead_seen != dead_seen) {
+    const bool settled = fail_buried(transaction, queue, row->mark.epoch, found.buried, step);
+    if (settled && found.dead_seen != row->dead_seen) {
         execute(transaction, m_seen, queue, found.dead_seen);
     }
     if (settled && found.more) {
         step.next = LedgerStep::Next::more;
     } else if (found.served) {
-        execute(transaction, m_gone, queue, known.epoch, m_sweep.count(), *found.served);
+        execute(transaction, m_gone, queue, row->mark.epoch, m_sweep.count(), *found.served);
     }
     transaction.commit();
     return step;

@@ -2,23 +2,24 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// By what it is seen that Redis has all that was sent to it: a key that counts the sendings, and is
-// written in one step with each. PostgreSQL has the same.
+// The mark shows whether Redis has all that was sent to it: a key that counts the sendings, written
+// in one step with each. PostgreSQL has the same count.
 //
-//   Redis has         what that means
+//   Redis has         meaning
 //   the same          nothing is missing
-//   more, this epoch  a reconciler died between its sending and its COMMIT: what it sent is sent
-//                     again, as "more" says nothing of what it was
-//   anything else     Redis was lost, or went back in time: a new epoch begins, for which nothing
-//                     was sent yet
+//   more, this epoch  a reconciler died between its sending and its COMMIT: its messages are sent
+//                     again, as the count does not say which they were
+//   anything else     Redis was lost, or went back in time: a new epoch begins, in which nothing
+//   was
+//                     sent yet
 //
 // The new epoch is committed before it is written to Redis, so that none has two beginnings. A
-// sending's number is at least its transaction's: that of one which was rolled back is not given to
-// another, which a Redis that was away meanwhile would be taken to have.
+// sending's number is at least its transaction's. So the number of a sending that was rolled back
+// is not used again: else a Redis that was away meanwhile would seem to have the later sending.
 //
 // PostgreSQL may go back in time as well, by a failover to a standby that was behind or from a
-// backup: then it may not know of what it had, and Redis has no message of. Its timeline tells, and
-// a new epoch begins too. A copy of its files, put back without a recovery, does not tell.
+// backup. It may then have jobs again whose messages Redis no longer has. Its timeline shows that,
+// and a new epoch begins too. A copy of its files, put back without a recovery, does not show it.
 
 #include <orizuru/detail/redis/refusal.hpp>
 
@@ -45,7 +46,7 @@ struct LedgerMark {
     }
 };
 
-/// What is in Redis; zeros for what no reconciler has written.
+/// The mark that Redis has; zeros when no reconciler has written it.
 [[nodiscard]] inline LedgerMark parse_mark(std::string_view text) {
     LedgerMark mark;
     const char* const end = text.data() + text.size();

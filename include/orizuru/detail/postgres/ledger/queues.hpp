@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a reconciler's look at the ledger has seen.
+// The queues as a reconciler's look at the ledger sees them.
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>

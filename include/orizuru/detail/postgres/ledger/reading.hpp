@@ -2,10 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Ledger reads.
+// Entries and their history, as a Ledger reads them.
 
 #include <orizuru/detail/postgres/attempts.hpp>
-#include <orizuru/detail/postgres/ledger/book.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -16,11 +15,23 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace orizuru::detail {
+
+[[nodiscard]] inline LedgerState ledger_state(std::string_view name) {
+    for (const LedgerState state :
+         {LedgerState::pending, LedgerState::running, LedgerState::completed, LedgerState::failed,
+          LedgerState::dead}) {
+        if (name == to_string(state)) {
+            return state;
+        }
+    }
+    throw std::logic_error("the ledger has an unknown state");
+}
 
 /// A column of times, as time_of reads it.
 [[nodiscard]] inline std::string as_time(const std::string& column) {

@@ -2,28 +2,32 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// By what it is seen of which try a ledger's message is: the field `ledger_attempt` of its envelope
-// (job.hpp) says how often the job had been claimed when it was sent. A message of a first try has
-// none. A Worker that puts the message off writes the field back as it was.
+// The field `ledger_attempt` in the envelope (job.hpp) of a ledger's message shows for which try it
+// was sent: how often the job had been claimed before. A message of a first try has no such field.
+// A Worker that puts the message off writes the field back as it was.
 
-#include <msgpack.hpp>
-
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace orizuru::detail {
 
-/// The message to be sent for a job that was claimed so often. What is not an envelope as a Ledger
-/// makes it stays as it is.
+/// The message to be sent for a job that was claimed `attempt` times. Bytes that are no envelope as
+/// a Ledger makes it stay as they are.
 [[nodiscard]] inline std::string with_ledger_attempt(std::string envelope, int attempt) {
     constexpr char with_eleven_fields = '\x9b';
     if (attempt == 0 || envelope.empty() || envelope.front() != with_eleven_fields) {
         return envelope;
     }
     ++envelope.front();
-    msgpack::sbuffer field;
-    msgpack::pack(field, attempt);
-    envelope.append(field.data(), field.size());
+    const auto number = static_cast<std::uint32_t>(attempt);
+    if (number >= 0x80) {
+        envelope += '\xce'; // uint 32; a smaller one is its own byte
+        for (const unsigned shift : {24U, 16U, 8U}) {
+            envelope += static_cast<char>(number >> shift & 0xffU);
+        }
+    }
+    envelope += static_cast<char>(number & 0xffU);
     return envelope;
 }
 

@@ -8,6 +8,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/postgres/ledger/queue_row.hpp>
 #include <orizuru/detail/postgres/ledger/reading.hpp>
 #include <orizuru/detail/postgres/ledger/stamp.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,7 +36,7 @@ namespace orizuru::detail {
 inline constexpr std::size_t most_sent = 1000;
 inline constexpr std::size_t most_bytes_sent = 1 << 20;
 
-/// What a step has done, all of it committed.
+/// The result of a step, all of it committed.
 struct LedgerStep {
     enum class Next {
         done, ///< there was no more to do
@@ -44,7 +46,7 @@ struct LedgerStep {
     };
     Next next = Next::busy;
     std::uint64_t sent = 0;
-    /// Of recovered jobs, of lost messages, and of a lost Redis.
+    /// An event about a recovered job, a lost message, or a lost Redis.
     struct Told {
         LedgerEventKind kind;
         std::string job;
@@ -59,9 +61,7 @@ class LedgerStepper {
     struct Options {
         std::string prefix;
         std::string worker;
-        /// When the step leaves PostgreSQL without a word for longer, because its process is
-        /// frozen, PostgreSQL ends the session, and others can have the queue.
-        std::chrono::milliseconds longest_idle;
+        std::chrono::milliseconds longest_idle; ///< see LedgerQueueLock
         std::chrono::milliseconds sweep;
     };
 
@@ -103,7 +103,7 @@ class LedgerStepper {
 
     std::string m_worker;
     std::chrono::milliseconds m_sweep;
-    std::string m_lock;
+    LedgerQueueLock m_lock;
     std::string m_begin_epoch;
     std::string m_recover;
     std::string m_unsent;
@@ -115,11 +115,7 @@ class LedgerStepper {
 inline LedgerStepper::LedgerStepper(Options options)
     : m_worker(std::move(options.worker)),
       m_sweep(options.sweep),
-      m_lock("SET LOCAL idle_in_transaction_session_timeout = " +
-             std::to_string(options.longest_idle.count()) +
-             with_prefix("; SELECT epoch, sequence, txid_current(), "
-                         "timeline = $p$ledger_timeline() FROM $p$ledger_queue WHERE name = ",
-                         options.prefix)),
+      m_lock(options.prefix, options.longest_idle),
       m_begin_epoch(with_prefix("UPDATE $p$ledger_queue SET epoch = greatest(epoch, $2) + 1, "
                                 "sequence = 0, timeline = $p$ledger_timeline() "
                                 "WHERE name = $1 RETURNING epoch",
@@ -173,15 +169,14 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
     LedgerStep step;
     const Keys keys(queue);
     pqxx::work transaction(database);
-    const pqxx::result locked =
-        transaction.exec(m_lock + transaction.quote(queue) + " FOR UPDATE SKIP LOCKED");
-    if (locked.empty()) {
+    const std::optional<LedgerQueueRow> row = m_lock.take(transaction, queue);
+    if (!row) {
         return step;
     }
-    const LedgerMark known{locked[0][0].as<std::int64_t>(), locked[0][1].as<std::int64_t>()};
+    const LedgerMark& known = row->mark;
     const std::string found = redis.command(keys.ledger(), "GET", keys.ledger()).text;
     LedgerMark mark = parse_mark(found);
-    if (!locked[0][3].as<bool>()) {
+    if (!row->same_timeline) {
         return begin_epoch(transaction, redis, keys, found,
                            {{LedgerEventKind::postgres_replaced, {}, "it has another timeline"}});
     }
@@ -203,7 +198,7 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
                                                                    : LedgerStep::Next::done;
     if (!batch.jobs.empty()) {
         // Never one that a step before has sent and not committed.
-        mark.sequence = std::max(mark.sequence + 1, locked[0][2].as<std::int64_t>());
+        mark.sequence = std::max(mark.sequence + 1, row->transaction);
         if (!send(redis, keys, found, mark.text(), batch)) {
             return {.next = LedgerStep::Next::more}; // lost meanwhile: all over again
         }

@@ -2,16 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The ledger in SQL: the jobs, what happened to them, and what the database itself sees to,
-// whoever writes: that only what can follow does, that it is written down, and that a reconciler is
-// woken.
+// The ledger in SQL: the jobs, their history, and the triggers, which hold for every client: they
+// refuse changes of state that cannot follow, write the history, and wake reconcilers.
 
 #include <string_view>
 
 namespace orizuru::detail {
 
 // ledger.token      grows by one with each claim
-// ledger.worker     who has claimed it last: the Ledger's id and the run's number
+// ledger.worker     the last claim's Ledger, by its id, and the number of the run
 // ledger.due        running: when the lease ends; failed: when it is tried again; else NULL
 // ledger.sent_epoch of the queue when a message was sent for this pending job; 0 = none was
 // ledger_queue      epoch and sequence are what Redis has to have: see LedgerMark; timeline is that
@@ -72,8 +71,8 @@ CREATE TABLE $p$ledger_history (
     PRIMARY KEY (job, number)
 );
 )sql"
-    // What can follow. Whoever does not say who he is by writing changed_at, too, is the database's
-    // user.
+    // Which state can follow which. A client that does not write changed_at has not named itself:
+    // the history names the database's user.
     R"sql(
 CREATE FUNCTION $p$ledger_follow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -146,18 +145,21 @@ CREATE TRIGGER $p$ledger_write AFTER UPDATE ON $p$ledger
     FOR EACH ROW WHEN (NEW.state <> OLD.state OR NEW.token <> OLD.token)
     EXECUTE FUNCTION $p$ledger_write();
 )sql"
-    // A reconciler looks, with the lock for itself, and sleeps until what is due first. So who
-    // commits something that is due tells it, unless something due before can be seen: for that it
-    // is awake in time, and then looks again. Whoever commits holds the lock, shared, from before
-    // the look until after the commit: either the reconciler's look sees the row, or the row's look
-    // sees what the reconciler has seen. Deferred to the COMMIT, so that a long transaction of the
-    // user's holds up nobody. Some hold it for long all the same (SET CONSTRAINTS ALL IMMEDIATE,
-    // PREPARE TRANSACTION, a COMMIT of very much), and who waits for the lock for itself holds up
-    // all others: a reconciler that has not got it soon looks without it, and again soon. In a
-    // higher isolation level a look sees what was, and proves nothing: then it is told always,
-    // although NOTIFYs make commits wait for each other. Of what is submitted together one row
-    // looks. The looks are ORDER BY ... LIMIT 1 and not EXISTS, for which the planner might read
-    // all that is finished.
+    // A reconciler looks at the queues with the lock held exclusively, and sleeps until the first
+    // job is due. So a transaction that commits a due job notifies it, unless it can see a job that
+    // is due before: for that one the reconciler wakes in time, and looks again. The transaction
+    // holds the lock, shared, from before its look until after its commit: either the reconciler's
+    // look sees the new row, or the transaction's look sees what the reconciler has seen.
+    //
+    // The trigger is deferred to the COMMIT, so that a long transaction of the user's holds up
+    // nobody. Some hold the lock for long all the same (SET CONSTRAINTS ALL IMMEDIATE, PREPARE
+    // TRANSACTION, a very large COMMIT), and a waiter for the exclusive lock holds up all others: a
+    // reconciler that does not get it soon looks without it, and looks again soon.
+    //
+    // In a higher isolation level a look sees the past and proves nothing: then the trigger always
+    // notifies, although NOTIFYs make commits wait for each other. One row looks for all that are
+    // submitted together. The looks are ORDER BY ... LIMIT 1 and not EXISTS, for which the planner
+    // might read all finished rows.
     R"sql(
 CREATE FUNCTION $p$ledger_wake() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -223,8 +225,8 @@ BEGIN
 END
 $$;
 )sql"
-    // What takes several statements. A claim by one who has it already is one whose answer was
-    // lost.
+    // Steps of several statements. A claim by a run that has the job already repeats one whose
+    // answer was lost.
     R"sql(
 CREATE FUNCTION $p$ledger_claim(job text, who text, lease_ms bigint,
                                 OUT verdict text, OUT claimed bigint)

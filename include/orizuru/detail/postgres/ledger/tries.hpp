@@ -2,13 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What follows a try of a ledger's job that has failed.
+// What follows when a try of a ledger's job has failed: another one, or the job's death.
 
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/utf8.hpp>
-#include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/jobs/envelope_limits.hpp>
 #include <orizuru/jobs/job_time.hpp>
-#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -39,8 +39,8 @@ class LedgerWork {
           m_worker(make_identity("reconciler").id),
           m_longest_idle(std::max(least_idle, 2 * redis.command_timeout())),
           m_stepper({m_session.database().prefix(), m_worker, m_longest_idle, options.sweep}),
-          m_losses({m_session.database().prefix(), m_worker, m_longest_idle, options.sweep,
-                    options.retry}),
+          m_losses({m_session.database().prefix(), m_worker, m_longest_idle, options.sweep},
+                   options.retry),
           m_redis(std::move(redis)) {}
 
     [[nodiscard]] LedgerSession& session() noexcept { return m_session; }

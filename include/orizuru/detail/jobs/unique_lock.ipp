@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The definitions of unique.hpp.
+// The definitions of unique_lock.hpp.
 
+#include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/error.hpp>

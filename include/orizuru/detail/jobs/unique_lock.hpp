@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The locks of unique jobs: their keys, their values, and the scripts that take, release and extend
+// them.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/jobs/unique_options.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+#include <orizuru/script.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The lock's value: how it is released, a space, the job's id.
+[[nodiscard]] std::string lock_of(UniqueRelease release, std::string_view job_id);
+
+/// KEYS[1..4], ARGV[1..3] as schedule_source has them; KEYS[5] lock; ARGV[4] its value, [5] its ttl
+/// in ms, 0 = none. Returns 1, or 0 when the lock is held.
+[[nodiscard]] const std::string& push_unique_script();
+
+/// Releases a lock. KEYS[1] lock; ARGV[1] its value.
+[[nodiscard]] const Script& unlock_body();
+
+/// KEYS[1] lock; ARGV[1] ttl in ms, [2..] values, of which the lock must have one. A lock that
+/// never expires stays so. Returns 1, or 0 when the lock has none of the values.
+[[nodiscard]] const std::string& extend_lock_script();
+
+/// The key of a job's lock, seen from the queue in which the job is.
+[[nodiscard]] std::string lock_key(const std::string& unique_queue, std::string_view unique_id,
+                                   const Keys& here);
+
+/// Whether a script has answered 1 and not 0; throws ProtocolError when it is neither.
+[[nodiscard]] bool is_yes(const Reply& reply);
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/jobs/unique_lock.ipp>
+#endif

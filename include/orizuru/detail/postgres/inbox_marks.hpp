@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The marks of an Inbox, and the transactions that have them.
+
+#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/failure.hpp>
+#include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/postgres/rights.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/inbox_options.hpp>
+#include <orizuru/postgres/table_use.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// Any thread. Blocks and throws as Inbox says.
+class InboxMarks {
+  public:
+    InboxMarks(Database database, std::string scope, InboxOptions options);
+
+    InboxOutcome run(std::string_view id, const std::function<void(pqxx::work&)>& f);
+    std::uint64_t purge(std::chrono::seconds age);
+
+  private:
+    /// Returns the transaction's id; nothing when the id of the message was marked before.
+    [[nodiscard]] std::optional<std::string> mark(pqxx::work& transaction,
+                                                  std::string_view id) const;
+    /// Whether the mark's transaction still runs and can be committed: after a statement that
+    /// failed COMMIT rolls back, and pqxx does not report that.
+    [[nodiscard]] static bool is_unbroken(pqxx::work& transaction, const std::string& marked);
+
+    std::string m_scope;
+    InboxOptions m_options;
+    Pool m_pool;
+    std::string m_mark;
+    std::string m_purge;
+};
+
+inline InboxMarks::InboxMarks(Database database, std::string scope, InboxOptions options)
+    : m_scope(std::move(scope)),
+      m_options(options),
+      m_pool(std::move(database)),
+      m_mark(m_pool.sql("SELECT $p$inbox_mark($1, $2, $3)")),
+      m_purge(m_pool.sql(R"sql(
+DELETE FROM $p$inbox WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM $p$inbox
+    WHERE scope = $1 AND processed_at < statement_timestamp() - $2 * interval '1 second'
+    ORDER BY processed_at LIMIT 1000))
+)sql")) {
+    check_text_id(m_scope);
+    if (m_options.wait < std::chrono::milliseconds(0) || m_options.wait > std::chrono::hours(24)) {
+        throw std::invalid_argument("wait must be 0 to 24 h");
+    }
+    check_tables(m_pool, TableUse::inbox);
+}
+
+inline std::optional<std::string> InboxMarks::mark(pqxx::work& transaction,
+                                                   std::string_view id) const {
+    const pqxx::result marked =
+        execute(transaction, m_mark, m_scope, std::string(id), m_options.wait.count());
+    return marked[0][0].is_null() ? std::nullopt : std::optional(marked[0][0].as<std::string>());
+}
+
+inline bool InboxMarks::is_unbroken(pqxx::work& transaction, const std::string& marked) {
+    try {
+        return transaction
+            .exec("SELECT txid_current_if_assigned() IS NOT DISTINCT FROM " + marked)[0][0]
+            .as<bool>();
+    } catch (const pqxx::usage_error&) {
+        return false;
+    } catch (const pqxx::sql_error& error) {
+        if (error.sqlstate() != "25P02") { // in_failed_sql_transaction
+            throw;
+        }
+        return false;
+    }
+}
+
+inline InboxOutcome InboxMarks::run(std::string_view id,
+                                    const std::function<void(pqxx::work&)>& f) {
+    check_text_id(id);
+    bool in_doubt = false; // whether the last attempt was committed
+    bool called = false;
+    const auto transact = [&](pqxx::connection& connection) {
+        called = false;
+        pqxx::work transaction(connection);
+        std::optional<std::string> marked;
+        try {
+            marked = mark(transaction, id);
+        } catch (const pqxx::sql_error& error) {
+            if (failure_of(error.sqlstate()) == Failure::waited) {
+                return InboxOutcome::busy;
+            }
+            throw;
+        }
+        if (!marked) {
+            return in_doubt ? InboxOutcome::ran : InboxOutcome::repeated;
+        }
+        in_doubt = false;
+        called = true;
+        f(transaction);
+        if (!is_unbroken(transaction, *marked)) {
+            throw std::logic_error("an inbox's function has ended its transaction, or swallowed "
+                                   "the failure of a statement");
+        }
+        const int backend = connection.backendpid();
+        try {
+            transaction.commit();
+        } catch (...) {
+            in_doubt = failure_of_current(connection, backend) == Failure::lost;
+            throw;
+        }
+        return InboxOutcome::ran;
+    };
+    try {
+        return attempt(m_pool, transact);
+    } catch (const pqxx::failure& error) {
+        if (called) {
+            throw; // the function's, or what comes of its effects
+        }
+        throw database_error(m_pool.database(), error);
+    }
+}
+
+inline std::uint64_t InboxMarks::purge(std::chrono::seconds age) {
+    check_age(age);
+    std::uint64_t purged = 0;
+    while (true) {
+        const std::uint64_t step = attempt_own(m_pool, [&](pqxx::connection& connection) {
+            pqxx::work transaction(connection);
+            const pqxx::result deleted = execute(transaction, m_purge, m_scope, age.count());
+            transaction.commit();
+            return static_cast<std::uint64_t>(deleted.affected_rows());
+        });
+        if (step == 0) {
+            return purged;
+        }
+        purged += step;
+    }
+}
+
+} // namespace orizuru::detail

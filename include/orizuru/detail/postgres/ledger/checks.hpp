@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the options of a Ledger and of a LedgerReconciler may be.
+
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
+#include <orizuru/postgres/ledger_options.hpp>
+#include <orizuru/postgres/ledger_reconciler_options.hpp>
+
+#include <chrono>
+#include <stdexcept>
+
+namespace orizuru::detail {
+
+inline void check_ledger_retry(const RetryPolicy& retry) {
+    if (retry.max_attempts < 1) {
+        throw std::invalid_argument("max_attempts of a ledger must be 1 or more");
+    }
+    if (!retry.retry_queue.empty() || retry.exhausted != Exhausted::bury) {
+        throw std::invalid_argument("a ledger keeps a job in its queue, and the dead ones itself: "
+                                    "retry_queue and exhausted cannot be chosen");
+    }
+}
+
+inline void check(const LedgerOptions& options) {
+    check_label(options.name);
+    check_stored_payload(options.max_payload);
+    if (options.lease < std::chrono::milliseconds(100) || options.lease > std::chrono::hours(24)) {
+        throw std::invalid_argument("lease must be 100 ms to 24 h");
+    }
+    check_ledger_retry(options.retry);
+}
+
+inline void check(const LedgerReconcilerOptions& options) {
+    using std::chrono::milliseconds;
+    constexpr milliseconds day = std::chrono::hours(24);
+    if (options.sweep < milliseconds(100) || options.sweep > day) {
+        throw std::invalid_argument("sweep must be 100 ms to 24 h");
+    }
+    if (options.redis_check < milliseconds(10) || options.redis_check > day) {
+        throw std::invalid_argument("redis_check must be 10 ms to 24 h");
+    }
+    check_ledger_retry(options.retry);
+}
+
+} // namespace orizuru::detail

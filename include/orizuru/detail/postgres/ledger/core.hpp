@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Ledger does, whatever the type of its jobs.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/ledger_entry.hpp>
+#include <orizuru/postgres/ledger_options.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::detail {
+
+class LedgerBook;
+
+/// 12 hexadecimal digits of time, 20 random ones.
+[[nodiscard]] std::string ordered_id(JobTime now);
+
+/// Any thread. Blocks and throws as Ledger says.
+class LedgerCore {
+  public:
+    LedgerCore(Database database, std::string queue, LedgerOptions options);
+    LedgerCore(const LedgerCore&) = delete;
+    LedgerCore& operator=(const LedgerCore&) = delete;
+    ~LedgerCore();
+
+    [[nodiscard]] std::int64_t max_payload() const noexcept { return m_options.max_payload; }
+
+    void insert(pqxx::transaction_base& transaction, const std::string& id,
+                const std::string& bytes) const;
+    void submit(const std::string& id, const std::string& bytes);
+    LedgerOutcome run(std::string_view id, const std::function<void(pqxx::work&)>& effects);
+    [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
+    [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);
+    bool give_up(std::string_view id, std::string_view reason);
+    std::uint64_t purge(std::chrono::seconds age);
+
+  private:
+    std::string m_queue;
+    LedgerOptions m_options;
+    std::unique_ptr<LedgerBook> m_book;
+    std::string m_insert;
+};
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/postgres/ledger/core.ipp>
+#endif

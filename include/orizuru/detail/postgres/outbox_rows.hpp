@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What an Outbox writes, whatever the type of its jobs.
+
+#include <orizuru/detail/base/config.hpp>
+
+#include <pqxx/pqxx>
+
+#include <cstdint>
+#include <string>
+
+namespace orizuru::detail {
+
+/// The rows of one queue. A value; any thread.
+class OutboxRows {
+  public:
+    /// Throws std::invalid_argument as Outbox does.
+    OutboxRows(std::string queue, const std::string& prefix, std::int64_t max_payload);
+
+    /// Throws std::invalid_argument for an id that no inbox takes.
+    static void check_id(const std::string& id);
+
+    void insert(pqxx::transaction_base& transaction, const std::string& id,
+                const std::string& payload) const;
+
+  private:
+    std::string m_queue;
+    std::string m_insert;
+};
+
+} // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/postgres/outbox_rows.ipp>
+#endif

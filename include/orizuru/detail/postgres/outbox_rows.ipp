@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of outbox_rows.hpp.
+
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/postgres/database.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE OutboxRows::OutboxRows(std::string queue, const std::string& prefix,
+                                      std::int64_t max_payload)
+    : m_queue(checked_queue(std::move(queue))),
+      m_insert(with_prefix("INSERT INTO $p$outbox (id, queue, payload) VALUES (", prefix)) {
+    check_stored_payload(max_payload);
+    // Its check of the prefix.
+    static_cast<void>(Database("", {.prefix = prefix}));
+}
+
+ORIZURU_INLINE void OutboxRows::check_id(const std::string& id) { check_text_id(id); }
+
+ORIZURU_INLINE void OutboxRows::insert(pqxx::transaction_base& transaction, const std::string& id,
+                                       const std::string& payload) const {
+    // No parameters: with libpqxx 6 they do not begin a subtransaction.
+    transaction.exec(m_insert + text_in_sql(id) + ", " + text_in_sql(m_queue) + ", decode('" +
+                     to_hex(payload) + "', 'hex'))");
+}
+
+} // namespace orizuru::detail

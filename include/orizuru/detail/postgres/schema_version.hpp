@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The version of the tables that this library needs.
+
+namespace orizuru::detail {
+
+inline constexpr int schema_needed = 4;
+
+} // namespace orizuru::detail

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for a unique job (unique.hpp).
+
+#include <chrono>
+
+namespace orizuru {
+
+/// What ends a job's lock.
+enum class UniqueRelease {
+    on_ack,    ///< ack_unique, or the end of its ttl
+    on_expiry, ///< the end of its ttl alone
+    never      ///< nothing: the id is used once; its key stays in Redis for ever
+};
+
+struct UniqueOptions {
+    /// Counted from when the job is due: longer than it can wait and run, its retries included. 1
+    /// ms to 100 years; `never` has none.
+    std::chrono::milliseconds ttl = std::chrono::hours(24);
+    UniqueRelease release = UniqueRelease::on_ack;
+};
+
+} // namespace orizuru

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of database.hpp.
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+ORIZURU_INLINE Database::Database(std::string_view conninfo, DatabaseOptions options)
+    : m_conninfo(std::string(conninfo)), m_options(checked(std::move(options))) {}
+
+ORIZURU_INLINE DatabaseOptions Database::checked(DatabaseOptions options) {
+    const std::string& prefix = options.prefix;
+    if (prefix.empty() || prefix.size() > 30 || (prefix[0] >= '0' && prefix[0] <= '9') ||
+        prefix.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos) {
+        throw std::invalid_argument("the prefix '" + prefix.substr(0, 100) +
+                                    "' of the tables must be 1 to 30 of the characters a-z "
+                                    "0-9 _, with no digit first");
+    }
+    if (options.patience < std::chrono::milliseconds(0) ||
+        options.patience > std::chrono::hours(24)) {
+        throw std::invalid_argument("patience must be 0 to 24 h");
+    }
+    return options;
+}
+
+} // namespace orizuru

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for an Inbox, and what can come of a run.
+
+#include <chrono>
+
+namespace orizuru {
+
+struct InboxOptions {
+    /// How long a delivery waits while another one of the same id is being processed; 0 to 24 h.
+    std::chrono::milliseconds wait = std::chrono::seconds(10);
+};
+
+enum class InboxOutcome {
+    ran,      ///< the function has run, and is committed
+    repeated, ///< it was committed before: nothing was done
+    busy      ///< another transaction has had the id for as long as `wait`: nothing was done
+};
+
+} // namespace orizuru

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for an OutboxRelay.
+
+#include <orizuru/postgres/outbox_event.hpp>
+
+#include <chrono>
+#include <functional>
+
+namespace orizuru {
+
+struct OutboxRelayOptions {
+    /// The most messages of a step, 1 to 1000. There are fewer when these have over 1 MiB.
+    int batch = 1000;
+    /// A relay looks at least this often, for the case that nobody has woken it: 100 ms to 24 h.
+    std::chrono::milliseconds sweep = std::chrono::seconds(30);
+    /// Called by the thread that is in the relay.
+    std::function<void(const OutboxEvent&)> on_event = write_outbox_event;
+};
+
+} // namespace orizuru

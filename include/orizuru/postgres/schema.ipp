@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of schema.hpp.
+
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/detail/postgres/failure.hpp>
+#include <orizuru/detail/postgres/inbox_tables.hpp>
+#include <orizuru/detail/postgres/ledger/loss_tables.hpp>
+#include <orizuru/detail/postgres/ledger/tables.hpp>
+#include <orizuru/detail/postgres/outbox_tables.hpp>
+#include <orizuru/detail/postgres/rights.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/postgres/error.hpp>
+
+#include <pqxx/pqxx>
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace orizuru {
+
+namespace detail {
+
+/// The statements of each version, from the one before.
+inline constexpr std::array<std::string_view, schema_needed> migrations{
+    inbox_tables, outbox_tables, ledger_tables, ledger_loss_tables};
+
+/// Returns what `use` does in a transaction of its own; throws DatabaseError.
+ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {
+    try {
+        Client client(database);
+        pqxx::work transaction(*client);
+        const int result = use(transaction);
+        transaction.commit();
+        return result;
+    } catch (const pqxx::failure& error) {
+        throw database_error(database, error);
+    }
+}
+
+} // namespace detail
+
+ORIZURU_INLINE Schema::Schema(Database database) : m_database(std::move(database)) {}
+
+ORIZURU_INLINE std::string Schema::migration(int to) const {
+    return detail::with_prefix(
+        std::string(detail::migrations.at(static_cast<std::size_t>(to - 1))) +
+            "INSERT INTO $p$schema (version) VALUES (" + std::to_string(to) + ");\n",
+        m_database.prefix());
+}
+
+ORIZURU_INLINE std::string Schema::table_of_versions() const {
+    return detail::with_prefix("CREATE TABLE IF NOT EXISTS $p$schema (version integer PRIMARY "
+                               "KEY, applied_at timestamptz NOT NULL DEFAULT now());\n",
+                               m_database.prefix());
+}
+
+ORIZURU_INLINE int Schema::applied() {
+    return detail::connected(m_database, [this](pqxx::work& transaction) {
+        return detail::schema_version(transaction, m_database.prefix());
+    });
+}
+
+ORIZURU_INLINE int Schema::apply() {
+    return detail::connected(m_database, [this](pqxx::work& transaction) {
+        // Else what it looks at is what was before the lock, when that is the database's default.
+        transaction.exec("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+        detail::execute(transaction, "SELECT pg_advisory_xact_lock(hashtext($1))",
+                        m_database.prefix() + "schema");
+        const int found = detail::schema_version(transaction, m_database.prefix());
+        if (found > version) {
+            throw SchemaError(detail::wrong_version(m_database, found));
+        }
+        if (found == 0) {
+            transaction.exec(table_of_versions());
+        }
+        for (int to = found + 1; to <= version; ++to) {
+            transaction.exec(migration(to));
+        }
+        return found;
+    });
+}
+
+ORIZURU_INLINE std::string Schema::sql(int from) const {
+    if (from < 0 || from > version) {
+        throw std::invalid_argument("there is no version " + std::to_string(from) +
+                                    " of the tables to migrate from");
+    }
+    std::string text = "BEGIN;\n";
+    if (from == 0) {
+        text += table_of_versions();
+    }
+    for (int to = from + 1; to <= version; ++to) {
+        text += migration(to);
+    }
+    return text + "COMMIT;\n";
+}
+
+ORIZURU_INLINE std::string Schema::grants(std::string_view role, TableUse use) const {
+    std::string quoted = "\"";
+    for (const char c : role) {
+        quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    }
+    quoted += '"';
+    std::string text;
+    for (const detail::Right& right : detail::table_rights) {
+        if (right.use == use) {
+            text += "GRANT " + std::string(right.privilege) + " ON TABLE " + m_database.prefix() +
+                    std::string(right.table) + " TO " + quoted + ";\n";
+        }
+    }
+    return text;
+}
+
+} // namespace orizuru
