@@ -4,12 +4,12 @@
 
 // The definitions of scheduler.hpp.
 
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -17,9 +17,7 @@
 namespace orizuru {
 
 ORIZURU_INLINE void detail::check(const SchedulerOptions& options) {
-    if (options.poll < std::chrono::milliseconds(100) || options.poll > std::chrono::hours(24)) {
-        throw std::invalid_argument("poll must be 100 ms to 24 h");
-    }
+    check_time("poll", options.poll, std::chrono::milliseconds(100));
 }
 
 ORIZURU_INLINE Scheduler::Scheduler(Endpoint endpoint, std::string queue, SchedulerOptions options)

@@ -4,6 +4,8 @@
 
 // The definitions of database.hpp.
 
+#include <orizuru/detail/base/arguments.hpp>
+
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -23,10 +25,7 @@ ORIZURU_INLINE DatabaseOptions Database::checked(DatabaseOptions options) {
                                     "' of the tables must be 1 to 30 of the characters a-z "
                                     "0-9 _, with no digit first");
     }
-    if (options.patience < std::chrono::milliseconds(0) ||
-        options.patience > std::chrono::hours(24)) {
-        throw std::invalid_argument("patience must be 0 to 24 h");
-    }
+    detail::check_time("patience", options.patience, std::chrono::milliseconds(0));
     return options;
 }
 

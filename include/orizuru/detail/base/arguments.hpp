@@ -17,6 +17,25 @@ inline void check_id(std::string_view id) {
     }
 }
 
+[[nodiscard]] inline std::string text_of(std::chrono::milliseconds time) {
+    return time.count() == 0 ? "0" : std::to_string(time.count()) + " ms";
+}
+
+/// Most times have a day as their upper bound.
+inline void check_time(std::string_view name, std::chrono::milliseconds time,
+                       std::chrono::milliseconds least) {
+    if (time < least || time > std::chrono::hours(24)) {
+        throw std::invalid_argument(std::string(name) + " must be " + text_of(least) + " to 24 h");
+    }
+}
+
+/// From 1.
+inline void check_count(std::string_view name, int count, int most) {
+    if (count < 1 || count > most) {
+        throw std::invalid_argument(std::string(name) + " must be 1 to " + std::to_string(most));
+    }
+}
+
 inline void check_ttl(std::chrono::milliseconds ttl) {
     if (ttl < std::chrono::milliseconds(1) || ttl > std::chrono::hours(24 * 365 * 100)) {
         throw std::invalid_argument("a ttl must be 1 ms to 100 years");

@@ -5,9 +5,8 @@
 // The passes of a garbage collector, alone and as one of a fleet.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/collector/grace.hpp>
@@ -16,9 +15,9 @@
 #include <orizuru/detail/collector/registry.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -77,9 +76,7 @@ inline Passes::Passes(Endpoint endpoint, std::string queue, GarbageCollectorOpti
       m_options(std::move(options)),
       m_connection(std::move(endpoint)),
       m_events(std::move(queue), m_options.on_event) {
-    if (m_options.batch < 1 || m_options.batch > largest_batch) {
-        throw std::invalid_argument("batch must be 1 to 1000");
-    }
+    check_count("batch", m_options.batch, largest_batch);
     if (m_options.blamed < 1) {
         throw std::invalid_argument("blamed must be 1 or more");
     }
@@ -217,25 +214,14 @@ inline void Passes::run(std::stop_token token, std::chrono::milliseconds interva
         throw std::invalid_argument("the collector's interval must be positive");
     }
     interval = std::min(interval, PassTurns::longest_interval);
-    JitteredPauses backoff;
-    while (!token.stop_requested()) {
-        TimePoint next{};
-        try {
+    try {
+        run_until_stopped(token, [&] {
             take_part(interval);
-            next = m_turns.next();
-            backoff.reset();
-        } catch (const ConnectionError&) {
-            next = deadline_in(backoff.next());
-        } catch (const ProtocolError&) {
-            next = deadline_in(backoff.next());
-        } catch (const ReplyError& error) {
-            if (!is_for_now(error)) {
-                leave_turns();
-                throw;
-            }
-            next = deadline_in(backoff.next());
-        }
-        sleep_until(next, token);
+            return m_turns.next();
+        });
+    } catch (const ReplyError&) {
+        leave_turns();
+        throw;
     }
 }
 

@@ -4,6 +4,7 @@
 
 // The definitions of consumer_core.hpp.
 
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/engine.hpp>
@@ -12,21 +13,15 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace orizuru::detail {
 
 ORIZURU_INLINE void check(const ConsumerOptions& options) {
-    using std::chrono::milliseconds;
     check_label(options.name);
-    if (options.lease < milliseconds(100) || options.lease > std::chrono::hours(24)) {
-        throw std::invalid_argument("lease must be 100 ms to 24 h");
-    }
-    if (options.prefetch < 1 || options.prefetch > largest_batch) {
-        throw std::invalid_argument("prefetch must be 1 to 1000");
-    }
+    check_time("lease", options.lease, std::chrono::milliseconds(100));
+    check_count("prefetch", options.prefetch, largest_batch);
     check_max_payload(options.max_payload);
 }
 

@@ -9,11 +9,9 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -137,25 +135,13 @@ inline DueMessages::Step DueMessages::step() {
 }
 
 inline void DueMessages::run(const std::stop_token& token) {
-    JitteredPauses backoff;
-    while (!token.stop_requested()) {
-        try {
-            const Step last = step();
-            backoff.reset();
-            if (last.next.count() != 0) {
-                wait(last, token);
-            }
-            continue;
-        } catch (const ReplyError& error) {
-            const auto meaning = classify(error);
-            if (meaning != ReplyClass::passing && meaning != ReplyClass::elsewhere) {
-                throw;
-            }
-        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
-        } catch (const ProtocolError&) {   // NOLINT(bugprone-empty-catch)
+    run_until_stopped(token, [&] {
+        const Step last = step();
+        if (last.next.count() != 0) {
+            wait(last, token);
         }
-        sleep_until(deadline_in(backoff.next()), token);
-    }
+        return TimePoint(); // at once
+    });
 }
 
 // Blocks in Redis on a connection of its own, until somebody schedules something earlier. The time

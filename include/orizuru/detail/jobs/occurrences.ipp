@@ -4,12 +4,11 @@
 
 // The definitions of occurrences.hpp.
 
-#include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/recurrence.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
@@ -42,9 +41,7 @@ ORIZURU_INLINE std::uint64_t Occurrences::push_due() { return step().pushed; }
 
 ORIZURU_INLINE void Occurrences::check(const Options& options) const {
     check_max_payload(options.max_payload);
-    if (m_poll < std::chrono::milliseconds(100) || m_poll > std::chrono::hours(24)) {
-        throw std::invalid_argument("poll must be 100 ms to 24 h");
-    }
+    check_time("poll", m_poll, std::chrono::milliseconds(100));
     if (m_recurrences.size() > most_recurrences) {
         throw std::invalid_argument("at most 1000 recurrences");
     }
@@ -172,25 +169,7 @@ ORIZURU_INLINE void Occurrences::begin_anew(const std::string& name, Millisecond
 }
 
 ORIZURU_INLINE void Occurrences::run(const std::stop_token& token) {
-    JitteredPauses backoff;
-    while (!token.stop_requested()) {
-        TimePoint until;
-        try {
-            until = step().next;
-            backoff.reset();
-        } catch (const ReplyError& error) {
-            const auto meaning = classify(error);
-            if (meaning != ReplyClass::passing && meaning != ReplyClass::elsewhere) {
-                throw;
-            }
-            until = deadline_in(backoff.next());
-        } catch (const ConnectionError&) {
-            until = deadline_in(backoff.next());
-        } catch (const ProtocolError&) {
-            until = deadline_in(backoff.next());
-        }
-        sleep_until(until, token);
-    }
+    run_until_stopped(token, [this] { return step().next; });
 }
 
 } // namespace orizuru::detail

@@ -36,9 +36,7 @@
 namespace orizuru::detail {
 
 [[nodiscard]] inline OnceOptions checked(OnceOptions options) {
-    if (options.lease < std::chrono::milliseconds(100) || options.lease > std::chrono::hours(24)) {
-        throw std::invalid_argument("lease must be 100 ms to 24 h");
-    }
+    check_time("lease", options.lease, std::chrono::milliseconds(100));
     check_ttl(options.remember);
     return options;
 }

@@ -62,9 +62,7 @@ DELETE FROM $p$inbox WHERE ctid = ANY (ARRAY(
     ORDER BY processed_at LIMIT 1000))
 )sql")) {
     check_text_id(m_scope);
-    if (m_options.wait < std::chrono::milliseconds(0) || m_options.wait > std::chrono::hours(24)) {
-        throw std::invalid_argument("wait must be 0 to 24 h");
-    }
+    check_time("wait", m_options.wait, std::chrono::milliseconds(0));
     check_tables(m_pool, TableUse::inbox);
 }
 

@@ -4,6 +4,7 @@
 
 // The rounds of an OutboxRelay: a step for each queue that something waits for.
 
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -25,7 +26,6 @@
 #include <exception>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -76,12 +76,8 @@ inline OutboxRounds::OutboxRounds(Database database, Endpoint redis, OutboxRelay
       m_stepper(std::move(database), std::move(redis), m_options.batch) {}
 
 inline OutboxRelayOptions OutboxRounds::checked(OutboxRelayOptions options) {
-    if (options.batch < 1 || options.batch > static_cast<int>(PushChunk::most_messages)) {
-        throw std::invalid_argument("batch must be 1 to 1000");
-    }
-    if (options.sweep < std::chrono::milliseconds(100) || options.sweep > std::chrono::hours(24)) {
-        throw std::invalid_argument("sweep must be 100 ms to 24 h");
-    }
+    check_count("batch", options.batch, static_cast<int>(PushChunk::most_messages));
+    check_time("sweep", options.sweep, std::chrono::milliseconds(100));
     return options;
 }
 

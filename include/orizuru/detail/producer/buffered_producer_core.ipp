@@ -4,6 +4,7 @@
 
 // The definitions of buffered_producer_core.hpp.
 
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/producer/push_buffer.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
@@ -11,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -26,12 +26,8 @@ struct BufferedProducerCore::Parts {
 
     static BufferedProducerOptions checked(BufferedProducerOptions options) {
         check_max_payload(options.max_payload);
-        if (options.size < 1 || options.size > static_cast<int>(PushChunk::most_messages)) {
-            throw std::invalid_argument("size must be 1 to 1000");
-        }
-        if (options.time < std::chrono::milliseconds(1) || options.time > std::chrono::hours(24)) {
-            throw std::invalid_argument("time must be 1 ms to 24 h");
-        }
+        check_count("size", options.size, static_cast<int>(PushChunk::most_messages));
+        check_time("time", options.time, std::chrono::milliseconds(1));
         return options;
     }
 

@@ -5,6 +5,7 @@
 // Checks a Worker's options, before it connects to anything.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -31,15 +32,9 @@ namespace orizuru::detail {
 
 inline void check(const WorkerOptions& options) {
     using std::chrono::milliseconds;
-    if (options.concurrency < 1 || options.concurrency > 10'000) {
-        throw std::invalid_argument("concurrency must be 1 to 10,000");
-    }
-    if (options.stop_timeout < milliseconds(0) || options.stop_timeout > std::chrono::hours(24)) {
-        throw std::invalid_argument("stop_timeout must be 0 to 24 h");
-    }
-    if (options.recheck < milliseconds(10) || options.recheck > std::chrono::hours(24)) {
-        throw std::invalid_argument("recheck must be 10 ms to 24 h");
-    }
+    check_count("concurrency", options.concurrency, 10'000);
+    check_time("stop_timeout", options.stop_timeout, milliseconds(0));
+    check_time("recheck", options.recheck, milliseconds(10));
     check(consumer_options(options, {}));
     if (options.scheduler) {
         check(*options.scheduler);
@@ -65,9 +60,7 @@ inline void check(const QueueOptions& options) {
     check(consumer_options({}, options));
     check(options.retry);
     check(options.dead);
-    if (options.weight < 1 || options.weight > 1'000'000) {
-        throw std::invalid_argument("weight must be 1 to 1,000,000");
-    }
+    check_count("weight", options.weight, 1'000'000);
     if (options.max_recoveries < 0) {
         throw std::invalid_argument("max_recoveries must not be negative");
     }

@@ -4,6 +4,7 @@
 
 // What the options of a Ledger and of a LedgerReconciler may be.
 
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
@@ -28,21 +29,13 @@ inline void check_ledger_retry(const RetryPolicy& retry) {
 inline void check(const LedgerOptions& options) {
     check_label(options.name);
     check_stored_payload(options.max_payload);
-    if (options.lease < std::chrono::milliseconds(100) || options.lease > std::chrono::hours(24)) {
-        throw std::invalid_argument("lease must be 100 ms to 24 h");
-    }
+    check_time("lease", options.lease, std::chrono::milliseconds(100));
     check_ledger_retry(options.retry);
 }
 
 inline void check(const LedgerReconcilerOptions& options) {
-    using std::chrono::milliseconds;
-    constexpr milliseconds day = std::chrono::hours(24);
-    if (options.sweep < milliseconds(100) || options.sweep > day) {
-        throw std::invalid_argument("sweep must be 100 ms to 24 h");
-    }
-    if (options.redis_check < milliseconds(10) || options.redis_check > day) {
-        throw std::invalid_argument("redis_check must be 10 ms to 24 h");
-    }
+    check_time("sweep", options.sweep, std::chrono::milliseconds(100));
+    check_time("redis_check", options.redis_check, std::chrono::milliseconds(10));
     check_ledger_retry(options.retry);
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The loop of what works in the background: it waits out outages.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/error.hpp>
+
+#include <concepts>
+#include <stop_token>
+#include <type_traits>
+
+namespace orizuru::detail {
+
+/// Calls `step` again and again, each time at the time that it returned before, until a stop is
+/// requested. After a ConnectionError, a ProtocolError and a ReplyError that passes by itself it
+/// pauses, longer from one to the next. All else that `step` throws passes through.
+template <class Step>
+    requires std::convertible_to<std::invoke_result_t<Step&>, TimePoint>
+void run_until_stopped(const std::stop_token& token, Step step) {
+    JitteredPauses backoff;
+    while (!token.stop_requested()) {
+        TimePoint next{};
+        try {
+            next = step();
+            backoff.reset();
+        } catch (const ReplyError& error) {
+            if (!is_for_now(error)) {
+                throw;
+            }
+            next = deadline_in(backoff.next());
+        } catch (const ConnectionError&) {
+            next = deadline_in(backoff.next());
+        } catch (const ProtocolError&) {
+            next = deadline_in(backoff.next());
+        }
+        sleep_until(next, token);
+    }
+}
+
+} // namespace orizuru::detail
