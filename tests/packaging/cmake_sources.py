@@ -20,9 +20,9 @@ FetchContent_MakeAvailable(orizuru)
 """
 
 
-def check(folder, lines, sources):
+def check(folder, lines, sources, **targets):
     """Builds these programs in a project with these lines, and runs them."""
-    cmake_project(folder, lines, sources)
+    cmake_project(folder, lines, sources, **targets)
     configure_cmake(folder)
     build = build_with_cmake(folder)
     for source in sources:
@@ -33,14 +33,15 @@ def check(folder, lines, sources):
 
 
 with scratch() as scratch_folder:
-    others = [ZONES, POSTGRES] if has_postgres() else [ZONES]
+    programs = [CONSUMER, ZONES, POSTGRES] if has_postgres() else [CONSUMER, ZONES]
     address = commit(scratch_folder / "repository")
-    check(scratch_folder / "fetched", fetch_content(address), [CONSUMER, *others])
+    check(scratch_folder / "fetched", fetch_content(address), programs)
 
-    # include/ is all that it needs.
+    # include/ is all that it needs, also to compile the library once.
     tree = scratch_folder / "tree"
     shutil.copytree(SOURCE_ROOT / "include", tree / "orizuru" / "include")
-    check(tree, "add_subdirectory(orizuru/include)", others)
+    compiled = {"library": "orizuru::compiled", "postgres": "orizuru::postgres_compiled"}
+    check(tree, "add_subdirectory(orizuru/include)", programs, **compiled)
 
     # hiredis of a CMake package: its target is used outside of the folder that looks for it.
     package = scratch_folder / "package"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""The headers copied into a program's own folder, with hiredis; with msgpack and without."""
+"""The headers copied into a program's own folder: header-only and compiled once, with msgpack and not."""
 
-from support import CXX, SOURCE_ROOT, check_consumer, compile_consumer, flags, run, scratch
+from support import CONSUMER, CXX, POSTGRES, SOURCE_ROOT, check_consumer, compile_consumer
+from support import compile_program, flags, has_postgres, run, scratch
 import pathlib
 import shutil
 
@@ -41,3 +42,18 @@ with scratch() as scratch_folder:
     bare = scratch_folder / "consumer-without-msgpack"
     compile_consumer(bare, *without_msgpack(scratch_folder), include, *flags("hiredis"))
     check_consumer(bare, msgpack="none")
+
+    # The program's own file has the definitions. It links nothing that they do not need: not date.
+    separate = "-DORIZURU_SEPARATE_COMPILATION"
+    source = scratch_folder / "orizuru.cpp"
+    source.write_text("#include <orizuru/src.hpp>\n")
+    once = scratch_folder / "consumer-and-source"
+    compile_program(once, [CONSUMER, source], separate, include, *flags("hiredis"))
+    check_consumer(once)
+
+    if has_postgres():
+        source.write_text("#include <orizuru/src.hpp>\n#include <orizuru/postgres/src.hpp>\n")
+        postgres = scratch_folder / "postgres-and-source"
+        libraries = flags("hiredis", "libpqxx", "libpq")
+        compile_program(postgres, [POSTGRES, source], separate, include, *libraries)
+        run(postgres)

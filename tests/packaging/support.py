@@ -47,8 +47,12 @@ def flags(*packages, **options):
     return shlex.split(run("pkg-config", "--cflags", "--libs", *packages, **options))
 
 
+def compile_program(output, sources, *flags_after):
+    run(*CXX, "-std=c++20", "-Wall", "-Wextra", *sources, "-o", output, *flags_after)
+
+
 def compile_consumer(output, *flags_after):
-    run(*CXX, "-std=c++20", "-Wall", "-Wextra", CONSUMER, "-o", output, *flags_after)
+    compile_program(output, [CONSUMER], *flags_after)
 
 
 def copy_as_subproject(folder):
@@ -102,13 +106,13 @@ executable('consumer', 'consumer.cpp', dependencies: orizuru_dep)
     return folder / "build" / "consumer"
 
 
-def cmake_project(folder, lines, sources):
+def cmake_project(folder, lines, sources, library="orizuru::orizuru", postgres="orizuru::postgres"):
     """A CMake project with a program for each source, in which these lines provide the targets."""
     folder.mkdir(parents=True, exist_ok=True)
     programs = ""
     for source in sources:
         shutil.copy(source, folder)
-        target = "orizuru::postgres" if source == POSTGRES else "orizuru::orizuru"
+        target = postgres if source == POSTGRES else library
         programs += f"""
 add_executable({source.stem} {source.name})
 target_link_libraries({source.stem} PRIVATE {target})

@@ -17,7 +17,7 @@ revision = main
 depth = 1
 
 [provide]
-dependency_names = orizuru, orizuru-postgres
+dependency_names = orizuru, orizuru-compiled, orizuru-postgres, orizuru-postgres-compiled
 """
     )
     for source in (CONSUMER, ZONES, POSTGRES):
@@ -28,6 +28,7 @@ project('parent', 'cpp', default_options: ['cpp_std=c++20', 'warning_level=3', '
 orizuru = dependency('orizuru')
 executable('consumer', 'consumer.cpp', dependencies: orizuru)
 executable('zones', 'zones.cpp', dependencies: orizuru)
+dependency('orizuru-compiled')
 """
     )
     if has_postgres():
@@ -36,6 +37,7 @@ executable('zones', 'zones.cpp', dependencies: orizuru)
                 """
 postgres = dependency('orizuru-postgres')
 executable('postgres', 'postgres.cpp', dependencies: postgres)
+dependency('orizuru-postgres-compiled')
 """
             )
 
