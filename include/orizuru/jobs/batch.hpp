@@ -44,18 +44,20 @@ inline void check(const BatchOptions& options) {
 
 /// Waits for a message, then for others until the batch is complete. None = stopped.
 ///
-/// They are in the order of the queue. Each guard is settled on its own, the oldest first for
-/// least; one that goes unsettled rejects its message. All of them keep their lease meanwhile. What
-/// cannot be decoded is told to on_event and passed over, as in iteration.
+/// The messages are in the order of the queue. Each guard is settled on its own; settling the
+/// oldest first costs least. A guard that is destroyed unsettled rejects its message. All of them
+/// keep their lease meanwhile. A message that cannot be decoded is reported to on_event and
+/// skipped, as in iteration.
 ///
-/// A stop while others are awaited ends the batch at once, and so does an error: what is there is
-/// returned, so that nothing is rejected for it; the next call meets the error again if it lasts.
+/// A stop or an error while the batch waits for more messages ends it at once: the messages it has
+/// are returned, and none is rejected. The next call throws the error again if it lasts.
 ///
-/// Redis: what `Consumer::next` sends for as many calls, and nothing besides.
-/// Throws: std::invalid_argument for options that cannot be and std::bad_alloc when there is no
-///     room for `size` guards, both before anything is fetched; while there is no message, what
-///     `next` throws but DecodeError.
-/// Thread: the one of `next`.
+/// Redis: the commands of as many calls of `Consumer::next`, and no others.
+/// Throws: std::invalid_argument for options that are out of range, and std::bad_alloc when there
+/// is
+///     no memory for `size` guards, both before anything is fetched; while the batch is empty, what
+///     `next` throws, except DecodeError.
+/// Thread: the one that may call `next`.
 template <MessageDecodable T>
 [[nodiscard]] std::vector<MessageGuard<T>> next_batch(Consumer<T>& consumer,
                                                       const BatchOptions& options = {},

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Pushes to a queue that may only become so long.
+// Pushes to a queue of bounded length.
 //
-// What is counted is what waits in the queue. Deliveries in flight, rejected and scheduled messages
-// do not count, and come back whatever the length: the queue may then be longer.
+// The bound counts the messages that wait in the queue. Deliveries in flight, rejected and
+// scheduled messages do not count, and return even to a full queue: it may then be longer.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -21,7 +21,7 @@ namespace orizuru {
 /// What happens to a message for a queue that is full.
 enum class Overflow {
     refuse,     ///< it is not pushed
-    drop_oldest ///< it is pushed; those that would be served next go, for good
+    drop_oldest ///< it is pushed; the messages that would be served next are deleted
 };
 
 struct QueueBound {
@@ -33,7 +33,7 @@ struct QueueBound {
 struct BoundedPush {
     bool pushed;
     std::uint64_t dropped; ///< more than one when the queue was longer than the bound
-    std::uint64_t length;  ///< of the queue after it
+    std::uint64_t length;  ///< of the queue after the push
 
     friend bool operator==(const BoundedPush&, const BoundedPush&) = default;
 };

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// When something recurs, as cron says it: fields for minute, hour, day, month and weekday; with six
-// of them the first is the second.
+// Times in cron's notation: fields for minute, hour, day, month and weekday; when there are six,
+// the first is the second.
 //
 //   30 3 * * MON-FRI     3:30 on working days
 //   */10 8-17 * * *      every ten minutes from 8:00 to 17:50
@@ -13,7 +13,7 @@
 // A field is *, a number or a range, each range or * with or without a step, or a list of these.
 // Months and weekdays have names too, JAN and SUN, in any case; 0 and 7 are Sunday; ? is *. A day
 // of the month and a weekday that both do not begin with * are alternatives, else both must hold.
-// @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually stand for what they say.
+// There are also @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/jobs/cron_table.hpp>
@@ -27,18 +27,19 @@
 
 namespace orizuru {
 
-/// A cron expression: a value that asks no clock. May be used by any thread.
+/// A cron expression: a value that reads no clock. May be used by any thread.
 class Cron {
   public:
-    /// Throws std::invalid_argument with the expression, the field and the reason; also when it
-    /// never comes, as on 30 February.
+    /// Throws std::invalid_argument with the expression, the field and the reason; also for an
+    /// expression without occurrences, such as 30 February.
     explicit Cron(std::string expression);
 
     [[nodiscard]] const std::string& expression() const noexcept { return m_expression; }
 
-    /// The first occurrence after a time. In a zone that changes its clocks, what falls into the
-    /// skipped hour comes once, at its end; what falls into the repeated hour comes in the first of
-    /// the two alone: also `*/5 * * * *` then rests for an hour, which in UTC it does not.
+    /// The first occurrence after a time. Where a zone changes its clocks, occurrences in the
+    /// skipped hour become one, at its end; the repeated hour has its occurrences in the first pass
+    /// only:
+    /// `*/5 * * * *`, too, then rests for an hour, which it never does in UTC.
     /// Throws std::invalid_argument for a time that is not in the years 0 to 9999.
     [[nodiscard]] std::chrono::sys_seconds next(std::chrono::sys_seconds after,
                                                 const TimeZone& zone = {}) const;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Puts jobs on a queue, each in its envelope, through the user's middleware.
+// Puts jobs on a queue, each in its envelope, through your middleware.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/endpoint.hpp>
@@ -23,14 +23,14 @@
 
 namespace orizuru {
 
-/// Around each push, the first one outermost: may change the job, and is left with or without
-/// `push()` called; then nothing is pushed.
+/// Runs around each push, the first one outermost. It may change the job; without a call of
+/// `push()` nothing is pushed.
 template <class T>
 using PushMiddleware = std::function<void(Job<T>& job, const std::function<void()>& push)>;
 
-/// For one job.
+/// What can be chosen for one job.
 struct JobOptions {
-    /// How long after it is due nobody needs it any more.
+    /// How long after it is due it expires.
     std::optional<std::chrono::milliseconds> expires_after = {};
     /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
     std::chrono::milliseconds delay{};
@@ -70,7 +70,7 @@ class JobProducer {
         return pushed ? std::optional(std::move(job.id)) : std::nullopt;
     }
 
-    /// For what needs no middleware: push_all, push_unique, push_bounded, size.
+    /// Pushes without the middleware: push_all, push_unique, push_bounded; also size.
     [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
 
   private:

@@ -46,7 +46,7 @@ struct Recurrence {
 };
 
 struct RecurringOptions {
-    /// Redis' clock is looked at so often at least, for the case that it is set. 100 ms to 24 h.
+    /// How often Redis' clock is read at least, in case it is set. 100 ms to 24 h.
     std::chrono::milliseconds poll = std::chrono::seconds(10);
     /// As in ProducerOptions.
     std::int64_t max_payload = std::int64_t{16} << 20;
@@ -57,8 +57,8 @@ struct RecurringOptions {
 template <MessageEncodable T>
 class Recurring {
   public:
-    /// Connects. Throws as Producer's constructor does; std::invalid_argument for what cannot be:
-    /// a recurrence without a name or a message, two of one name, a number out of its range.
+    /// Connects. Throws as Producer's constructor does; std::invalid_argument for a recurrence
+    /// without a name or a message, two of one name, a number out of its range.
     Recurring(Endpoint endpoint, std::string queue, std::vector<Recurrence<T>> recurrences,
               RecurringOptions options = {});
 
@@ -67,9 +67,9 @@ class Recurring {
     /// of its messages, at least one.
     /// Atomic: each script.
     /// Blocks at most command_timeout per script. Throws ReplyError, ConnectionError,
-    /// ProtocolError; EncodeError and what `message` throws, the first of them, once all other
-    /// recurrences are through: what was pushed stays pushed, and the next call pushes what was
-    /// not, no occurrence twice.
+    /// ProtocolError. Throws the first EncodeError or exception of a `message` after all other
+    /// recurrences were pushed. Pushed occurrences stay pushed; the next call pushes the rest, no
+    /// occurrence twice.
     std::uint64_t push_due() { return m_occurrences.push_due(); }
 
     /// Pushes occurrences as they come due, until a stop is requested. Waits out outages of Redis.
@@ -78,7 +78,7 @@ class Recurring {
     void run(const std::stop_token& token) { m_occurrences.run(token); }
 
   private:
-    /// Each with its message in bytes.
+    /// The same recurrences with messages in bytes.
     static std::vector<detail::Recurrence> encoded(std::vector<Recurrence<T>> recurrences,
                                                    std::int64_t max_payload);
 

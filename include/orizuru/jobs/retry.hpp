@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a handler that failed does with its job, by a policy (retry_policy.hpp), and the step that
-// puts a message off. A Scheduler (scheduler.hpp) of that queue puts it back in time.
+// Settles a job that failed, by a policy (retry_policy.hpp), and puts messages off. A Scheduler
+// (scheduler.hpp) of the queue puts them back in time.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/thrown.hpp>
@@ -43,7 +43,7 @@ struct PutOff {
 
 namespace detail {
 
-/// `due` as due_at and due_after give it; behind it what comes instead of the message, if anything.
+/// `due` as due_at and due_after give it, then the bytes that replace the message, if any.
 template <class T>
 bool put_off(MessageGuard<T>& guard, const std::string& queue, std::vector<std::string> due) {
     return guard.settle(schedule_body(), schedule_keys(queue.empty() ? guard.keys() : Keys(queue)),
@@ -60,12 +60,11 @@ bool put_off(MessageGuard<T>& guard, const PutOff<T>& options, std::vector<std::
 
 } // namespace detail
 
-/// Settles a message by having it come again after `delay`, by Redis' clock; at once for a delay
-/// that is not positive.
-/// Redis: ZADD and the removal, in one script: O(log(n)) of the scheduled messages.
-/// Atomic: a crash leaves it either where it was or scheduled. Returns, blocks and throws as every
-/// settlement (message_guard.hpp); std::invalid_argument for a time beyond the year 9999 or a name
-/// that no queue can have, EncodeError for the replacement: then nothing has happened.
+/// Settles a message by scheduling it again after `delay`, by Redis' clock; at once for a delay
+/// that is not positive. Redis: ZADD and the removal, in one script: O(log(n)) of the scheduled
+/// messages. Atomic: a crash leaves it either where it was or scheduled. Returns, blocks and throws
+/// as every settlement (message_guard.hpp); std::invalid_argument for a time beyond the year 9999
+/// or a name that no queue can have, EncodeError for the replacement: then nothing has happened.
 template <class T>
 bool push_after(MessageGuard<T>& guard, std::chrono::milliseconds delay,
                 const PutOff<T>& options = {}) {
@@ -122,11 +121,11 @@ Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_v
 
 } // namespace detail
 
-/// Settles a job that has failed: has it come again as the policy says, one attempt on and with
-/// `reason` as its last_error, its payload's bytes as they are; or ends it when it was the last
-/// try. `crashes` are tries that ended with the death of a consumer, in the count of a collector.
-/// When the policy's backoff throws, the job is buried with both reasons: nothing says when to try
-/// again, and it must not be tried for ever. So is one whose next attempt is over max_payload.
+/// Settles a job that has failed. Schedules the next attempt as the policy says, with `reason` as
+/// its last_error and the payload's bytes as they are; after the last try buries or acks it.
+/// `crashes` are tries that ended with the death of a consumer, as a collector counts them. When
+/// the policy's backoff throws, the job is buried with both reasons: without a time it cannot be
+/// tried again. A job whose next attempt is over max_payload is buried, too.
 ///
 /// Redis: as push_after, bury or ack. Atomic: one step. Blocks and throws as every settlement
 /// (message_guard.hpp); a ReplyError leaves the guard unsettled.

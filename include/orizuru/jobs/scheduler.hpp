@@ -54,8 +54,8 @@ void push_after(Producer<T>& producer, std::chrono::milliseconds delay, const T&
 }
 
 struct SchedulerOptions {
-    /// Schedulers look at least this often, on average all of a queue together: for the case that
-    /// the one that was woken has died. 100 ms to 24 h.
+    /// How often all schedulers of a queue together look at least, on average, in case the one that
+    /// was woken has died. 100 ms to 24 h.
     std::chrono::milliseconds poll = std::chrono::seconds(5);
 };
 
@@ -69,8 +69,8 @@ void check(const SchedulerOptions& options);
 /// A scheduler for one queue: two connections, used by one thread at a time.
 class Scheduler {
   public:
-    /// Connects. Throws as Producer's constructor does; std::invalid_argument for a `poll` that
-    /// cannot be.
+    /// Connects. Throws as Producer's constructor does; std::invalid_argument for a `poll` out of
+    /// range.
     Scheduler(Endpoint endpoint, std::string queue, SchedulerOptions options = {});
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
@@ -78,16 +78,16 @@ class Scheduler {
     Scheduler& operator=(Scheduler&&) noexcept;
     ~Scheduler();
 
-    /// Moves all that is due to the queue, in due order; returns how many.
+    /// Moves all due messages to the queue, in due order; returns how many.
     /// Redis: a script for each 100 of them or 1 MiB, at least one; O(log(n)) for each message.
     /// Atomic: each script.
     /// Blocks at most command_timeout per script. Throws ConnectionError, ReplyError,
-    /// ProtocolError: what was moved stays moved.
+    /// ProtocolError: moved messages stay moved.
     std::uint64_t move_due();
 
-    /// Moves what becomes due as it becomes due, until a stop is requested. Waits out outages of
-    /// Redis. Throws ReplyError for what only a person can mend, std::system_error when the process
-    /// can have no more descriptors.
+    /// Moves messages as they become due, until a stop is requested. Waits out outages of Redis.
+    /// Throws ReplyError for what only a person can mend, std::system_error when the process can
+    /// have no more descriptors.
     void run(const std::stop_token& token);
 
   private:

@@ -6,10 +6,11 @@
 // push takes a lock in Redis in the same step, and writes the job's own id into it, so that a late
 // ack never releases the lock of a newer job.
 //
-// The lock bounds what is pushed, not what runs: a delivery is repeated as that of any message, and
-// a worker that acks before its handlers run (Guarantee::at_most_once) releases it then.
-// It belongs to the queue of the push, also when `retry` brings the job to another one
-// (RetryPolicy::retry_queue). A job that is buried or moved otherwise keeps it until it expires.
+// The lock bounds pushes, not runs: deliveries repeat as those of any message, and a worker that
+// acks before its handlers run (Guarantee::at_most_once) releases the lock then. The lock belongs
+// to the queue of the push, also when `retry` brings the job to another one
+// (RetryPolicy::retry_queue). A job that is buried or moved otherwise keeps its lock until that
+// expires.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/arguments.hpp>
@@ -99,11 +100,10 @@ bool ack_unique(MessageGuard<Job<T>>& guard) {
                         {detail::lock_of(UniqueRelease::on_ack, guard->id)});
 }
 
-/// Has a job's lock last at least `ttl` from now, for one that takes longer than was thought; false
-/// when it does not hold it (any more), or never did. The producer is one of the queue in which the
-/// job is, and of the calling thread: a handler needs one of its own.
-/// Redis: GET and PEXPIRE in a script, O(1). Works when memory is full.
-/// Blocks and throws as push_unique.
+/// Makes a job's lock last at least `ttl` from now, for a job that takes longer than expected;
+/// false when the job does not hold it (any more), or never did. The producer must be of the job's
+/// queue, and the calling thread's: a handler needs one of its own. Redis: GET and PEXPIRE in a
+/// script, O(1). Works when memory is full. Blocks and throws as push_unique.
 template <MessageEncodable T>
 bool extend_unique(Producer<Job<T>>& producer, const Job<T>& job, std::chrono::milliseconds ttl) {
     detail::check_ttl(ttl);

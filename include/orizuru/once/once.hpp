@@ -11,17 +11,17 @@
 // higher than all before it in its scope; only the latest claim changes anything; and a claim
 // behind the mark gets the stored result.
 //
-// What does not: Redis cannot undo what was done elsewhere. An effect is repeated
-//   when its process dies behind it and before the mark, or cannot reach Redis for the lease;
-//   when it goes on after its claim's lease, and another one has claimed the id;
-//   when it throws behind what it did;
-//   when Redis forgets: a mark lives for `remember`, and as long as Redis' memory, its files and
-//   its failovers keep it. So does a claim.
-// So pass the id on to the system outside, if that knows ids; else the token, if that can refuse
-// what is lower than the highest it has seen. Mark and effect in one transaction take a database
-// that holds both.
+// What does not hold: Redis cannot undo an effect elsewhere. An effect is repeated
+//   when its process dies between the effect and the mark, or cannot reach Redis for the lease;
+//   when it goes on after its claim's lease, and another process has claimed the id;
+//   when it throws after it has had consequences;
+//   when Redis forgets: it keeps a mark for `remember`, unless its memory, its files or a failover
+//   lose it. The same is true of a claim.
+// So pass the id to the outside system as its idempotency key, if it has such keys; else the token,
+// if it can refuse tokens lower than the highest it has seen. Mark and effect in one transaction
+// take a database that holds both (postgres/inbox.hpp).
 //
-// Times are by Redis' clock; no other is read. When that leaps, leases end early or late.
+// Times are by Redis' clock; no other is read. When it leaps, leases end early or late.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/effect.hpp>
@@ -55,7 +55,7 @@ class OnceClaims;
 /// Each call is one script, O(1), and atomic. A call whose reply was lost is repeated once, which
 /// changes nothing: it blocks at most twice connect_timeout and command_timeout, and as long for
 /// each thread before it. Throws ConnectionError, ReplyError (it names the key), ProtocolError;
-/// std::logic_error in a forked child, where a new object is to be made.
+/// std::logic_error in a forked child: make a new object there.
 /// Renewing, completing and releasing work when Redis' memory is full; a claim is refused as OOM.
 class Once {
   public:
@@ -87,17 +87,17 @@ class Once {
     bool release(const OnceToken& token);
 
     /// Renews all claims made through this object: for ConsumerOptions::on_beat,
-    /// `[&once] { once.renew(); }`, of a consumer that does not outlive this, nor do its guards:
-    /// one that is not settled keeps the beats going. What fails the next beat tries again. A
-    /// script for each 100. Blocks at most connect_timeout and, for each script, command_timeout;
-    /// to keep the consumer's own lease these should be well below it. In a forked child nothing
-    /// happens.
+    /// `[&once] { once.renew(); }`. Neither that consumer nor its guards may outlive this object:
+    /// an unsettled guard keeps the beats going. The next beat repeats a renewal that failed.
+    /// Redis: a script for each 100 claims. Blocks at most connect_timeout and, for each script,
+    /// command_timeout; keep these well below the consumer's lease. Does nothing in a forked child.
     void renew() noexcept;
 
-    /// Claims an id, calls `effect` and marks the id as done, with what `effect` returns. What it
-    /// throws is passed on, and its claim released. For a Worker's handler, behind which the
-    /// message is acked: a crash in between has it come again, and found to be done. When busy, an
-    /// ack would lose the message if the other one fails: the caller has it come again.
+    /// Claims an id, calls `effect` and marks the id as done, with the result that `effect`
+    /// returns. When `effect` throws, releases the claim and passes the exception on. For a
+    /// Worker's handler, since the Worker acks the message afterwards: after a crash in between the
+    /// message comes again, and its id is found to be done. When the outcome is busy, schedule the
+    /// message again: an ack would lose it if the other run fails.
     ///
     ///     const auto run = once.run(job.id(), [&] { charge(*job); });
     ///     if (run.outcome == OnceOutcome::busy) {
@@ -109,12 +109,12 @@ class Once {
     template <OnceEffect F>
     [[nodiscard]] OnceRun run(std::string_view id, F effect);
 
-    /// The same for a message, which it settles: acks it in the step that marks the id as done;
-    /// acks what was done before; and has what is busy, or was claimed by another one meanwhile,
-    /// come again after the lease, for which the queue needs a Scheduler (scheduler.hpp).
-    /// No crash loses it. What `effect` throws, or claim, leaves it unsettled; settling blocks and
-    /// throws as every settlement (message_guard.hpp). When it was lost to another consumer the id
-    /// is marked as done all the same.
+    /// The same for a message, which it settles: acks it in the step that marks the id as done, or
+    /// when the id was done before. When the id is busy, or another process has claimed it
+    /// meanwhile, schedules the message again after the lease; for that the queue needs a Scheduler
+    /// (scheduler.hpp). No crash loses the message. When `effect` or the claim throws, it stays
+    /// unsettled. Settling blocks and throws as every settlement (message_guard.hpp). When the
+    /// message was lost to another consumer, the id is marked as done all the same.
     template <class T, OnceEffect F>
     OnceRun run(MessageGuard<T>& guard, std::string_view id, F effect);
 

@@ -2,15 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Effects in PostgreSQL once for each message, however often it is delivered: the mark that it was
-// processed and the effects are one transaction, and the ack comes behind it.
+// Effects in PostgreSQL once for each message, however often it is delivered: one transaction has
+// the effects and the mark that the message was processed; the ack comes after it.
 //
 //   delivery ──► BEGIN ─► mark ─► effects ─► COMMIT ─► ack
 //                           └ marked before: nothing ───┘
 //
-// A crash before COMMIT has done nothing, one behind it has a mark that the next delivery finds.
-// Nothing is remembered in Redis: it may be lost, or go back in time. What the function does
-// outside of its transaction may be done again.
+// A crash before COMMIT leaves nothing; after a later one the next delivery finds the mark. Redis
+// remembers nothing: it may be lost, or go back in time. What the function does outside of its
+// transaction may be repeated.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/message_guard.hpp>
@@ -33,10 +33,10 @@ namespace detail {
 class InboxMarks;
 }
 
-/// The ids that were processed, in one scope: a name for what is done, as several consumers may
+/// The ids that were processed, in one scope. The scope names the effect, as several consumers may
 /// each do something of their own with the same message. May be used by any number of threads; has
-/// as many connections as are in it at once. In a forked child each operation of one that was made
-/// before throws std::logic_error.
+/// a connection for each thread that is in it. In a forked child each operation of an Inbox that
+/// was made before throws std::logic_error.
 class Inbox {
   public:
     /// Connects. Throws DatabaseError when the server cannot be reached or refuses, SchemaError
@@ -47,9 +47,9 @@ class Inbox {
     Inbox& operator=(const Inbox&) = delete;
     ~Inbox();
 
-    /// Has `f(transaction)` run once for an id: for a Worker's handler, behind which the message is
-    /// acked. When busy, an ack would lose the message if the other one fails: the caller has it
-    /// come again, or throws, so that the RetryPolicy applies.
+    /// Runs `f(transaction)` once for an id: for a Worker's handler, since the Worker acks the
+    /// message afterwards. When the outcome is busy, schedule the message again, or throw, so that
+    /// the RetryPolicy applies: an ack would lose the message if the other transaction fails.
     ///
     ///     if (inbox.run(job.id(), f) == InboxOutcome::busy) {
     ///         push_after(*job.guard(), std::chrono::seconds(1)); // retry.hpp
@@ -91,7 +91,7 @@ class Inbox {
         return outcome;
     }
 
-    /// Forgets what was processed longer ago than `age`, a thousand ids at a time; returns how
+    /// Forgets the ids that were processed longer ago than `age`, a thousand at a time; returns how
     /// many. A message that comes again after that is processed again: keep ids for longer than a
     /// message can be in Redis. Needs the rights of TableUse::purge besides those of
     /// TableUse::inbox, which the constructor takes. Throws DatabaseError when patience is over, or

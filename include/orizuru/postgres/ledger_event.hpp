@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a LedgerReconciler has to tell: handed to LedgerReconcilerOptions::on_event.
+// The events of a LedgerReconciler, handed to LedgerReconcilerOptions::on_event.
 
 #include <string_view>
 

@@ -37,7 +37,7 @@
 namespace orizuru {
 
 struct OutboxOptions {
-    /// That of the tables, see DatabaseOptions.
+    /// The prefix of the tables, see DatabaseOptions.
     std::string prefix = "orizuru_";
     /// Larger envelopes are refused with EncodeError. In bytes, up to 256 MiB, as PostgreSQL takes
     /// no value of 1 GiB; keep it at or below that of the consumers.
@@ -74,8 +74,8 @@ class Outbox {
         return std::move(job.id);
     }
 
-    /// The same for a job with an id of your own choice. An id may be pushed again: it is an inbox
-    /// that takes the two for one.
+    /// The same for a job with an id of your own choice. An id may be pushed again: an inbox takes
+    /// the two for one.
     /// Throws besides std::invalid_argument, before all else, for an id that no inbox takes: one
     ///     that has not 1 to 512 bytes of UTF-8, none of them null.
     void push(pqxx::transaction_base& transaction, const Job<T>& job) const {

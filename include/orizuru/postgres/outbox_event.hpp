@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an OutboxRelay has to tell: handed to OutboxRelayOptions::on_event.
+// The events of an OutboxRelay, handed to OutboxRelayOptions::on_event.
 
 #include <chrono>
 #include <iostream>
@@ -17,9 +17,9 @@ enum class OutboxEventKind {
     postgres_failed ///< PostgreSQL cannot be reached, or fails at `queue`
 };
 
-/// One thing that happened, and is tried again after `retry_in`. Of a `queue`: it alone waits, the
-/// others go on. The views are valid during the call of `on_event` only. What `on_event` throws is
-/// swallowed.
+/// A failure; the relay tries again after `retry_in`. When there is a `queue`, it alone waits, and
+/// the others go on. The views are valid during the call of `on_event` only. What `on_event` throws
+/// is swallowed.
 struct OutboxEvent {
     OutboxEventKind kind;
     std::string_view queue = {};

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Sends what transactions have left in the outbox (outbox.hpp) to Redis, each queue's messages in
-// the order of the commits. Any number of relays may run, on any host: each step is one queue's,
-// whose row is locked, and which others skip meanwhile.
+// Sends the messages of the outbox (outbox.hpp) to Redis, each queue's in the order of the commits.
+// Any number of relays may run, on any host: each step is for one queue, whose row is locked, and
+// which others skip meanwhile.
 //
 //   BEGIN ─► lock the queue ─► its next messages ─► LPUSH ─► DELETE ─► COMMIT
 //                                                     └ a crash in between: sent again ┘
@@ -41,7 +41,8 @@ class OutboxRelay {
     OutboxRelay& operator=(const OutboxRelay&) = delete;
     ~OutboxRelay();
 
-    /// Sends all that is committed, but for what other relays are at; returns how many messages.
+    /// Sends all committed messages, except those of queues that other relays have in hand; returns
+    /// how many.
     ///
     /// PostgreSQL: for a step 5 round trips; a queue's lock is held until its COMMIT, and the
     ///     session is ended when it waits in a step for 30 s, or twice as long as Redis may take.
@@ -49,17 +50,17 @@ class OutboxRelay {
     ///     Redis: an LPUSH for a step; a PING when one fails.
     /// Blocks: for the statements, and at most connect_timeout and command_timeout for each LPUSH.
     /// Throws: ReplyError when Redis has refused a queue, the first ConnectionError, ProtocolError
-    ///     or DatabaseError when a queue's step has failed: those of the others are sent. Without a
-    ///     server nothing more is. What is not sent, or in doubt, is still in the outbox, and the
-    ///     next call sends it.
+    ///     or DatabaseError when a queue's step has failed: the messages of other queues are sent.
+    ///     Stops at once when a server is away. Messages that are not sent, or in doubt, are still
+    ///     in the outbox, and the next call sends them.
     std::uint64_t relay();
 
-    /// Sends what is committed when it is committed, until a stop is requested: woken by NOTIFY,
-    /// which needs a session of its own (no pool that shares sessions by transactions).
-    /// What fails is told to on_event and tried again, after 5 s at most; a queue that fails holds
-    /// up no other. What a relay has left that died is looked for within a second.
-    /// Blocks after a stop: for the step under way. Throws std::system_error when the process can
-    /// have no more descriptors.
+    /// Sends messages as they are committed, until a stop is requested: woken by NOTIFY, which
+    /// needs a session of its own (no pool that shares sessions by transactions). A step that fails
+    /// is reported to on_event and tried again after 5 s at most; a queue that fails holds up no
+    /// other. The queue of a relay that died in a step is served within a second. Blocks after a
+    /// stop: for the step under way. Throws std::system_error when the process can have no more
+    /// descriptors.
     void run(const std::stop_token& token);
 
   private:

@@ -14,7 +14,7 @@ namespace orizuru {
 struct OutboxRelayOptions {
     /// The most messages of a step, 1 to 1000. There are fewer when these have over 1 MiB.
     int batch = 1000;
-    /// A relay looks at least this often, for the case that nobody has woken it: 100 ms to 24 h.
+    /// How often a relay looks at least, in case no NOTIFY wakes it: 100 ms to 24 h.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
     /// Called by the thread that is in the relay.
     std::function<void(const OutboxEvent&)> on_event = write_outbox_event;

@@ -3,8 +3,7 @@
 #pragma once
 
 // The tables of Inbox, Outbox and Ledger, by versioned migrations: the library applies them, or
-// prints them for those who apply migrations by their own tools. Which version a database has is in
-// the table <prefix>schema.
+// prints them for your own migration tool. The table <prefix>schema has the version.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/schema_version.hpp>
@@ -20,7 +19,7 @@ namespace orizuru {
 /// Throws DatabaseError when the server cannot be reached or refuses.
 class Schema {
   public:
-    /// What this library needs: neither less nor more will do.
+    /// The version that this library needs, exactly.
     static constexpr int version = detail::schema_needed;
 
     explicit Schema(Database database);
@@ -34,7 +33,7 @@ class Schema {
     /// 0 = there are none.
     [[nodiscard]] int applied();
 
-    /// What `apply` would run, from a version on, as one transaction for psql.
+    /// The statements that `apply` would run from a version on, as one transaction for psql.
     [[nodiscard]] std::string sql(int from = 0) const;
 
     /// The statements that give a role the least rights that a use takes. The owner of the tables

@@ -2,11 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the tables are used for.
+// The uses of the tables, each with its rights.
 
 namespace orizuru {
 
-/// Who uses a table, and so which rights it takes: what Schema::grants gives.
+/// The user of the tables, and so the rights that Schema::grants gives.
 enum class TableUse {
     inbox,     ///< Inbox
     outbox,    ///< Outbox::push

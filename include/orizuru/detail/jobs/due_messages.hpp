@@ -28,16 +28,16 @@
 
 namespace orizuru::detail {
 
-// What one step moves: no more messages, and no more bytes unless one message has more, so that a
-// step never holds up Redis for long.
+// One step moves at most this many messages, and this many bytes unless one message has more, so
+// that it never holds up Redis for long.
 inline constexpr int most_moved = 100;
 inline constexpr int most_bytes_moved = 1 << 20;
 
 // KEYS[1] scheduled, [2] source, [3] schedulers; ARGV[1] the most messages that one step moves, [2]
 // the most bytes, [3] own id, [4] how long the others may go unheard. Returns how many it has
 // moved, in how many milliseconds the next is due (-1: there is none), and how many schedulers
-// there are. Looks at one message after the other: what is fetched together takes its memory at
-// once.
+// there are. Reads one message after the other, as messages that are read together take their
+// memory together.
 inline const std::string& move_due_script() {
     static const std::string script = moving_script(R"lua(
 local scheduled, source, schedulers = unpack(KEYS)

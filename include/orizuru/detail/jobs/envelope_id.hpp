@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The id of a job, from the first bytes of its envelope (job.hpp): whatever follows may be missing,
-// of a newer version, or what no Codec can read.
+// The id of a job, from the first bytes of its envelope (job.hpp): the rest may be missing, of a
+// newer version, or unreadable for every Codec.
 
 #include <orizuru/detail/jobs/envelope_limits.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace orizuru::detail {
 
-/// In so many bytes of an envelope its id is complete.
+/// An envelope's id ends within this many bytes.
 inline constexpr std::size_t longest_envelope_start = 600;
 
 /// Reads a msgpack value after the other.

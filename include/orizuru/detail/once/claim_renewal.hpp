@@ -41,7 +41,7 @@ class ClaimRenewal {
         m_held.erase(fence);
     }
 
-    /// All that are held; what nobody needs any more is dropped.
+    /// Renews all claims that are held; drops those that Redis reports as over.
     void renew() noexcept {
         try {
             const std::lock_guard lock(m_renewing);
@@ -59,7 +59,7 @@ class ClaimRenewal {
   private:
     using Claim = std::pair<std::string, std::string>; ///< its token and its record's key
 
-    // Redis does nothing else meanwhile.
+    // Redis does nothing else while it renews them.
     static constexpr std::size_t most_at_once = 100;
 
     [[nodiscard]] std::vector<Claim> held() const {

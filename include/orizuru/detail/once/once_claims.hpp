@@ -70,8 +70,8 @@ class OnceClaims {
   private:
     using Result = std::optional<std::string>;
 
-    /// Both processes would count on from the same number, and one's claim be taken for the
-    /// other's.
+    /// Parent and child would go on counting from the same number, and Redis would take the claim
+    /// of one for the other's.
     void refuse_fork() const {
         if (m_fork_mark.forked()) {
             throw std::logic_error("a Once of '" + m_keys.source() +
@@ -127,7 +127,7 @@ bool OnceClaims::change(const std::string& script, const OnceToken& token,
     check_id(token.id);
     refuse_fork();
     const std::string fence = std::to_string(token.fence);
-    // While the answer is awaited, for other threads or a time-out, the claim is to hold.
+    // Until the answer is there, which other threads or a time-out may delay, the claim must hold.
     const auto last = at_exit([&] { m_renewal.drop(fence); });
     const std::string record = m_keys.once(token.id);
     const Reply reply = command(script, record, 1, record, fence, arguments...);
@@ -228,7 +228,7 @@ inline OnceRun OnceClaims::run(std::string_view id, const OnceCall& effect,
 inline bool OnceClaims::settle(const OnceMessage& message, const OnceToken& token,
                                const Result& result) {
     const std::string fence = std::to_string(token.fence);
-    // While the answer is awaited, for other threads or a time-out, the claim is to hold.
+    // Until the answer is there, which other threads or a time-out may delay, the claim must hold.
     const auto last = at_exit([&] { m_renewal.drop(fence); });
     std::vector<std::string> arguments{fence, std::to_string(m_options.remember.count())};
     if (result) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a relay does in the two servers: the look at which queues wait, and a queue's step.
+// A relay's work in the two servers: the look for queues that wait, and a queue's step.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/postgres/array.hpp>
