@@ -42,39 +42,38 @@
 
 namespace orizuru {
 
-/// The jobs of one queue. May be used by any number of threads; has as many connections as are in
-/// it at once, and a thread with one that keeps the leases of all that runs, three times in each. A
-/// forked child has not that thread: each operation of a ledger that was made before throws
-/// std::logic_error there, but for the submit in a transaction of the user's.
+/// The jobs of one queue. May be used by any number of threads. Has a connection for each thread
+/// that is in it, and one more, with a thread of its own that renews the leases of all runs three
+/// times in a lease. A forked child has not that thread: each operation of a ledger that was made
+/// before throws std::logic_error there, except the submit in a transaction of yours.
 ///
 /// Every operation tries again while the server is away, for Database::patience(), and when other
-/// transactions are in the way; throws DatabaseError when patience is over, or 20 connections were
-/// lost: it is unknown then whether it has happened; and when PostgreSQL refuses a statement of the
-/// ledger's own, or others are in the way of it 20 times.
+/// transactions are in the way. It throws DatabaseError when patience is over or 20 connections
+/// were lost, and whether it has happened is unknown then; and when PostgreSQL refuses a statement
+/// of the ledger's own, or others are in the way of it 20 times.
 template <class T>
 class Ledger {
   public:
     /// Connects. Throws DatabaseError when the server cannot be reached or refuses, SchemaError
     /// when tables or rights are missing, std::invalid_argument for a queue that Redis or
-    /// PostgreSQL cannot have or for options that cannot be, std::system_error when the process can
+    /// PostgreSQL cannot have or for options out of range, std::system_error when the process can
     /// have no more threads.
     /// The destructor waits for connect_timeout at most.
     Ledger(Database database, std::string queue, LedgerOptions options = {})
         : m_core(std::move(database), std::move(queue), std::move(options)) {}
 
-    /// Makes a job in the user's transaction; returns its id, 32 hexadecimal digits of which 20 are
-    /// random. It is sent to Redis when that is committed, by a LedgerReconciler, which a NOTIFY of
-    /// the COMMIT wakes.
+    /// Makes a job in a transaction of yours; returns its id, 32 hexadecimal digits of which 20 are
+    /// random. After the COMMIT, whose NOTIFY wakes it, a LedgerReconciler sends the job to Redis.
     ///
-    /// PostgreSQL: one INSERT, which makes an entry in the history too; no lock before the COMMIT,
-    ///     which waits while a reconciler looks, for 100 ms or so. With SET CONSTRAINTS ALL
-    ///     IMMEDIATE that is at once, and reconcilers look twice a second until the transaction
-    ///     ends.
+    /// PostgreSQL: one INSERT, which makes an entry in the history too. It takes no lock before the
+    ///     COMMIT, which waits while a reconciler looks, for about 100 ms. With SET CONSTRAINTS ALL
+    ///     IMMEDIATE the INSERT takes the lock, and reconcilers look twice a second until the
+    ///     transaction ends.
     /// Rights: TableUse::ledger. Names are looked up by search_path, in COMMIT too.
-    /// Throws: EncodeError, before anything is sent, for what cannot be encoded or is larger than
-    ///     max_payload, and the transaction can go on; pqxx's exceptions as they are, and it has to
-    ///     be rolled back: nothing is tried again. PREPARE TRANSACTION is refused when a reconciler
-    ///     has to be woken, as NOTIFY does not go with it.
+    /// Throws: EncodeError, before anything is sent, for a payload that cannot be encoded or is
+    ///     larger than max_payload: the transaction can go on. pqxx's exceptions as they are: the
+    ///     transaction has to be rolled back, and nothing is tried again. PREPARE TRANSACTION is
+    ///     refused when a reconciler has to be woken, as NOTIFY does not go with it.
     std::string submit(pqxx::transaction_base& transaction,
                        T payload) requires MessageEncodable<T> {
         const Job<T> job = make(std::move(payload));
@@ -88,8 +87,8 @@ class Ledger {
         return job.id;
     }
 
-    /// Has `f(transaction)` run once for a job: for a Worker's handler, which acks behind it
-    /// whatever the outcome. All that has to be run again comes again by itself.
+    /// Runs `f(transaction)` once for a job: for a Worker's handler, since the Worker acks
+    /// afterwards whatever the outcome. A job that must run again comes again by itself.
     ///
     /// PostgreSQL: a claim, which is one statement and one commit; then one transaction, begun
     ///     here, with an UPDATE and the COMMIT behind `f`. It is READ COMMITTED, whatever the
@@ -97,20 +96,21 @@ class Ledger {
     ///     the UPDATE, so `f` may choose one only when it takes less than a third of the lease. The
     ///     job's row is locked from the UPDATE to the COMMIT; a process that is frozen there for
     ///     the lease, or 5 s, loses its session.
-    /// `f` must neither end the transaction nor swallow an error of PostgreSQL, which has ended it,
-    ///     but that of a pqxx::subtransaction: the job has failed then, and is run again, although
-    ///     what `f` committed itself stays.
+    /// `f` must not end the transaction, nor swallow an error of PostgreSQL outside of a
+    ///     pqxx::subtransaction, as the error has ended the transaction: the job has failed then
+    ///     and runs again, although what `f` committed itself stays.
     /// When another transaction is in the way or the connection is lost, all is rolled back and
     ///     tried again: `f` may be called several times, and is committed once.
     /// The session lives on: `f` should set something by SET LOCAL only, and search_path, by which
     ///     the tables are found, not at all.
-    /// What `f` throws does not pass through, nor what PostgreSQL refuses at its COMMIT: the
-    ///     transaction is rolled back, and the job has failed, with what the exception says as its
-    ///     error; after a DoNotRetry it is dead. But a DatabaseError does pass through, of an
-    ///     operation of this library in `f`, too, and the job comes again when its lease has ended.
-    ///     So it does when the process dies.
-    /// Call it soon after the message has come, and do not put the message off: what nobody has
-    ///     claimed for a sweep of the LedgerReconciler may be sent again.
+    /// An exception of `f` does not pass through, nor does a COMMIT that PostgreSQL refuses: the
+    ///     transaction is rolled back, and the job has failed, with the exception's text as its
+    ///     error; after a DoNotRetry it is dead. Only a DatabaseError passes through, also one of
+    ///     this library's operations in `f`, and the job comes again when its lease has ended. It
+    ///     also does when the process dies.
+    /// Call it soon after the message has come, and do not put the message off: a message that
+    /// nobody
+    ///     claims for a sweep of the LedgerReconciler may be sent again.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
     template <std::invocable<pqxx::work&> F>
@@ -125,14 +125,14 @@ class Ledger {
     template <std::invocable<pqxx::work&, const T&> F>
     LedgerOutcome process(MessageGuard<Job<T>>& guard, F f);
 
-    /// What the ledger says of a job; none: it has no such job. One statement.
+    /// A job's entry; none when the ledger has no such job. One statement.
     [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id) { return m_core.find(id); }
-    /// What has happened to a job, the oldest first; of an unknown one nothing. One statement.
+    /// The changes of a job's state, the oldest first; empty for an unknown job. One statement.
     [[nodiscard]] std::vector<LedgerChange> history(std::string_view id) {
         return m_core.history(id);
     }
 
-    /// Makes a pending or failed job dead; false: it is neither. One statement and one commit.
+    /// Makes a pending or failed job dead; false when it is neither. One statement and one commit.
     bool give_up(std::string_view id, std::string_view reason) {
         return m_core.give_up(id, reason);
     }

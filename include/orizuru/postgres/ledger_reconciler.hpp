@@ -9,15 +9,17 @@
 // between the sending and the COMMIT, messages are sent again; the ledger runs a job once all the
 // same.
 //
-// In each sweep it looks for messages that were lost alone. A pending job is sent again when its
-// message was sent longer ago than a sweep takes and the source list is empty, or serves next a job
-// that was submitted after that sending: a message that was removed by DEL, say, but also one that
-// a consumer holds for so long without a claim, or has put off. For these, the time doubles with
-// each sending until the job is claimed, up to an hour, or a sweep when that is longer. A pending
-// job whose message was buried (it could not be decoded, PostgreSQL was away in all tries of a
-// Worker, its processes died before they had claimed the job) has failed with the entry's reason,
-// in a try of its own: it is tried again later, or dead. Of the messages of one try the first that
-// is buried counts. The entry stays on the dead list.
+// In each sweep it looks for single messages that were lost. It sends a pending job again when the
+// message was sent longer ago than a sweep, and the source list is empty or serves next a job that
+// was submitted after that sending. So it finds a message that was removed by DEL, but also resends
+// one that a consumer has held for so long without a claim, or has put off. Therefore the time
+// doubles with each sending until the job is claimed, up to an hour, or a sweep when that is
+// longer.
+//
+// A pending job whose message was buried (it could not be decoded, PostgreSQL was away in all tries
+// of a Worker, its processes died before they had claimed the job) has failed with the entry's
+// reason, in a try of its own: it is tried again later, or dead. When several messages of one try
+// are buried, the first counts. The entry stays on the dead list.
 //
 // When you put PostgreSQL's files back from a copy without a recovery, remove the queue's key
 // `ledger` in Redis, too (keys.hpp).
@@ -49,32 +51,31 @@ class LedgerReconciler {
     LedgerReconciler& operator=(LedgerReconciler&&) noexcept;
     ~LedgerReconciler();
 
-    /// One pass: does all that is to be done now, queue by queue, but for queues that another
-    /// reconciler has in hand.
-    /// PostgreSQL: for each queue a transaction for up to a thousand jobs or 1 MiB, at least one,
-    ///     in which the queue's row is locked, which waits for nobody. Redis: for each a GET, and
-    ///     a script of an LPUSH when something is to be sent.
+    /// One pass: all work that is due, queue by queue, except for queues that another reconciler
+    /// has in hand. PostgreSQL: for each queue a transaction for up to a thousand jobs or 1 MiB, at
+    /// least one. It
+    ///     locks the queue's row, and does not wait for that. Redis: a GET for each transaction,
+    ///     and a script with an LPUSH when there are messages to be sent.
     /// The first pass, and then one in each sweep, looks for lost messages: for each queue one more
     ///     transaction and a script that only reads: an LINDEX of the source list, LLEN of the dead
     ///     list and LINDEX of its new entries, a thousand or 8 MiB of them; again when there are
     ///     more.
     /// Blocks: for the statements and command_timeout for Redis. A queue that fails does not hold
-    ///     up the others; one of which Redis loses something twice meanwhile is left for the next
-    ///     pass. Then throws what failed first, DatabaseError, ConnectionError, ReplyError or
-    ///     ProtocolError; at once when a server is away: what was committed stays.
+    ///     up the others; a queue whose mark Redis loses twice meanwhile is left for the next pass.
+    ///     Then throws the first failure: DatabaseError, ConnectionError, ReplyError or
+    ///     ProtocolError; at once when a server is away. Committed steps stay.
     Reconciled reconcile();
 
-    /// Does what is to be done as it is to be done, until a stop is requested. Sleeps until the
-    /// first lease ends or the first failed job is due; a NOTIFY wakes it when something earlier
-    /// comes. Waits out outages of both, and whatever else goes wrong: on_event is told. A queue
-    /// that fails, with a message that Redis does not take, say, is tried again after 5 s at most,
-    /// and holds up no other.
-    /// PostgreSQL: one statement for each time it wakes, besides the steps; while it looks, jobs
-    ///     that are claimed, fail or are submitted wait with their COMMIT. It waits with the look
-    ///     for such COMMITs under way, and for 100 ms at most: when one takes longer (100,000 jobs
-    ///     submitted together, a prepared transaction, an open one after SET CONSTRAINTS ALL
-    ///     IMMEDIATE), it looks twice a second until that is over. Redis: a GET for each
-    ///     queue in redis_check.
+    /// Does the work as it becomes due, until a stop is requested. Sleeps until the first lease
+    /// ends or the first failed job is due; a NOTIFY wakes it for earlier work. Waits out outages
+    /// of both servers and all other failures, and reports them to on_event. A queue that fails,
+    /// for example with a message that Redis does not take, is tried again after 5 s at most, and
+    /// holds up no other. PostgreSQL: one statement each time it wakes, besides the steps. While it
+    /// looks, the COMMITs
+    ///     of claims, failures and submissions wait. Before it looks, it waits for such COMMITs
+    ///     under way, at most 100 ms. When one takes longer (100,000 jobs submitted together, a
+    ///     prepared transaction, an open one after SET CONSTRAINTS ALL IMMEDIATE), it looks twice a
+    ///     second until that is over. Redis: a GET for each queue in redis_check.
     /// Throws std::system_error when the process can have no more descriptors.
     void run(const std::stop_token& token);
 
