@@ -46,8 +46,8 @@ class PostgresServer {
     [[nodiscard]] std::string socket_path() const { return m_folder.path() + "/.s.PGSQL.5432"; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
 
-    /// Sends SIGKILL to the postmaster. Returns when its children have noticed and ended, after 10 s
-    /// at the latest: until then a session still answers. Does nothing when it does not run.
+    /// Sends SIGKILL to the postmaster. Returns when its children have ended, or after 10 s: until
+    /// then a session still answers. Does nothing when it does not run.
     void kill() noexcept;
     /// Sends SIGINT: the server ends all sessions and writes what was committed.
     void stop() noexcept { end(SIGINT); }

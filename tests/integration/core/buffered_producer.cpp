@@ -183,7 +183,7 @@ TEST_CASE_FIXTURE(Buffering, "large messages fill the buffer by their bytes") {
     CHECK(pushes() == 5);
 }
 
-TEST_CASE_FIXTURE(Buffering, "a message waits no longer than buffer_time while nobody calls") {
+TEST_CASE_FIXTURE(Buffering, "a message waits no longer than `time` when no call comes") {
     BufferedProducer<Raw> producer(uri, "q", {.size = 1000, .time = 30ms});
     for (std::size_t i = 0; i < 20; ++i) {
         const auto begun = std::chrono::steady_clock::now();
@@ -370,8 +370,7 @@ TEST_CASE_FIXTURE(Buffering, "a connection that was closed while idle is replace
     CHECK(waiting() == numbered(0, 50));
 }
 
-// --- many threads
-// ---------------------------------------------------------------------------------
+// Many threads.
 
 /// Pushes "T-0" to "T-(count - 1)", for thread T.
 void push_own(BufferedProducer<Raw>& producer, std::size_t thread, std::size_t count) {

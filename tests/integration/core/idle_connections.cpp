@@ -9,6 +9,7 @@
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
+#include <orizuru/buffered_producer.hpp>
 #include <orizuru/connection.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/job_producer.hpp>
@@ -17,7 +18,6 @@
 #include <orizuru/jobs/recurring.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/once.hpp>
-#include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
