@@ -2,28 +2,23 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Buffered pushing: a backlog that any thread fills, and a thread that sends what has waited for
-// too long, takes Redis' answers while nobody calls, and tries again after failures.
-//
-// The mutex guards the backlog and is never held while a thread waits. One thread at a time has
-// the line: it connects, sends and takes answers. Others fill the backlog meanwhile, and wait for
-// the line only when they need an answer.
+// Buffered pushing: any thread adds messages to a backlog; a thread of the buffer sends those that
+// have waited for too long, takes Redis' answers while nobody calls, and tries again after
+// failures.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/payload_source.hpp>
-#include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_backlog.hpp>
+#include <orizuru/detail/producer/push_line.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
-#include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -42,7 +37,7 @@ class PushBuffer {
     struct Close {
         void operator()(PushBuffer* buffer) const noexcept {
             if (buffer->m_fork_mark.forked()) {
-                buffer->m_backlog.pipeline().close_after_fork();
+                buffer->m_line.pipeline().close_after_fork();
             } else {
                 delete buffer;
             }
@@ -53,7 +48,7 @@ class PushBuffer {
     /// Connects, and starts the thread.
     PushBuffer(Endpoint endpoint, const std::string& key, std::size_t most,
                std::chrono::milliseconds time)
-        : m_backlog(std::move(endpoint), key, most), m_time(time), m_thread([this] { run(); }) {}
+        : m_line(std::move(endpoint), key, most), m_time(time), m_thread([this] { run(); }) {}
     PushBuffer(const PushBuffer&) = delete;
     PushBuffer& operator=(const PushBuffer&) = delete;
     /// Tries to flush, for at most command_timeout.
@@ -63,19 +58,19 @@ class PushBuffer {
     /// throws, the message is not taken.
     std::uint64_t push(PayloadSource payload) {
         Lock lock = begin();
-        if (m_backlog.full()) {
+        if (backlog().full()) {
             make_room(lock);
         }
-        const bool first = !m_backlog.filled();
+        const bool first = !backlog().filled();
         add(payload);
         if (first) {
             m_due = Clock::now() + m_time;
             look_by(m_due);
         }
-        if (m_backlog.full()) {
+        if (backlog().full()) {
             send_full();
         }
-        return m_backlog.length();
+        return backlog().length();
     }
 
     /// Returns when Redis has confirmed what was pushed before; false when `limit` came first.
@@ -84,20 +79,21 @@ class PushBuffer {
 
     [[nodiscard]] std::size_t unconfirmed() {
         const Lock lock = begin();
-        return m_backlog.size();
+        return backlog().size();
     }
 
     /// LLEN.
     std::uint64_t length();
 
   private:
-    using Lock = std::unique_lock<std::mutex>;
+    using Lock = PushLine::Lock;
 
-    [[nodiscard]] PushPipeline& pipeline() noexcept { return m_backlog.pipeline(); }
-    [[nodiscard]] const std::string& key() const noexcept { return m_backlog.pipeline().key(); }
+    [[nodiscard]] PushBacklog& backlog() noexcept { return m_line.backlog(); }
+    [[nodiscard]] const PushPipeline& pipeline() const noexcept { return m_line.pipeline(); }
+    [[nodiscard]] const std::string& key() const noexcept { return pipeline().key(); }
     /// The longest that a call may wait.
     [[nodiscard]] TimePoint patience() const {
-        const Endpoint& endpoint = m_backlog.pipeline().endpoint();
+        const Endpoint& endpoint = pipeline().endpoint();
         return deadline_in(endpoint.connect_timeout() + endpoint.command_timeout());
     }
 
@@ -105,6 +101,12 @@ class PushBuffer {
     void add(PayloadSource payload);
     void make_room(Lock& lock);
     void send_full() noexcept;
+    bool step(Lock& lock, TimePoint limit);
+    void look_after_the_line() noexcept;
+    [[noreturn]] void throw_too_many(const char* command) const;
+
+    // The thread.
+
     /// Makes the thread look at the backlog at this time at the latest.
     void look_by(TimePoint time) noexcept {
         if (time < m_next_look) {
@@ -112,22 +114,6 @@ class PushBuffer {
             m_wake.signal();
         }
     }
-
-    // The line.
-
-    [[nodiscard]] auto take_line() noexcept {
-        m_line_taken = true;
-        return at_exit([this] { release_line(); });
-    }
-    void release_line() noexcept;
-    bool step(Lock& lock, TimePoint limit);
-    void connect(Lock& lock, TimePoint limit);
-    void hear(Lock& lock, TimePoint limit);
-    bool hear_now();
-    [[noreturn]] void throw_too_many(const char* command) const;
-
-    // The thread.
-
     void run();
     void serve(Lock& lock);
     void sleep(Lock& lock);
@@ -137,19 +123,15 @@ class PushBuffer {
     static constexpr std::chrono::milliseconds pause{10};
 
     ForkMark m_fork_mark;
-    std::mutex m_mutex; ///< guards what follows, but for the signals
-    PushBacklog m_backlog;
+    std::mutex m_mutex; ///< guards what follows, but for the atomic and the wake
+    PushLine m_line;
     std::chrono::milliseconds m_time;
     TimePoint m_due{};                        ///< when the chunk that is being filled must go
     TimePoint m_next_look = TimePoint::min(); ///< the thread's; long past while it is awake
     bool m_busy = false;                      ///< somebody has called since the thread looked
     bool m_closing = false;
-    bool m_line_taken = false;
-    int m_waiting = 0; ///< threads that wait for the line
-    std::condition_variable m_line_free;
     std::atomic<std::thread::id> m_encoding{}; ///< the thread whose Codec is at work
     Wake m_wake;                               ///< for the thread: look at the backlog
-    Wake m_stop;                               ///< ends connecting
     std::thread m_thread;
 };
 
@@ -163,7 +145,7 @@ inline PushBuffer::~PushBuffer() {
         const std::lock_guard lock(m_mutex);
         m_closing = true;
     }
-    m_stop.signal();
+    m_line.end_connecting();
     m_wake.signal();
     m_thread.join();
 }
@@ -186,15 +168,15 @@ inline PushBuffer::Lock PushBuffer::begin() {
 inline void PushBuffer::add(PayloadSource payload) {
     m_encoding.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto encoded = at_exit([this] { m_encoding.store({}, std::memory_order_relaxed); });
-    m_backlog.add(payload);
+    backlog().add(payload);
 }
 
 inline bool PushBuffer::flush(TimePoint limit) {
     Lock lock = begin();
-    const std::uint64_t last = m_backlog.number();
-    while (!m_backlog.confirmed(last)) {
-        if (m_backlog.number() == last && m_backlog.filled() && !m_backlog.blocked()) {
-            m_backlog.close_chunk();
+    const std::uint64_t last = backlog().number();
+    while (!backlog().confirmed(last)) {
+        if (backlog().number() == last && backlog().filled() && !backlog().blocked()) {
+            backlog().close_chunk();
         }
         if (!step(lock, limit)) {
             return false;
@@ -205,116 +187,85 @@ inline bool PushBuffer::flush(TimePoint limit) {
 
 inline std::uint64_t PushBuffer::length() {
     Lock lock = begin();
-    const TimePoint limit = patience();
-    while (m_line_taken) {
-        if (!step(lock, limit)) {
-            throw_too_many("LLEN");
-        }
+    if (!m_line.await(lock, patience())) {
+        throw_too_many("LLEN");
     }
-    const auto line = take_line();
+    const auto left = at_exit([this] { look_after_the_line(); });
+    const auto line = m_line.take();
     try {
         while (pipeline().in_flight() > 0) {
-            hear(lock, TimePoint::max());
+            m_line.hear(lock, TimePoint::max());
         }
     } catch (const Error&) { // NOLINT(bugprone-empty-catch)
         // Not what was asked for: `flush` tells of it, if it does not heal by itself.
     }
-    std::uint64_t length = 0;
-    unlocked(lock, [&] { length = pipeline().length(); });
-    return length;
+    return m_line.length(lock);
 }
 
 inline void PushBuffer::make_room(Lock& lock) {
     const TimePoint limit = patience();
-    while (m_backlog.full() && m_backlog.blocked()) {
+    while (backlog().full() && backlog().blocked()) {
         if (!step(lock, limit)) {
             throw_too_many("LPUSH");
         }
     }
-    if (m_backlog.full()) {
+    if (backlog().full()) {
         send_full();
     }
 }
 
 inline void PushBuffer::send_full() noexcept {
-    if (m_backlog.blocked()) {
+    if (backlog().blocked()) {
         return; // the next push has to wait
     }
-    m_backlog.close_chunk();
-    if (m_backlog.failed() || m_line_taken) {
+    backlog().close_chunk();
+    if (backlog().failed() || m_line.taken()) {
         return; // the thread sends it
     }
-    const auto line = take_line();
+    const auto left = at_exit([this] { look_after_the_line(); });
+    const auto line = m_line.take();
     try {
-        // Nobody who pushes shall wait for a connection.
-        if (pipeline().in_flight() > 0 || pipeline().connected()) {
-            m_backlog.send(TimePoint());
-        }
+        m_line.send_if_connected();   // else the thread connects: nobody who pushes waits for it
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // What was accepted stays so.
     }
 }
 
-inline void PushBuffer::release_line() noexcept {
-    m_line_taken = false;
-    if (m_waiting > 0) {
-        m_line_free.notify_all();
+/// Sends what waits and takes an answer or waits for one; or waits until the line is free, when
+/// another thread has it. False when `limit` came first.
+inline bool PushBuffer::step(Lock& lock, TimePoint limit) {
+    if (Clock::now() >= limit) {
+        return false;
     }
-    if (m_backlog.waiting()) {
-        look_by(m_backlog.retry_at());
+    if (m_line.taken()) {
+        return m_line.await(lock, limit);
+    }
+    const auto left = at_exit([this] { look_after_the_line(); });
+    const auto line = m_line.take();
+    m_line.send(lock, limit);
+    m_line.hear(lock, limit);
+    return true;
+}
+
+/// The thread goes on with what is left when the line is let go.
+inline void PushBuffer::look_after_the_line() noexcept {
+    if (backlog().waiting()) {
+        look_by(backlog().retry_at());
     } else if (pipeline().in_flight() > 0) {
         look_by(Clock::now() + pause);
     }
 }
 
-/// Sends what waits and takes an answer or waits for one; or waits until the line is free, when
-/// another thread has it. False when `limit` comes first.
-inline bool PushBuffer::step(Lock& lock, TimePoint limit) {
-    if (Clock::now() >= limit) {
-        return false;
-    }
-    if (m_line_taken) {
-        ++m_waiting;
-        const auto counted = at_exit([this] { --m_waiting; });
-        return m_line_free.wait_until(lock, limit) == std::cv_status::no_timeout;
-    }
-    const auto line = take_line();
-    if (m_backlog.waiting() && pipeline().in_flight() == 0 && !pipeline().connected()) {
-        connect(lock, limit);
-    }
-    m_backlog.send(TimePoint());
-    hear(lock, limit);
-    return true;
-}
-
-inline void PushBuffer::hear(Lock& lock, TimePoint limit) {
-    if (pipeline().in_flight() == 0 || m_backlog.take_answer()) {
-        return;
-    }
-    short ready = 0;
-    unlocked(lock, [&] { ready = pipeline().await(limit); });
-    m_backlog.read(ready);
-}
-
-inline void PushBuffer::connect(Lock& lock, TimePoint limit) {
-    const Endpoint& endpoint = pipeline().endpoint();
-    std::unique_ptr<Stream> stream;
-    try {
-        unlocked(lock, [&] {
-            stream = std::make_unique<Stream>(
-                endpoint, std::min(limit, deadline_in(endpoint.connect_timeout())), &m_stop);
-        });
-    } catch (...) {
-        m_backlog.note_failure();
-        throw;
-    }
-    pipeline().adopt(std::move(stream));
+inline void PushBuffer::throw_too_many(const char* command) const {
+    throw ConnectionError(pipeline().endpoint().address() + ": " + command + " '" + key() +
+                              "': too many threads wait for Redis",
+                          ConnectionError::Outcome::not_run);
 }
 
 inline void PushBuffer::run() {
     Lock lock(m_mutex);
     while (!m_closing) {
-        if (m_backlog.size() > 0 && !m_line_taken) {
+        if (backlog().size() > 0 && !m_line.taken()) {
             try {
                 serve(lock);
             } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
@@ -326,29 +277,16 @@ inline void PushBuffer::run() {
 }
 
 inline void PushBuffer::serve(Lock& lock) {
-    const auto line = take_line();
+    const auto line = m_line.take();
     do {
         const TimePoint now = Clock::now();
-        if (m_backlog.filled() && !m_backlog.blocked() && (m_backlog.full() || now >= m_due)) {
-            m_backlog.close_chunk();
+        if (backlog().filled() && !backlog().blocked() && (backlog().full() || now >= m_due)) {
+            backlog().close_chunk();
         }
-        if (m_backlog.waiting() && now >= m_backlog.retry_at()) {
-            if (pipeline().in_flight() == 0 && !pipeline().connected()) {
-                connect(lock, TimePoint::max());
-            }
-            m_backlog.send(TimePoint());
+        if (backlog().waiting() && now >= backlog().retry_at()) {
+            m_line.send(lock, TimePoint::max());
         }
-    } while (pipeline().in_flight() > 0 && hear_now());
-}
-
-/// Takes an answer, or reads what has come; false when there is nothing.
-inline bool PushBuffer::hear_now() {
-    if (m_backlog.take_answer()) {
-        return true;
-    }
-    const short ready = pipeline().await(TimePoint());
-    m_backlog.read(ready);
-    return ready != 0;
+    } while (pipeline().in_flight() > 0 && m_line.hear_now());
 }
 
 inline void PushBuffer::sleep(Lock& lock) {
@@ -356,14 +294,14 @@ inline void PushBuffer::sleep(Lock& lock) {
     int fd = -1;
     short events = 0;
     m_next_look = TimePoint::max();
-    if (m_backlog.filled() && !m_backlog.blocked()) {
+    if (backlog().filled() && !backlog().blocked()) {
         m_next_look = m_due;
     }
-    if (m_backlog.size() == 0 || m_closing || m_line_taken) {
+    if (backlog().size() == 0 || m_closing || m_line.taken()) {
         // Nothing to look after; the thread that has the line says when there is.
     } else if (pipeline().in_flight() == 0) {
-        if (m_backlog.waiting()) {
-            m_next_look = std::min(m_next_look, m_backlog.retry_at());
+        if (backlog().waiting()) {
+            m_next_look = std::min(m_next_look, backlog().retry_at());
         }
     } else if (busy && pipeline().sent()) {
         m_next_look = std::min(m_next_look, Clock::now() + pause);
@@ -378,13 +316,6 @@ inline void PushBuffer::sleep(Lock& lock) {
     m_wake.clear();
     lock.lock();
     m_next_look = TimePoint::min();
-}
-
-inline void PushBuffer::throw_too_many(const char* command) const {
-    const PushPipeline& pipeline = m_backlog.pipeline();
-    throw ConnectionError(pipeline.endpoint().address() + ": " + command + " '" + key() +
-                              "': too many threads wait for Redis",
-                          ConnectionError::Outcome::not_run);
 }
 
 } // namespace orizuru::detail
