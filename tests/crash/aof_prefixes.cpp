@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every scenario on a Redis that writes each change to its append-only file before it answers; then
-// a Redis is started from each prefix of that file, as after a crash that let the rest perish. What
-// the user had asked for and been told when the file was so long must hold there.
+// Plays every scenario on a Redis that writes each change to its append-only file before it
+// answers. Then a Redis starts from each prefix of that file, as after a crash that lost the rest,
+// and must agree with the user's requests and answers up to that length of the file.
 //
 // usage: aof_prefixes [--seed N] [--size PREFIXES] [--scenario all|NAME] [--prefix all|BYTES]
 //                     [--threads N]
@@ -37,13 +37,13 @@ const std::string queue = "q";
 const fs::path log_folder = "appendonlydir";
 const fs::path log_file = log_folder / "appendonly.aof.1.incr.aof";
 
-/// A redis-server that keeps its append-only file in a folder of our own.
+/// A redis-server that keeps its append-only file in a given folder.
 RedisServer server_in(const TempDir& folder, const std::string& fsync) {
     return RedisServer({"--dir", folder.path(), "--appendonly", "yes", "--appendfsync", fsync,
                         "--auto-aof-rewrite-percentage", "0", "--aof-load-truncated", "yes"});
 }
 
-/// What a scenario has left: the file, and what the user knew when it was how long.
+/// The outcome of a scenario: the file, and the user's knowledge at each length of it.
 class Recording {
   public:
     explicit Recording(const Scenario& scenario) : m_scenario(scenario) {
@@ -65,8 +65,8 @@ class Recording {
         fs::copy(m_folder.path() / log_folder, folder / log_folder);
     }
 
-    /// Writes what was known of the first so many bytes: what Redis was asked for when the file had
-    /// them all is not in it; what Redis had told by then is.
+    /// Writes the user's knowledge for a prefix of this many bytes: requests that Redis got when
+    /// the file was longer are not in it; answers that Redis gave by then are.
     void tell(Ledger& ledger, std::uint64_t bytes) const {
         for (const Line& line : m_lines) {
             if (line.word == Stage::Word::request ? line.size < bytes : line.size <= bytes) {
@@ -120,7 +120,7 @@ class Prefixes {
     }
 
   private:
-    /// A Redis that is started from one prefix after the other.
+    /// A Redis that starts from one prefix after the other.
     class Restarted {
       public:
         void run(FaultReport& report, const Recording& recording, std::uint64_t bytes) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every scenario, with its connections cut behind each byte that passes in either direction, in
-// four ways. Each time the clients must recover by themselves, and Redis' own lists must agree with
-// what the user was told.
+// Plays every scenario with its connections cut after each byte, in either direction and in four
+// ways. Each time the clients must recover by themselves, and Redis' own lists must agree with the
+// user's answers.
 //
 // usage: byte_cuts [--seed N] [--size CUTS] [--cuts 1|2] [--scenario all|NAME] [--point all|POINT]
 //                  [--threads N]
-// A point is of one scenario, which has to be named with it.
-// So many points are taken that `size` cuts come (0 = all points), spread evenly over scenarios and
-// bytes. With two cuts, the second hits the connection that is opened next.
-// The long form: --size 100000 --threads 64, and with --cuts 2.
+// A point belongs to one scenario, which has to be named with it. As many points are tried as
+// needed for `size` cuts (0 = all points), spread evenly over scenarios and bytes. With two cuts,
+// the second hits the connection that is opened next. The long form: --size 100000 --threads 64,
+// and with --cuts 2.
 
 #include "crash/support/cut_points.hpp"
 #include "crash/support/scenarios.hpp"
@@ -42,7 +42,7 @@ class Player {
     Player(const RedisServer& server, std::atomic<std::uint64_t>& plays)
         : m_server(server), m_plays(plays) {}
 
-    /// Returns the connections of a play that is not cut; throws when that fails already.
+    /// Returns the connections of a play without a cut; throws when that fails.
     std::vector<Lengths> rehearse(const Scenario& scenario) {
         const std::vector<std::string> wrong = play(scenario);
         if (!wrong.empty()) {
@@ -59,7 +59,7 @@ class Player {
         return connections;
     }
 
-    /// Returns what went wrong.
+    /// Returns the violations.
     std::vector<std::string> play(const Scenario& scenario, const CutPoint& point) {
         const std::size_t connection = m_proxy.accepted() + point.connection;
         const std::size_t cuts_before = m_proxy.cuts();
@@ -89,7 +89,7 @@ class Player {
         } catch (const std::exception& error) {
             wrong.emplace_back(error.what());
         }
-        // What is delayed reaches Redis, though nobody waits for it any more.
+        // Delayed commands reach Redis even when no client waits for them any more.
         if (!eventually([&] { return !m_proxy.in_use(); })) {
             wrong.emplace_back("a connection was left open");
         }
@@ -106,7 +106,7 @@ class Player {
     std::atomic<std::uint64_t>& m_plays;
     Proxy m_proxy{m_server.socket_path()};
     bool m_reached = false;
-    bool m_left_behind = false; ///< somebody whom only a collector removes
+    bool m_left_behind = false; ///< a consumer that only a collector removes
 };
 
 class Cuts {
@@ -125,7 +125,7 @@ class Cuts {
 
     int run_all(std::uint64_t threads) {
         for (const Part& part : m_parts) {
-            m_report.came("in " + std::string(part.scenario.name), 0); // each must have come
+            m_report.came("in " + std::string(part.scenario.name), 0); // each kind must have come
         }
         in_threads(threads, [this] { work(); });
         if (m_reached < m_size) {
@@ -148,7 +148,7 @@ class Cuts {
 
     void work() {
         auto player = std::make_unique<Player>(m_server, m_plays);
-        // Points that were not reached have others in their place.
+        // Other points replace those that were not reached.
         while ((m_size == 0 || m_reached < m_size) && !m_report.is_full()) {
             const std::optional<Tour::Stop> stop = m_tour->next();
             if (!stop) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every error that Redis can answer, to every command that the library sends: each cell of the
-// table is tried on a real Redis behind a server that refuses. Besides what the table says: nothing
-// is lost or doubled, nothing is asked in a frenzy, every wait has an end.
+// Every error reply of Redis to every command of the library: tries each cell of the table on a
+// real Redis behind a server that refuses. In each cell nothing is lost or doubled, no command is
+// repeated without pauses, and every wait ends.
 //
 // usage: error_replies [--seed N] [--size ROUNDS] [--row CODE|end] [--command NAME]
-//   The seed decides the order, and so what runs at the same time.
+//   The seed decides the order, and so which cells run at the same time.
 
 #include "crash/support/command_users.hpp"
 #include "crash/support/error_table.hpp"
@@ -60,9 +60,9 @@ class Cell {
         }
     }
 
-    /// What is wrong.
+    /// Returns the violations.
     std::vector<std::string> run(Outcome outcome) {
-        act(); // as it is when nothing is refused
+        act(); // the state without a refusal
         judge(outcome);
         act();
         std::vector<std::string> wrong = m_users.finish();
@@ -71,7 +71,7 @@ class Cell {
     }
 
   private:
-    // The longest pause between two attempts, and what a loaded machine needs besides.
+    // The longest pause between two attempts, with a margin for a loaded machine.
     static constexpr auto longest = RefusingServer::window + 5s + 3s;
     // Three connections that back off, each from 50 ms, come to a dozen in the window.
     static constexpr std::size_t most_attempts = 30;
@@ -146,7 +146,7 @@ class Cell {
         case Outcome::sends:
             expect(attempt_in_peace(RefuseFor::once).first_served == "EVAL",
                    "it did not send the body");
-            // No Redis answers so to the body, yet it must not be asked without a pause.
+            // No Redis answers the body so, but the library must still pause before it asks again.
             attempt_in_peace(RefuseFor::some_time);
             break;
         case Outcome::throws:
@@ -227,7 +227,7 @@ int run(const FaultOptions& options) {
     FaultReport report(options);
     std::atomic<std::size_t> next{0};
     {
-        // They wait for most of the time.
+        // They wait most of the time.
         std::vector<std::jthread> workers;
         for (std::size_t i = 0; i < std::min<std::size_t>(16, cells.size()); ++i) {
             workers.emplace_back([&] { work(cells, next, report); });
@@ -236,7 +236,7 @@ int run(const FaultOptions& options) {
     std::cout << cells.size() << " cells\n";
     if (only_row == "all" && only_command == "all") {
         for (const std::string_view name : orizuru::test::outcome_names) {
-            report.came(name, 0); // each must have been seen
+            report.came(name, 0); // each kind must have come
         }
     }
     return report.finish({});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The N-th operator new of the program fails, for N = 1, 2, ... until there are not so many, in
-// whatever thread it is; then memory is there again. What the user was told is compared with where
-// Redis has each message.
+// The N-th operator new of the program fails, in any thread, for N = 1, 2, ... until there are
+// fewer; then there is memory again. Compares the user's answers with the place of each message in
+// Redis.
 
 #include "crash/support/failing_memory.hpp"
 #include "crash/support/library_call.hpp"
@@ -44,14 +44,14 @@ using RawGuard = orizuru::MessageGuard<Raw>;
 
 /// What the user knows of a message; the places are Redis lists.
 enum class Told {
-    nothing,     ///< it was never taken, or its guard rejected it, or nobody can tell: one place
-    acked,       ///< by an ack that stands: none
-    maybe_acked, ///< none or one
+    nothing,     ///< never taken, rejected by its guard, or unknown: one place
+    acked,       ///< by an ack that stands: no place
+    maybe_acked, ///< no place or one
     moved,       ///< to the other queue
     maybe_moved  ///< still here, or there
 };
 
-/// There is no memory to decode it so often.
+/// Its decoding fails this often for lack of memory.
 struct Flaky {
     static inline int shortages = 0;
 };
@@ -85,7 +85,7 @@ struct FailingAllocations : QueueFixture {
     void fill() {
         told.clear();
         for (int i = 0; i < messages; ++i) {
-            // No small string, so that there is something to allocate.
+            // Too long for a small string, so that it allocates.
             told.emplace("message number " + std::to_string(i) + " of a few", Told::nothing);
         }
         for (const auto& [payload, unused] : told) {
@@ -93,7 +93,7 @@ struct FailingAllocations : QueueFixture {
         }
     }
 
-    /// The same again when it has failed: memory is short once only.
+    /// Repeats a call that has failed: memory is short only once.
     template <class Action>
     auto persistently(Action action) {
         try {
@@ -101,7 +101,7 @@ struct FailingAllocations : QueueFixture {
         } catch (const std::bad_alloc&) {
             ++failures_seen;
         } catch (const orizuru::Error&) {
-            ++failures_seen; // what broke for want of memory
+            ++failures_seen; // a failure for lack of memory
         }
         return in_library(action);
     }
@@ -116,7 +116,7 @@ struct FailingAllocations : QueueFixture {
             done = in_library(attempt);
         } catch (const std::bad_alloc&) {
             ++failures_seen;
-            // Nothing was begun, or it goes on in the background.
+            // The settlement has not begun, or goes on in the background.
             certain = !guard.settled();
             done = guard.settled() || in_library(attempt);
         }
@@ -136,7 +136,7 @@ struct FailingAllocations : QueueFixture {
             auto guard = persistently([&] { return consumer->next(5s); });
             REQUIRE(guard);
             if (i == 1) {
-                in_library([&] { guard.reset(); }); // rejects, or has it come again
+                in_library([&] { guard.reset(); }); // rejects it, or makes it come again
                 continue;
             }
             settle(*guard, options.ack == AckMode::deferred);
@@ -194,7 +194,7 @@ struct FailingAllocations : QueueFixture {
     }
 
     void collect() {
-        // Whoever could not even leave is dead now.
+        // A consumer that could not even leave is dead now.
         for (const std::string& key : redis.keys("orizuru:{q}:heartbeat:*")) {
             redis.del(key);
         }
@@ -278,7 +278,7 @@ TEST_CASE_FIXTURE(FailingAllocations,
     CHECK(redis.llen(unack) == 0);
 }
 
-TEST_CASE_FIXTURE(FailingAllocations, "outcomes are told as far as there is memory for them") {
+TEST_CASE_FIXTURE(FailingAllocations, "outcomes are reported as far as there is memory for them") {
     using orizuru::detail::Delivery;
     using orizuru::detail::DeliveryPtr;
     std::size_t heard = 0;

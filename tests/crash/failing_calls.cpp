@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every scenario, with the N-th of its socket calls failing, for every N and every way in which the
-// kernel may fail that call. Each time it must come to its end as if nothing had been, with no
-// message lost or doubled, and no descriptor left open.
+// Plays every scenario with the N-th of its socket calls failing, for every N and every way in
+// which the kernel may fail that call. Each time it must end as without a fault, with no message
+// lost or doubled, and no descriptor left open.
 //
 // usage: failing_calls [--seed N] [--size COUNT] [--fault all|NAME] [--scenario all|NAME]
 //                      [--way all|unix|tcp] [--at all|N]
-// Of each fault as many as there are points, or its share of COUNT, drawn by the seed (0 = all).
+// Tries each fault at all points, or at its share of COUNT, drawn by the seed (0 = all).
 
 #include "crash/support/failing_sockets.hpp"
 #include "crash/support/scenarios.hpp"
@@ -40,8 +40,8 @@ namespace {
 
 using namespace orizuru::test;
 
-// EAGAIN from send and recv says that a poll was wrong, which it may be; from connect, that a Unix
-// socket's backlog is full or no port is free. Of fcntl nothing is asked that could fail.
+// EAGAIN from send and recv means that a poll was wrong, which may happen; from connect, that a
+// Unix socket's backlog is full or no port is free. The library uses no fcntl that could fail.
 constexpr std::array faults = std::to_array<SocketFault>({
     {Call::socket, "socket EMFILE", EMFILE},
     {Call::connect, "connect EINTR", EINTR},
@@ -67,13 +67,13 @@ constexpr std::array faults = std::to_array<SocketFault>({
     {Call::recv, "recv one byte", 0},
 });
 
-/// Nobody need notice.
+/// The library need not notice.
 bool is_harmless(const SocketFault& fault) {
     return (fault.error == EINTR && fault.call != Call::connect) ||
            (fault.error == EAGAIN && fault.call != Call::connect) || fault.error == 0;
 }
 
-// For nothing waits in vain here: without a fault that breaks a connection, none may come.
+// Nothing waits in vain here: without a fault that breaks a connection, no time-out may come.
 constexpr std::string_view timeouts = "?connect_timeout=3000&command_timeout=3000";
 
 constexpr std::array<std::string_view, 2> ways{"unix", "tcp"};
@@ -82,10 +82,10 @@ struct Point {
     const Scenario* scenario;
     std::size_t way;
     long before;
-    long connections; ///< when no call fails
+    long connections; ///< without a failing call
 };
 
-// A play that never ends is told of before the program is ended.
+// A play that never ends is reported before the program is ended.
 constexpr unsigned longest_play = 60;
 std::array<char, 256> current_play;
 extern "C" void tell_current_play(int /*number*/) {
@@ -100,7 +100,7 @@ class Loop {
           m_report(options),
           m_link(m_folder.path() + "/library.sock"),
           m_uris{"unix://" + m_link, m_server.uri()} {
-        // To be told from the test's own connections.
+        // A link, so that the library's connections differ from the test's own.
         std::filesystem::create_symlink(m_server.socket_path(), m_link);
         FailingSockets::take_for_the_library(m_link);
         std::signal(SIGALRM, tell_current_play);
@@ -141,7 +141,7 @@ class Loop {
         return m_options.text(option) == "all" || m_options.text(option) == name;
     }
 
-    /// How many calls there are when none fails.
+    /// How many calls there are without a fault.
     void rehearse() {
         for (const Scenario& scenario : scenarios) {
             for (std::size_t way = 0; way < ways.size(); ++way) {
@@ -180,7 +180,7 @@ class Loop {
         ("no end: " + what + '\n').copy(current_play.data(), current_play.size() - 1);
         Play played =
             play(*point.scenario, point.way, [&] { FailingSockets::begin(fault, point.before); });
-        // A beat, and a call of 20 ms, have less time than a busy machine may take to connect.
+        // A beat, and a call of 20 ms, may have less time than a busy machine needs to connect.
         const bool is_hasty = name == "beat" || name == "fetch_waiting";
         if (is_harmless(fault) && !is_hasty &&
             count_of(played.counts, Call::connect) > point.connections) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every operation of the library, with its N-th operator new failing, for N = 1, 2, ... until it
-// needs no more: that one only, and all behind it too. Afterwards the same must work, and nothing
-// may be lost or doubled.
+// Runs every operation of the library with its N-th operator new failing, for N = 1, 2, ... until
+// it needs no more: that one alone, and that one with all after it. Afterwards the same operation
+// must work, and nothing may be lost or doubled.
 //
 // usage: failing_operations [--seed N] [--step STEP] [--operation all|NAME] [--at all|N]
 //   Every STEP-th allocation fails, from the seed on.
@@ -34,7 +34,7 @@ using Kind = FailingMemory::Kind;
 struct Operation {
     std::string_view name;
     void (CommandUsers::*act)();
-    bool warm = true; ///< what it uses is there already
+    bool warm = true; ///< its connections and scripts are there already
 };
 
 const std::vector<Operation> operations{
@@ -99,7 +99,7 @@ class Loop {
         std::cout << operation.name << ": " << n << " allocations" << std::endl;
     }
 
-    /// False when so many were not needed.
+    /// False when the operation needed fewer.
     bool run(const Operation& operation, Kind kind, long n) {
         std::vector<std::string> wrong;
         bool failed = false;

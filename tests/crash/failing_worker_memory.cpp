@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The N-th operator new of a running worker fails, for N = 1, 2, ... until there are not so many,
-// in whatever thread it is; then memory is there again. The worker must live on, and each job must
-// be where its handling says.
+// The N-th operator new of a running worker fails, in any thread, for N = 1, 2, ... until there are
+// fewer; then there is memory again. The worker must live on, and each job must be where its
+// handling has put it.
 
 #include "crash/support/failing_memory.hpp"
 #include "crash/support/library_call.hpp"
@@ -56,9 +56,9 @@ class UserCode {
     bool m_before;
 };
 
-/// Its first decoding fails, and behind it another allocation.
+/// Its first decoding fails, and another allocation after it.
 struct Twice {
-    inline static std::atomic<long> before_second{0}; ///< so many allocations succeed
+    inline static std::atomic<long> before_second{0}; ///< how many allocations succeed
     inline static std::atomic<int> decodings{0};
 
     std::string bytes;
@@ -73,7 +73,7 @@ struct FailingWorkerMemory : WorkerFixture {
     FailingWorkerMemory& operator=(const FailingWorkerMemory&) = delete;
 
     static std::string payload(int i) {
-        // No small string, so that there is something to allocate.
+        // Too long for a small string, so that it allocates.
         return "job number " + std::to_string(i) + " of a few, one of which fails";
     }
     const std::string failing_payload = payload(2);

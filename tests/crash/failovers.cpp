@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A replica takes over again and again while producers push and consumers work. With Redis' own
-// FAILOVER nothing may be lost or come again after its ack said true. When the replica is promoted
-// behind the back of a primary that goes on answering, what that one confirms meanwhile is gone:
-// this is Redis' promise, not ours, so it is counted and told; but nothing else may be missing, and
-// no list may be left behind.
+// FAILOVER nothing may be lost or come again after its ack returned true. When the replica is
+// promoted behind the back of a primary that goes on answering, everything that the old primary
+// confirms meanwhile is gone: no client can prevent that, so it is counted and reported. But
+// nothing else may be missing, and no list may be left behind.
 //
 // usage: failovers [--seed N] [--size FAILOVERS] [--kind coordinated|abrupt]
 
@@ -57,14 +57,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto patience = 30s;
 
-/// What was confirmed or delivered in between may be lost: from when the replica was last known to
-/// have all, to when nobody asks the old primary any more.
+/// Messages that were confirmed or delivered in this time may be lost: from when the replica was
+/// last known to have everything, to when no client uses the old primary any more.
 struct Gap {
     Clock::time_point begin;
     Clock::time_point end;
 };
 
-/// Two servers, of which one is the primary, and the way to it.
+/// Two servers, a primary and its replica, and the proxy to the primary.
 class Pair {
   public:
     Pair() { follow(0, 1); }
@@ -142,7 +142,7 @@ class Load {
         m_consuming.emplace_back([this](const std::stop_token& stop) { collect(stop); });
     }
 
-    /// No more pushes; ends when all that is there was consumed.
+    /// Ends pushing; returns when all messages are consumed.
     void drain(Pair& pair) {
         m_producing.clear();
         if (!eventually([&] { return pair.primary().llen("q") == 0; }, patience)) {
@@ -151,7 +151,7 @@ class Load {
         m_consuming.clear();
     }
 
-    /// From when something was asked of Redis to when the answer was heard.
+    /// The time from a request to Redis until its answer.
     struct Time {
         Clock::time_point asked;
         Clock::time_point heard;
@@ -160,9 +160,9 @@ class Load {
 
     /// When a push was confirmed.
     [[nodiscard]] const Times& confirmed() const { return m_confirmed; }
-    /// When a message came first.
+    /// When a message first came.
     [[nodiscard]] const Times& delivered() const { return m_delivered; }
-    /// When an ack said true.
+    /// When an ack returned true.
     [[nodiscard]] const Times& acked() const { return m_acked; }
 
   private:
@@ -207,14 +207,14 @@ class Load {
                     }
                 }
             } catch (const orizuru::Error&) { // NOLINT(bugprone-empty-catch)
-                // What is in doubt stays so in the ledger.
+                // A settlement in doubt stays so in the ledger.
             }
         }
     }
 
     void note(Times& times, const std::string& message, Clock::time_point asked) {
         const std::lock_guard lock(m_mutex);
-        times.try_emplace(message, Time{asked, Clock::now()}); // the first counts
+        times.try_emplace(message, Time{asked, Clock::now()}); // the first one counts
     }
 
     void collect(const std::stop_token& stop) {
@@ -232,7 +232,7 @@ class Load {
     std::vector<std::jthread> m_producing;
 };
 
-/// Whether what is wrong with a message is about something that may have run in a gap.
+/// Whether a violation is explained by a command that may have run in a gap.
 bool is_of_a_gap(std::string_view wrong, const Load& load, const std::vector<Gap>& gaps) {
     const Load::Times& times = wrong.starts_with("LOST")       ? load.confirmed()
                                : wrong.starts_with("VANISHED") ? load.delivered()
@@ -275,7 +275,7 @@ int run(const FaultOptions& options) {
     }
     load.drain(pair);
 
-    collect_dead(pair.primary(), pair.uri(), "q"); // whoever could not leave any more
+    collect_dead(pair.primary(), pair.uri(), "q"); // consumers that could no longer leave
 
     std::map<std::string, std::uint64_t> measured;
     for (const std::string& wrong : ledger.check(pair.primary())) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A Redis whose memory is full: producers are refused, and it is consumers and collectors who make
-// room. Held full for several leases, then kept at the brim by producers that fill whatever comes
-// free, then drained to empty.
+// A Redis whose memory is full: producers are refused, and consumers and collectors make room. It
+// is held full for several leases, then kept at the limit by producers that fill any free room,
+// then drained to empty.
 //
 // usage: full_memory [--seed N] [--size ROUNDS]
-//   The seed decides how long the messages are.
+//   The seed decides the length of the messages.
 
 #include "crash/support/full_memory_users.hpp"
 #include "support/eventually.hpp"
@@ -38,12 +38,12 @@ constexpr int handled_at_the_brim = 2000;
 constexpr int kept_by_the_dead = 20;
 constexpr int rejected_before = 20;
 
-/// A course of the whole, on a server of its own.
+/// One round, on a server of its own.
 class Course {
   public:
     Course(FaultReport& report, std::uint64_t seed) : m_round(m_server, report, seed) {
         leave_work();
-        // What is used by now, and room for a thousand messages or two.
+        // The memory in use, with room for one or two thousand messages.
         const std::string used = field("memory", "used_memory:");
         m_redis.command(
             {"CONFIG", "SET", "maxmemory", std::to_string(std::stoll(used) + 2'000'000)});
@@ -97,7 +97,7 @@ class Course {
         }
     }
 
-    /// Nothing is settled for several leases; everyone gets a message, every lease is kept.
+    /// Nothing is settled for several leases; each consumer gets a message and keeps its lease.
     void hold(const std::list<Worker>& workers) {
         constexpr int beats = 9; // three leases
         expect_eventually(

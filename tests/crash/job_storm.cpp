@@ -3,8 +3,8 @@
 
 // A storm of SIGKILL, every 20 to 200 ms, over 4 workers and 2 producers of jobs that fail, wait,
 // are urgent or unique; workers are asked to stop, some are paused for up to 5 leases, and so is
-// Redis. Then all is calm, and everything must be finished. The seed decides who and when, the
-// machine what that meets.
+// Redis. Then all is calm, and everything must be finished. The seed decides which processes and
+// when; the machine decides what they are doing then.
 //
 // usage: job_storm [--seed N] [--size KILLS] [--messages LEAST]
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A storm of SIGKILL, every 20 to 200 ms, over 4 producers, 8 consumers and 2 collectors; some are
-// paused for up to 5 leases, and so is Redis, some lose their connections. The seed decides who and
-// when, the machine what that meets.
+// paused for up to 5 leases, and so is Redis, some lose their connections. The seed decides which
+// processes and when; the machine decides what they are doing then.
 //
 // usage: kill_storm [--seed N] [--size KILLS] [--messages LEAST]
 
@@ -19,10 +19,10 @@ namespace {
 
 using namespace orizuru::test;
 
-/// Between two words of how far it is.
+/// The time between two reports of the progress.
 constexpr std::chrono::minutes a_while(1);
 
-/// How many commands of owners that had lost their list, waiting ones too, Redis refused for that.
+/// How many commands, waiting ones too, Redis refused because their senders had lost their lists.
 std::uint64_t met_a_fence(const RedisServer& server) {
     const std::string errors = RedisClient(server.uri()).command({"INFO", "errorstats"}).text;
     const std::string name = "errorstat_WRONGTYPE:count=";

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A job's way through the ledger, with a process that is killed before and after each of its sends:
-// of who submits it, of the reconciler, of the worker whose function succeeds and of the one whose
-// function fails, of those two in a Redis that was emptied, and of a reconciler that finds one
-// message buried and the others gone. After each death others go on; then every job that was
-// committed has its one effect and is completed, and no other has any.
+// the submitter, the reconciler, a worker whose function succeeds or fails, these two with an
+// emptied Redis, and a reconciler that finds one message buried and the others gone. After each
+// death others go on; then every committed job has its one effect and is completed, and no other
+// job has any.
 //
 // usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
 
@@ -43,7 +43,7 @@ using namespace orizuru::test;
 
 const std::string queue = "q";
 
-/// The two servers, and what each of the processes does.
+/// The two servers, and the work of each process.
 class World {
   public:
     World() {
@@ -78,7 +78,7 @@ class World {
                          {.sweep = 100ms, .retry = {.backoff = backoff::fixed(1ms)}})
             .reconcile();
     }
-    /// A program that cannot read them buries the first message, and the others are removed.
+    /// A program that cannot read them buries the first message; the others are removed.
     void lose_messages() {
         try {
             static_cast<void>(Consumer<Job<std::string>>(m_redis.uri(), queue).next(0ms));
@@ -87,7 +87,7 @@ class World {
         RedisClient(m_redis.uri()).del(queue);
         run("UPDATE orizuru_ledger SET sent_at = sent_at - interval '1 h'");
     }
-    /// All messages that there are; the first `failures` runs fail behind their effects.
+    /// Handles all messages; the first `failures` runs fail after their effects.
     void work(int failures = 0) {
         auto ledger = open();
         Consumer<Job<int>> consumer(m_redis.uri(), queue, {.lease = 1h});
@@ -145,7 +145,7 @@ class World {
     [[nodiscard]] Ledger<int> open() const {
         return {m_database, queue, {.lease = 100ms, .retry = {.backoff = backoff::fixed(1ms)}}};
     }
-    /// The parent's: a child has connections of its own.
+    /// The parent's connections: a child has its own.
     pqxx::result run(const std::string& sql) {
         return pqxx::nontransaction(m_connection).exec(sql);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A process that does something once is killed before and behind each command that it sends, and
-// before and behind its effect: all of them, one after the other. Each time another one goes on. No
-// message may be lost; the effect must have run once, and again only when the first process died
-// between it and its mark.
+// Kills a process that runs an effect once before and after each command that it sends, and before
+// and after its effect, one after the other. Each time another process goes on. No message may be
+// lost; the effect must have run once, and again only when the first process died between it and
+// its mark.
 //
 // usage: once_kills [--size ROUNDS] [--flow all|NAME] [--side all|before|behind] [--at all|N]
 
@@ -50,7 +50,7 @@ using orizuru::Scheduler;
 enum class Side { before, behind };
 enum class Step { none, command, effect };
 
-/// What a process and its parent both see.
+/// Memory that a process shares with its parent.
 struct Shared {
     std::atomic<int> effects{0};
     std::atomic<Step> died_at{Step::none};
@@ -88,7 +88,7 @@ class Death {
     static inline std::atomic<long> s_left{-1};
 };
 
-// As short as it can be: who comes next waits for it.
+// As short as possible, because the next process waits for it.
 constexpr orizuru::OnceOptions options{.lease = 100ms};
 
 class Worker {
@@ -152,9 +152,9 @@ void claim_renew_complete(const Worker& worker) {
 struct Flow {
     std::string_view name;
     void (*live)(const Worker& worker);
-    std::string_view record = ""; ///< what there is before: claimed or done
+    std::string_view record = ""; ///< the state before: claimed or done
     bool message = true;
-    bool one_step = false; ///< the mark and the ack
+    bool one_step = false; ///< the mark and the ack are one step
 };
 
 constexpr std::array flows = std::to_array<Flow>({
@@ -203,7 +203,7 @@ class Kills {
         return m_options.text(option) == "all" || m_options.text(option) == value;
     }
 
-    /// At each step, until there is no further one.
+    /// Dies at each step, until there are no more.
     void run(const Flow& flow, Side side) {
         const std::string& at = m_options.text("at");
         long step = at == "all" ? 0 : static_cast<long>(m_options.number("at"));
@@ -212,7 +212,7 @@ class Kills {
         }
     }
 
-    /// Whether there is such a step.
+    /// False when there is no such step.
     bool die_at(const Flow& flow, Side side, long step) {
         const auto violation = [&](const std::string& what) {
             m_report.violation(std::string(flow.name) + ", killed " + std::string(name(side)) +
@@ -255,7 +255,7 @@ class Kills {
         }
     }
 
-    /// In a process of its own. When it is gone, so are its connections, for Redis too.
+    /// Runs in a process of its own. When it has ended, Redis has seen its connections end, too.
     int live_and_die(const Flow& flow, Side side, long step) {
         const pid_t child = ::fork();
         if (child < 0) {
@@ -284,7 +284,7 @@ class Kills {
     [[nodiscard]] bool is_done() {
         return m_redis.command({"HGET", "orizuru:{q}:once:id", "state"}).text == "done";
     }
-    /// Whether the message is anywhere.
+    /// Whether the message is in any list.
     [[nodiscard]] bool is_there() {
         std::int64_t found = m_redis.llen("q") + m_redis.llen("orizuru:{q}:unack") +
                              m_redis.command({"ZCARD", "orizuru:{q}:scheduled"}).integer;
@@ -323,7 +323,7 @@ class Kills {
         }
     }
 
-    /// What the next process does; true when there is nothing left to do.
+    /// The work of the next process; true when nothing is left to do.
     bool go_on(const Flow& flow) {
         Once once(m_server.uri(), "q", options);
         const auto effect = [this] { ++m_shared.effects; };

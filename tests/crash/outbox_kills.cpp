@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A message's way from a transaction to its effect, with a process that is killed before and after
-// each of its sends: of who commits it, of the relay, and of the consumer with its inbox. After
-// each death others go on; then every order that was committed has its one effect, in the order of
-// the commits, and no other has any.
+// each of its sends: the writer, the relay, and the consumer with its inbox. After each death
+// others go on; then every committed order has its one effect, in the order of the commits, and no
+// other order has any.
 //
 // usage: outbox_kills [--flow all|writer|relay|consumer] [--when all|before|after] [--at all|N]
 
@@ -44,7 +44,7 @@ using namespace orizuru::test;
 
 const std::string queue = "q";
 
-/// The two servers, and what each of the processes does.
+/// The two servers, and the work of each process.
 class World {
   public:
     World() {
@@ -121,7 +121,7 @@ class World {
     }
 
   private:
-    /// Those of a dead process are gone, with their transactions.
+    /// Waits until the sessions of a dead process are gone, with their transactions.
     [[nodiscard]] bool only_we_are_left() {
         return eventually([&] {
             const auto connection = connect();

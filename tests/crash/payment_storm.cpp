@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A storm of SIGKILL, every 20 to 100 ms, over payers, clerks, relays, reconcilers, collectors and
-// those who submit transfers, PostgreSQL, and two Redis, of which one is empty afterwards. Then all
-// is calm, and each transfer must have been carried out once, and its receipt filed once. The seed
-// decides who and when, the machine what that meets.
+// submitters of transfers, PostgreSQL, and two Redis servers, of which one is empty afterwards.
+// Then all is calm, and each transfer must have been carried out once, and its receipt filed once.
+// The seed decides which processes and when; the machine decides what they are doing then.
 //
 // usage: payment_storm [--seed N] [--size KILLS] [--transfers LEAST]
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Redis is killed by SIGKILL and started again, many times, under load. With `--fsync always` what
-// it has confirmed must hold. With `--fsync everysec` the loss is counted, and the program succeeds
-// whatever it is; since a killed process takes nothing of the page cache with it, `--lose` says how
-// much of what was written last a power cut is to take too.
+// Kills Redis by SIGKILL and starts it again, many times, under load. With `--fsync always`
+// everything that it has confirmed must hold. With `--fsync everysec` the loss is counted, and the
+// program succeeds with any loss. A killed process loses nothing of the page cache, so `--lose`
+// says how much of the last writes a power cut takes as well.
 //
 // usage: redis_restarts [--seed N] [--size RESTARTS] [--fsync always|everysec]
 //                       [--lose MILLISECONDS]
@@ -25,8 +25,8 @@ namespace {
 
 using namespace orizuru::test;
 
-/// The file is rewritten now and then, so that restarts meet that too and reading it stays short;
-/// not when it is to be cut, because then it must be one.
+/// Rewrites the file now and then, so that restarts meet that, too, and reading it stays short; but
+/// not when it is to be cut, because then it must be a single file.
 std::vector<std::string> durable(const std::string& fsync, bool rewritten) {
     return {"--appendonly",
             "yes",
@@ -38,7 +38,8 @@ std::vector<std::string> durable(const std::string& fsync, bool rewritten) {
             "4mb"};
 }
 
-/// Takes out what follows from a Redis that forgot the last it did, counts and prints it.
+/// Removes the violations that a Redis explains which forgot its last writes; counts and prints
+/// them.
 void measure_loss(std::vector<std::string>& wrong) {
     const auto take_out = [&](std::initializer_list<std::string_view> beginnings) {
         return std::erase_if(wrong, [&](const std::string& what) {

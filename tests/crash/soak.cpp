@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Mixed load and faults for as long as one likes: in rounds, each a storm on a queue of its own
-// with kills, pauses, cut connections and restarts of Redis, with `appendfsync always`, after which
-// everything is checked. Beside them one process lives through all of it; its latency, memory and
-// descriptors must not grow.
+// Mixed load and faults for any time, in rounds. Each round is a storm on a queue of its own with
+// kills, pauses, cut connections and restarts of Redis, with `appendfsync always`; after it
+// everything is checked. One process lives through all rounds; its latency, memory and descriptors
+// must not grow.
 //
 // usage: soak [--seed N] [--minutes N, also a fraction]
 
@@ -36,7 +36,7 @@ struct Thirds {
     double first = 0;
     double last = 0;
 
-    /// `part` of what was measured is not above it.
+    /// `part` of the measured values are not above this.
     static Thirds of(const std::vector<double>& measured, double part) {
         const auto third = std::ssize(measured) / 3;
         return {quantile({measured.begin(), measured.begin() + third}, part),
@@ -77,7 +77,7 @@ class Steady {
         m_proxy.break_all();
     }
 
-    /// Fails for what has grown, unless the time was too short to say.
+    /// Fails when something has grown, unless the time was too short to tell.
     void finish(Clock::duration time) {
         std::optional<std::string> wrong = m_process.end();
         if (m_process.lives()) {
@@ -114,7 +114,7 @@ class Steady {
             }
         };
         compare("latency p50 (ms)", Thirds::of(latencies, 0.5), 3, 5);
-        // In it are pauses of Redis (2.5 s) and, behind several faults, a back-off (5 s).
+        // It includes pauses of Redis (2.5 s) and, after several faults, a back-off (5 s).
         compare("latency p99 (ms)", Thirds::of(latencies, 0.99), 3, 10'000);
         compare("resident (MiB)", Thirds::of(m_mebibytes, 0.5), 1.1, 2);
         compare("descriptors", Thirds::of(m_descriptors, 0.5), 1, 2);

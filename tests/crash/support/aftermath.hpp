@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// When a storm is over and all its processes are dead: one healthy consumer and one collector have
-// to finish what is left, and then the journals are held against Redis' lists.
+// After a storm, when all its processes are dead: one healthy consumer and one collector finish the
+// rest, and then the journals are compared with Redis' lists.
 
 #pragma once
 
@@ -38,26 +38,26 @@ class Aftermath {
   public:
     struct Verdict {
         std::vector<std::string> wrong;
-        std::size_t refused = 0; ///< settlements that were not done
-        std::size_t pushed = 0;  ///< what the storm's own producers were told to be in Redis
+        std::size_t refused = 0; ///< settlements that did not succeed
+        std::size_t pushed = 0;  ///< messages that the storm's own producers know to be in Redis
     };
 
     /// All journals lie in the folder.
     Aftermath(std::string uri, Keys keys, std::string folder)
         : m_uri(std::move(uri)), m_keys(std::move(keys)), m_folder(std::move(folder)) {}
 
-    /// I5: what the dead held is back in the queue within a lease and two passes (the first may
-    /// have begun just before the lease was over). The time is printed; a failure is what takes
-    /// twice as long, since others use the machine too. How long it takes to finish the backlog
-    /// then depends on its length.
+    /// I5: the messages of dead consumers are back in the queue within a lease and two passes (the
+    /// first may have begun just before the lease ended). Prints the time; it fails after twice
+    /// that time, since others use the machine, too. The time to finish the backlog depends on its
+    /// length.
     void drain();
 
-    /// Whose BLMOVE still waits in Redis would be the first to get what is pushed, also when it is
-    /// dead and out of the registry. It must not get it.
+    /// A BLMOVE that still waits in Redis would get the next message first, even when its consumer
+    /// is dead and no longer registered. It must not get it.
     void outlive_ghosts();
 
-    /// What was handed out counts as handed out when it can have been fetched at the earliest: a
-    /// message that was fetched before another owner settled it may well come to light later.
+    /// A message counts as handed out at the earliest time at which it may have been fetched: one
+    /// that was fetched before another owner settled it may be handed out later.
     Verdict judge();
 
   private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer, a consumer and a collector whose users do, as often as asked, whatever the library
-// can do. Each action can be repeated, also after it threw.
+// A producer, a consumer and a collector whose users do everything that the library can do, as
+// often as asked. Each action can be repeated, also after it threw.
 
 #pragma once
 
@@ -61,7 +61,7 @@ class ConsumerUser : public ProducerUser {
             return guard.settle(own_script(), {"other"}, {"by a script of one's own"});
         });
     }
-    /// The guard's end rejects.
+    /// The guard's destructor rejects.
     void let_go() {
         take();
         in_library([&] { m_guard.reset(); });
@@ -76,7 +76,7 @@ class ConsumerUser : public ProducerUser {
         }
         m_acked.clear();
     }
-    /// Nothing is there: the waiting in Redis is ended.
+    /// No message is there: the wait in Redis is ended.
     void look_in_vain() {
         take(std::chrono::milliseconds(10));
         take_one();
@@ -180,7 +180,7 @@ class CommandUsers : public ConsumerUser {
         in_library([&] { collector().collect(); });
         end_of_collecting(is_done());
     }
-    /// What `run` throws is thrown.
+    /// Throws the exception of `run`.
     void collect_until_done() {
         leave_work();
         std::exception_ptr failure;
@@ -202,11 +202,11 @@ class CommandUsers : public ConsumerUser {
         end_of_collecting(done);
     }
 
-    /// Ends everything, has a collector clear up, and says what is wrong then.
+    /// Ends everything, lets a collector clear up, and returns the violations.
     std::vector<std::string> finish() {
         end_consuming();
         end_producing();
-        collect_dead(redis(), uri(), "q"); // whoever could not even leave
+        collect_dead(redis(), uri(), "q"); // consumers that could not even leave
         return ledger().check(redis());
     }
 
@@ -219,7 +219,7 @@ class CommandUsers : public ConsumerUser {
     }
     /// A dead consumer that held a message, and a rejected one.
     void leave_work() {
-        // Nobody has had a turn of late.
+        // No collector has had a turn lately.
         redis().command({"DEL", "orizuru:{q}:collected", "orizuru:{q}:swept"});
         const std::string id = new_message().bytes;
         const std::string list = "orizuru:{q}:processing:" + id;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A consumer that may be killed at any moment, and says in its journal what it was given and told.
+// A consumer that may be killed at any moment, and records its messages and answers in a journal.
 
 #pragma once
 
@@ -33,8 +33,8 @@ namespace orizuru::test {
 /// Where handlers push to.
 [[nodiscard]] inline std::string other_queue(const std::string& queue) { return queue + "-other"; }
 
-/// Throws on what neither a Redis that comes back nor a connection cut again and again explains: it
-/// ends the process, which the storm tells of.
+/// Throws for an error that neither a restarted Redis nor repeated cuts explain: it ends the
+/// process, which the storm reports.
 inline void refuse_unexpected(const ReplyError& error) {
     const bool cut_off = std::string_view(error.what()).find("the connection broke each time") !=
                          std::string_view::npos;
@@ -43,7 +43,7 @@ inline void refuse_unexpected(const ReplyError& error) {
     }
 }
 
-/// Notes what becomes of a message that was handed out.
+/// Records the settlement of a message that was handed out.
 template <class Settle>
 bool settle_noting(Journal& journal, std::uint64_t message, Place to, Settle settle) {
     journal.write({message, Step::settling, to});
@@ -62,7 +62,7 @@ bool settle_noting(Journal& journal, std::uint64_t message, Place to, Settle set
     return false;
 }
 
-/// Acks that are noted as done when a flush has said so.
+/// Acks that are recorded as done when a flush has confirmed them.
 class DeferredAcks {
   public:
     explicit DeferredAcks(Journal& journal) : m_journal(journal) {}
@@ -136,8 +136,9 @@ class ConsumerWork {
                 .ack = index / 3 % 2 == 0 ? AckMode::immediate : AckMode::deferred};
     }
 
-    /// A consumer holds at most two batches, so what `next` hands out was not fetched before the
-    /// call that was so many calls ago. It may have been fetched before the present one.
+    /// A consumer holds at most two batches, so a message that `next` hands out was not fetched
+    /// before the call that was this many calls ago. It may have been fetched before the present
+    /// one.
     std::int64_t begin_of_fetch() {
         m_begins.push_back(monotonic_time());
         if (m_begins.size() > 2 * static_cast<std::size_t>(m_options.prefetch) + 2) {

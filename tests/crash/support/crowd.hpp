@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Processes around one Redis, to which anything may happen at any moment: whoever ends is replaced.
+// Processes around one Redis, to which anything may happen at any moment. A process that ends is
+// replaced.
 
 #pragma once
 
@@ -25,7 +26,7 @@
 
 namespace orizuru::test {
 
-/// Used by one thread, that lives as long as the crowd.
+/// Used by one thread, which lives as long as the crowd.
 class Crowd {
   public:
     using Clock = std::chrono::steady_clock;
@@ -36,7 +37,7 @@ class Crowd {
     Crowd& operator=(const Crowd&) = delete;
     virtual ~Crowd() = default;
 
-    /// Lets time pass, in which processes that were paused go on.
+    /// Lets time pass; paused processes go on meanwhile.
     void pass(std::chrono::milliseconds time);
 
     /// Another process begins at once in its place.
@@ -60,17 +61,17 @@ class Crowd {
         member.process.start(++m_serial, m_chance.below(1'000'000), uri_for(member.work()));
     }
     void kill(Member& member);
-    /// Whose pause is not over is left alone, or it would hardly ever be.
+    /// A process whose pause is not over is left alone, or it would hardly ever run.
     template <class Suitable>
     Member& pick(Suitable suitable);
     virtual void look_around();
     void resume_redis();
     [[nodiscard]] bool redis_is_paused() const noexcept { return m_redis_resumes_at.has_value(); }
-    /// Each process must go on with its work, at the latest when its pause is over.
+    /// Checks that each process goes on with its work, at the latest when its pause is over.
     template <class GetsOn>
     void tell_hung(GetsOn gets_on);
 
-    /// What members of the role have written, in bytes.
+    /// How many bytes the members of the role have written.
     [[nodiscard]] std::uintmax_t written(const std::string& role) const;
     [[nodiscard]] std::vector<Member>& members() noexcept { return m_members; }
     [[nodiscard]] RedisServer& server() const noexcept { return m_server; }
@@ -83,7 +84,7 @@ class Crowd {
     /// Several times the longest pause between two attempts to connect.
     static constexpr std::chrono::seconds longest_silence{30};
 
-    /// By which Redis is reached.
+    /// The address by which Redis is reached.
     virtual std::string uri_for(const Work&) { return m_server.uri(); }
     virtual void was_killed(const Member&) {}
     /// By itself, as it should.
@@ -141,7 +142,7 @@ Crowd::Member& Crowd::pick(Suitable suitable) {
         if (!member.resume_at && suitable(member)) {
             return member;
         }
-        pass(std::chrono::milliseconds(1)); // all that are suitable may be paused
+        pass(std::chrono::milliseconds(1)); // all suitable ones may be paused
     }
 }
 
@@ -159,7 +160,7 @@ inline void Crowd::kill(Member& member) {
     was_killed(member);
 }
 
-/// A paused producer is only one that is late.
+/// A paused producer is only late.
 inline void Crowd::pause_one() {
     Member& member = pick([](const Member& any) { return any.work().role != "producer"; });
     m_report.came(member.work().role + " paused");

@@ -86,14 +86,14 @@ inline CutPoint to_cut_point(std::string text) {
     return point;
 }
 
-/// How many bytes pass on a connection that is not cut, in each direction.
+/// How many bytes pass in each direction on a connection without a cut.
 using Lengths = std::array<std::uint64_t, 2>;
 
-/// All points of a scenario, numbered: before its first byte, and behind each.
+/// All points of a scenario, numbered: before its first byte, and after each byte.
 class CutPoints {
   public:
-    /// `cuts`: 1, or 2 for one more on the connection opened next, of which nobody knows yet how
-    /// many bytes will pass.
+    /// `cuts`: 1, or 2 for one more on the connection opened next, whose number of bytes is not
+    /// known yet.
     CutPoints(std::vector<Lengths> connections, std::uint64_t cuts)
         : m_connections(std::move(connections)) {
         for (const Lengths& lengths : m_connections) {

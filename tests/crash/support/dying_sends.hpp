@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // Stands between the library, hiredis and libpq and the C library's send, and kills the process at
-// one of its calls: a definition in the program takes precedence over that of a shared library. To
-// be included once in a program.
+// one of its calls: a definition in the program takes precedence over that of a shared library.
+// Include it once in a program.
 
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace orizuru::test {
 
-/// Whatever is sent by one call is a statement or a command as a rule, or a part of a larger one.
+/// One call usually sends a statement or a command, or a part of a larger one.
 class DyingSends {
   public:
     enum class When { before, after };
 
-    /// SIGKILL at the n-th call from here on, the first is 1.
+    /// Sends SIGKILL at the n-th call from now on; the first is 1.
     static void die_at(long n, When when) {
         s_when = when;
         s_count = 0;

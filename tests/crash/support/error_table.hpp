@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What each error of Redis leads to, by whose command it answers.
+// The effect of each error of Redis, by the sender of the command.
 
 #pragma once
 
@@ -21,13 +21,13 @@ enum class Outcome {
     waits,    ///< tries again by itself, after a pause
     connects, ///< the same on a new connection
     adopts,   ///< the same as a new incarnation, which has taken over its list
-    insists,  ///< the same, but refused again and again it throws
+    insists,  ///< the same, but throws when refused again and again
     drains,   ///< goes on without that command, however long it is refused
     sends,    ///< the script's body at once
     throws,   ///< ReplyError with that code; the next call works
     leaves,   ///< throws, and the next call works on a new connection
     breaks,   ///< ConnectionError; the next call works
-    ignores,  ///< goes on all the same
+    ignores,  ///< goes on
     resigns   ///< leaves it to the collectors, without a word
 };
 
@@ -59,11 +59,11 @@ namespace error_table {
 using enum Outcome;
 
 // clang-format off
-// The columns of a consumer and of what runs by itself.
+// The columns of a consumer and of the parts that run by themselves.
 inline constexpr std::array columns{Column::registration, Column::again, Column::start, Column::settle,
     Column::fetch, Column::blmove, Column::release, Column::adopt, Column::buffer, Column::run, Column::turn};
 
-// What waiting heals; what another connection may heal; what only a person can mend.
+// Errors that a wait heals, that another connection may heal, and that only a person can fix.
 //                              registration again   start     settle   fetch    blmove   release  adopt     buffer   run     turn
 inline constexpr std::array passing{waits,  waits,   waits,    waits,   waits,   waits,   waits,   waits,    waits,   waits,   waits};
 inline constexpr std::array full   {waits,  waits,   waits,    waits,   waits,   drains,  waits,   waits,    waits,   waits,   waits};

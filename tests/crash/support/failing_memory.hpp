@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Replaces operator new by one that fails on demand, in the library only: see LibraryCall. To be
-// included once in a program.
+// Replaces operator new by one that fails on demand, in the library only: see LibraryCall. Include
+// it once in a program.
 
 #pragma once
 
@@ -24,18 +24,18 @@ class FailingMemory {
     };
     static constexpr std::chrono::milliseconds longest{15};
 
-    /// The allocation behind the next `before` ones fails.
+    /// Lets the allocation after the next `before` ones fail.
     static void begin(long before, Kind kind) {
         s_kind = kind;
         s_left = before;
     }
-    /// There is memory again. Returns whether any allocation has failed.
+    /// Ends the shortage. Returns whether any allocation has failed.
     static bool end() {
         s_failing_until = never;
         return s_left.exchange(-1) < 0;
     }
 
-    // Inlined, its malloc would be seen beside a delete.
+    // If inlined, the compiler would see its malloc beside a delete.
     [[gnu::noinline]] static void* allocate(std::size_t size) {
         if (!LibraryCall::outside && fails()) {
             throw std::bad_alloc();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Stands between the library (and hiredis) and the socket calls of the C library, and has one of
+// Stands between the library (and hiredis) and the socket calls of the C library, and makes one of
 // them fail, or move one byte, on demand: a definition in the program takes precedence over that of
-// a shared library. To be included once in a program.
+// a shared library. Include it once in a program.
 
 #pragma once
 
@@ -28,7 +28,7 @@ namespace orizuru::test {
 enum class Call : std::size_t {
     socket,
     connect,
-    connected, ///< what getsockopt says of a connection that was begun
+    connected, ///< the result of getsockopt for a connection that was begun
     setsockopt,
     getaddrinfo,
     poll,
@@ -37,29 +37,29 @@ enum class Call : std::size_t {
 };
 inline constexpr std::size_t call_count = 8;
 
-/// What a call can come to instead of what it was made for.
+/// The faults of a call.
 struct SocketFault {
     Call call;
     std::string_view name;
     int error; ///< errno, of getaddrinfo its own number; 0: one byte is moved
 };
 
-/// Counts the calls of the library's connections, of which one may fail: those to the Unix socket
-/// that it is told of, and to any by TCP.
+/// Counts the calls of the library's connections, of which one may fail: connections to the given
+/// Unix socket, and all connections by TCP.
 class FailingSockets {
   public:
     using Counts = std::array<long, call_count>;
 
     static void take_for_the_library(const std::string& path) { s_path = path; }
 
-    /// The calls are counted from here on.
+    /// Counts the calls from now on.
     static void begin() {
         for (std::atomic<long>& count : s_counts) {
             count = 0;
         }
         s_counting = true;
     }
-    /// The same, and the call behind `before` others of its kind fails.
+    /// Does the same, and lets the call after `before` others of its kind fail.
     static void begin(const SocketFault& fault, long before) {
         s_fault = fault;
         s_left = before;
@@ -91,7 +91,7 @@ class FailingSockets {
         errno = s_fault.error;
         return {s_fault.error != 0, s_fault.error == 0};
     }
-    /// The same for a connection: one that has failed is gone, for the server too.
+    /// The same for a connection: a failed one is gone, also for the server.
     static Due due(Call call, int fd) {
         const Due result = is_watched(fd) ? due(call) : Due{};
         if (result.fails && errno != EINTR && errno != EAGAIN) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Who uses a queue in a Redis whose memory is full: producers that may be refused, and consumers
-// that must not be, whose handlers do all that a handler can.
+// The users of a queue in a Redis whose memory is full: producers, which may be refused, and
+// consumers, which must not be. Their handlers do everything that a handler can.
 
 #pragma once
 
@@ -29,7 +29,7 @@
 
 namespace orizuru::test::full_memory {
 
-// Long enough for a machine that is busy with something else.
+// Long enough for a busy machine.
 inline constexpr std::chrono::milliseconds lease{1500};
 inline constexpr std::chrono::seconds patience{30};
 
@@ -40,7 +40,7 @@ inline std::string name_of(const std::string& payload) {
     return payload.substr(0, payload.find('|'));
 }
 
-/// What all take part in, for a round: two queues and what is known of them.
+/// Shared by all users of a round: two queues and the knowledge about them.
 struct Round {
     Round(const RedisServer& server, FaultReport& report, std::uint64_t seed)
         : uri(server.uri()), report(report), random(seed) {}
@@ -70,7 +70,7 @@ struct Round {
             report.violation(otherwise);
         }
     }
-    /// What a thread throws is a violation.
+    /// An exception of a thread is a violation.
     template <class Action>
     void attempt(const std::string& who, Action action) {
         try {
@@ -79,7 +79,7 @@ struct Round {
             report.violation(who + ": " + error.what());
         }
     }
-    /// Whether the message was taken; it may only be refused for memory.
+    /// Whether the message was accepted; it may only be refused for lack of memory.
     template <class Action>
     bool push_or_oom(Ledger& book, const std::string& name, const char* kind, Action action) {
         book.pushing(name);
@@ -96,7 +96,7 @@ struct Round {
     }
 };
 
-/// Pushes on and on, until stopped.
+/// Pushes until it is stopped.
 inline void produce(Round& round, const std::stop_token& stop) {
     Producer<Raw> producer{round.uri, "q"};
     while (!stop.stop_requested()) {
@@ -108,7 +108,7 @@ inline void produce(Round& round, const std::stop_token& stop) {
     }
 }
 
-/// What a buffer has accepted it keeps until there is room.
+/// A buffer keeps its accepted messages until there is room.
 inline void produce_buffered(Round& round, const std::stop_token& stop) {
     BufferedProducer<Raw> producer{
         round.uri, "q", {.size = 5, .time = std::chrono::milliseconds(1)}};

@@ -31,7 +31,7 @@
 
 namespace orizuru::test {
 
-/// In the child. Returns its exit status.
+/// Runs in the child. Returns its exit status.
 inline int do_job_work(const Work& work) {
     if (work.role == "producer") {
         JobProducerWork(work).run();
@@ -48,16 +48,16 @@ class JobCrowd final : public Crowd {
         add_all("producer", 2, 120);
     }
 
-    /// Has a worker stop by itself: SIGTERM.
+    /// Stops a worker by SIGTERM.
     void stop_one();
     void pause_redis() {
         if (m_stopping.empty()) {
-            Crowd::pause_redis(); // else nothing could be given back
+            Crowd::pause_redis(); // else nothing could be requeued
         }
     }
     [[nodiscard]] std::size_t pushes() const { return written("producer") / sizeof(JobRecord) / 2; }
 
-    /// Lets the workers finish what is left, and returns what is wrong, in words.
+    /// Lets the workers finish the rest, and returns the violations, in words.
     std::vector<std::string> finish();
 
   private:
@@ -71,7 +71,7 @@ class JobCrowd final : public Crowd {
         }
     }
     void was_killed(const Member& member) override {
-        // One that was about to stop may have given back what it had.
+        // A worker that was about to stop may have requeued its jobs.
         if (m_stopping.erase(member.work().serial) == 0) {
             m_killed.insert(member.work().serial);
         }
@@ -91,7 +91,7 @@ class JobCrowd final : public Crowd {
     std::set<std::uint64_t> m_killed;
 };
 
-/// One that does something: before that SIGTERM ends a process as it always does.
+/// Stops a worker that has begun a job: before that, SIGTERM simply ends the process.
 inline void JobCrowd::stop_one() {
     if (redis_is_paused()) {
         return;
@@ -148,7 +148,7 @@ inline std::vector<std::string> JobCrowd::finish() {
     return std::move(wrong());
 }
 
-/// In one step: a job that failed meanwhile would be where it has been looked for already.
+/// In one step: a job that failed meanwhile would be in a place that was searched already.
 inline bool JobCrowd::is_empty(const Keys& keys) {
     constexpr const char* left = R"lua(
 local left = redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[2]) + redis.call('ZCARD', KEYS[3])
@@ -197,7 +197,7 @@ inline void JobCrowd::stop_all() {
     }
 }
 
-/// With a backlog of jobs that take longer than a stop waits, all are stopped in the middle.
+/// Stops all workers in the middle of a backlog of jobs that take longer than a stop waits.
 inline void JobCrowd::try_giving_back() {
     const Work work{.role = "late",
                     .serial = 900'000'000,
@@ -229,7 +229,7 @@ inline void JobCrowd::try_giving_back() {
     std::ranges::for_each(m_queues, [&](const Keys& keys) { judge_given_back(keys, started); });
 }
 
-/// What was in hand comes first when somebody serves the queue again.
+/// Requeued jobs come first when a worker serves the queue again.
 inline void JobCrowd::judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started) {
     constexpr std::size_t most_in_hand = workers * (job_threads + 2 * job_prefetch);
     const std::vector<std::string> waiting = m_redis.lrange(keys.source());
@@ -248,7 +248,7 @@ inline void JobCrowd::judge_given_back(const Keys& keys, const std::set<std::uin
     }
 }
 
-/// How often workers died with a message, by its SHA-1.
+/// How often workers died while they held a message, by its SHA-1.
 inline std::map<std::string, std::int64_t> JobCrowd::recoveries(const Keys& keys) {
     std::map<std::string, std::int64_t> counts;
     const Answer fields = m_redis.command({"HGETALL", keys.recoveries()});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What is known of each job of a storm, as journal.hpp has it of messages.
+// The journal of a storm's jobs, as journal.hpp is that of messages.
 
 #pragma once
 
@@ -24,18 +24,18 @@ enum class JobStep : std::uint8_t {
     not_pushed, ///< certainly not
     started,    ///< a handler has it
     failing,    ///< the handler is about to throw
-    done,       ///< the handler is through with it
+    done,       ///< the handler has finished it
     acked       ///< by the handler itself, and confirmed
 };
 
-/// Redis runs on this machine: its clock.
+/// Redis runs on this machine, so this is its clock, too.
 [[nodiscard]] inline std::int64_t wall_clock() {
     return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now())
         .time_since_epoch()
         .count();
 }
 
-/// In 16 hexadecimal digits and in a number: enough to tell the storm's messages apart.
+/// The first 16 hexadecimal digits, as a number: enough to distinguish the storm's messages.
 [[nodiscard]] inline std::uint64_t body_number(std::string_view sha1) {
     std::uint64_t number = 0;
     std::from_chars(sha1.data(), sha1.data() + 16, number, 16);
@@ -49,7 +49,7 @@ enum class JobStep : std::uint8_t {
 struct alignas(64) JobRecord {
     std::uint64_t job = 0;
     JobStep step = JobStep::pushing;
-    bool held = false;   ///< of started: nobody else had it at that time
+    bool held = false;   ///< of started: no other worker had it at that time
     bool defers = false; ///< its worker acks some time after it has ended
     int attempt = 0;
     std::uint64_t body = 0;   ///< of the message's bytes
@@ -63,7 +63,7 @@ struct alignas(64) JobRecord {
 
 using JobJournal = JournalOf<JobRecord>;
 
-/// What a job is to do: fail so many attempts, and take so long.
+/// The work of a job: it fails this many attempts, and takes this long.
 struct JobPlan {
     int failures = 0;
     int milliseconds = 0;

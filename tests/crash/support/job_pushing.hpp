@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer of jobs that may be killed at any moment, and says in its journal what it did.
+// A producer of jobs that may be killed at any moment, and records its actions in a journal.
 
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace orizuru::test {
 
-/// Served before the other one, by some.
+/// Served before the other one, by some workers.
 [[nodiscard]] inline std::string urgent_queue(const std::string& queue) {
     return queue + "-urgent";
 }
@@ -52,7 +52,7 @@ class JobPushing {
         noting({.clock = wall_clock() + delay.count()},
                [&] { return m_jobs->push(plan.text(), {.delay = delay}).has_value(); });
     }
-    /// Refused when any producer has pushed one to the queue with this id before.
+    /// Refused when a producer has pushed a job with this id to the queue before.
     void push_unique(const JobPlan& plan, std::uint64_t id) {
         noting({.unique = id, .clock = wall_clock()}, [&] {
             Job<std::string> job = make_job(plan.text());
@@ -108,7 +108,7 @@ class JobProducerWork {
     }
 
   private:
-    // Workers that are slowed down need not be drowned.
+    // Slow workers must not be flooded.
     static constexpr std::uint64_t crowded = 500;
     static constexpr std::chrono::microseconds long_pause = std::chrono::seconds(1);
 
@@ -130,7 +130,7 @@ class JobProducerWork {
         return {.failures = kind < 0.02  ? job_attempts
                             : kind < 0.3 ? m_chance.between(1, 3)
                                          : 0,
-                // Some longer than a stop waits.
+                // Some take longer than a stop waits.
                 .milliseconds =
                     m_chance.happens(0.03) ? m_chance.between(150, 250) : m_chance.between(0, 15)};
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// When a storm of jobs is over and nothing waits any more: what the journals say of each job, held
-// against the dead lists and the crashes that the collectors have counted.
+// After a storm of jobs, when nothing waits any more: compares each job's journal with the dead
+// lists and with the crashes that the collectors have counted.
 //
 // A job's message changes with each attempt and with nothing else. So an attempt is one message;
 // the next is one more, and one for each worker that died with it.
@@ -33,8 +33,8 @@ namespace orizuru::test {
 
 class JobVerdict {
   public:
-    /// Reads all journals of the folder. `killed`: the serials of processes that had no time to
-    /// give anything back.
+    /// Reads all journals of the folder. `killed`: the serials of processes that could not requeue
+    /// anything.
     JobVerdict(const std::string& folder, std::set<std::uint64_t> killed);
 
     void add_recoveries(const std::map<std::string, std::int64_t>& counts) {
@@ -44,16 +44,16 @@ class JobVerdict {
     }
     void add_dead(const std::vector<std::string>& entries);
 
-    /// Returns what is wrong, in words; the report is told what came.
+    /// Returns the violations, in words; counts the events in the report.
     std::vector<std::string> judge(FaultReport& report);
 
   private:
-    /// Redis' clock has microseconds, and what is due has milliseconds.
+    /// Redis' clock has microseconds, and due times have milliseconds.
     static constexpr std::int64_t tolerance = 1;
 
     struct Attempt {
         std::uint64_t body = 0;
-        std::optional<std::int64_t> next_not_before; ///< of its failures, the first
+        std::optional<std::int64_t> next_not_before; ///< the first one of its failures
         std::int64_t first_start = 0;
         std::set<std::uint64_t> unfinished; ///< serials of processes in which a handler had it
     };
@@ -64,7 +64,7 @@ class JobVerdict {
         std::map<int, Attempt> attempts;
         bool done = false;
         std::optional<std::int64_t> acked;
-        std::int64_t last_start = 0;                   ///< when nobody else had it
+        std::int64_t last_start = 0;                   ///< when no other worker had it
         int last_attempt = 0;                          ///< the same
         std::vector<std::pair<int, std::string>> died; ///< attempt and reason
     };
@@ -151,8 +151,7 @@ inline void JobVerdict::started(Told& job, const JobRecord& record) {
     if (!record.held) {
         return;
     }
-    // Of jobs that a dead worker has acked, and Redis does not know, it cannot tell those that it
-    // has not.
+    // After the death of a worker that defers acks it is unknown which of its jobs it had acked.
     if (!record.defers) {
         attempt.unfinished.insert(record.serial);
     }
@@ -228,7 +227,7 @@ inline void JobVerdict::judge_attempts(const Told& job, const std::string& name)
     }
 }
 
-/// On the dead list, once, as its last attempt has failed.
+/// Checks that the job is on the dead list, once, because its last attempt has failed.
 inline void JobVerdict::judge_death(const Told& job, const std::string& name) {
     if (job.died.empty()) {
         return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A worker that may be killed at any moment, and says in its journal what its handlers did.
+// A worker that may be killed at any moment, and records its handlers' actions in a journal.
 
 #pragma once
 
@@ -36,7 +36,7 @@ class JobWork {
   public:
     explicit JobWork(const Work& work) : m_work(work), m_journal(work.journal) {}
 
-    /// Until SIGTERM comes.
+    /// Runs until SIGTERM comes.
     void run() {
         while (true) {
             try {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a process that may be killed at any moment did and was told: a file of fixed records, each
-// there as soon as it is written. A record before an operation and one after it leave no doubt but
-// that which the user of the library has too.
+// The actions and answers of a process that may be killed at any moment: a file of fixed records,
+// each there as soon as it is written. With a record before and after each operation, only the
+// doubts are left that a user of the library has, too.
 
 #pragma once
 
@@ -28,13 +28,13 @@ namespace orizuru::test {
 
 enum class Step : std::uint8_t {
     pushing,    ///< about to push
-    buffering,  ///< about to hand it to a producer that repeats by itself what is in doubt
+    buffering,  ///< about to push it by a producer that repeats pushes in doubt
     pushed,     ///< confirmed
     not_pushed, ///< certainly not
     handed_out,
     settling,   ///< about to settle
-    settled,    ///< it said true
-    not_settled ///< it said false, or refused
+    settled,    ///< it returned true
+    not_settled ///< it returned false, or was refused
 };
 
 /// CLOCK_MONOTONIC, the same in all processes, in nanoseconds.
@@ -46,12 +46,12 @@ enum class Step : std::uint8_t {
 struct alignas(32) Record {
     std::uint64_t message = 0;
     Step step = Step::pushing;
-    Place place = Place::waiting; ///< where a settlement brings it
-    /// Of handed_out: not later than when Redis was asked for it. Of settled: not before it ran.
+    Place place = Place::waiting; ///< where a settlement moves it
+    /// For handed_out: not later than the request to Redis. For settled: not before it ran.
     std::int64_t time = monotonic_time();
 };
 
-/// Of one process after the other.
+/// The records of one process after the other.
 template <class T>
 class JournalOf {
   public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Tells what the library does from what its test does, for faults that are to hit only the former.
+// Distinguishes the library's calls from its test's, for faults that must hit only the library.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace orizuru::test {
 
-/// Its thread is in the library for as long as it lives. Threads that the library has started are
-/// there always, those of a test only so, when they have said that they are `outside`.
+/// Its thread is in the library as long as it lives. The library's own threads always are; a test's
+/// thread that has set `outside` is only then.
 class LibraryCall {
   public:
     LibraryCall() : m_before(std::exchange(outside, false)) {}
@@ -24,7 +24,7 @@ class LibraryCall {
     bool m_before;
 };
 
-/// What a call of the library returns.
+/// Returns the result of a call of the library.
 template <class Action>
 decltype(auto) in_library(Action action) {
     const LibraryCall call;

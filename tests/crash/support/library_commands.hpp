@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every command that the library sends: how to know it, and what a user does to have it sent.
+// Every command that the library sends: how to recognise it, and a user's action that sends it.
 
 #pragma once
 
@@ -35,15 +35,15 @@ enum class Column {
     by_the_way, ///< what it asks for can be done without
     size,       ///< of a consumer
     command,    ///< of a producer or a collector: one command, one answer
-    buffer,     ///< what a buffer sends by itself
-    run,        ///< a collector's that runs by itself
-    turn        ///< with which such collectors share their work
+    buffer,     ///< sent by a buffer by itself
+    run,        ///< sent by a collector that runs by itself
+    turn        ///< sent by such collectors to share their work
 };
 
 using Texts = std::vector<std::string>;
 
 struct Command {
-    /// What has to be answered otherwise first, or the command is never sent.
+    /// The answer that leads to the command: without it, the command is never sent.
     struct Lead {
         Matches matches;
         std::optional<std::string> answer;
@@ -55,7 +55,7 @@ struct Command {
     void (CommandUsers::*act)();
     std::optional<Lead> lead = {};
     bool logs_in = false;
-    /// A user who may not run it does without.
+    /// A user without the right to it does without it.
     bool dispensable = false;
 };
 

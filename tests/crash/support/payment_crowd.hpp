@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Those who move money, around a PostgreSQL and two Redis: that of the transfers is empty whenever
-// it was killed, for the ledger does not need it; that of the receipts keeps what it has confirmed.
+// The processes that move money, around a PostgreSQL and two Redis servers. The one of the
+// transfers is empty after each kill, because the ledger does not need it; the one of the receipts
+// keeps everything that it has confirmed.
 
 #pragma once
 
@@ -40,11 +41,11 @@ class PaymentCrowd final : public Crowd {
     /// How many transfers have been asked for.
     [[nodiscard]] std::uint64_t requested() { return number("SELECT count(*) FROM requested"); }
 
-    /// Lets all be finished, and returns what is wrong, in words.
+    /// Lets everything finish, and returns the violations, in words.
     std::vector<std::string> finish();
 
   private:
-    /// Without any progress.
+    /// The longest time without any progress.
     static constexpr std::chrono::seconds patience{60};
 
     std::string uri_for(const Work& work) override {
@@ -106,7 +107,7 @@ inline void PaymentCrowd::expect_none(const std::string& what, const std::string
     }
 }
 
-/// What has come together while everybody was killed takes its time.
+/// The backlog from the kills takes its time.
 inline void PaymentCrowd::await_finished() {
     const auto left = [this] {
         return number("SELECT (SELECT count(*) FROM requested) - (SELECT count(*) FROM filed) + "

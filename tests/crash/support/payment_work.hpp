@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Those who move money, each a process that may be killed at any moment. A transfer is submitted to
-// the ledger, carried out by a payer, who puts a receipt into the outbox in the same transaction; a
-// clerk files the receipt, by an inbox. The tables have no unique key, which would hide a double.
+// The processes that move money, each of which may be killed at any moment. A transfer is submitted
+// to the ledger and carried out by a payer, which puts a receipt into the outbox in the same
+// transaction; a clerk files the receipt, by an inbox. The tables have no unique key, which would
+// hide a double.
 
 #pragma once
 
@@ -40,7 +41,7 @@ struct Transfer {
     MSGPACK_DEFINE(number, from, to, amount)
 };
 
-/// As soon as the servers let it.
+/// Makes it as soon as the servers let it.
 template <class Make>
 auto once_reachable(Make make) {
     while (true) {
@@ -57,7 +58,7 @@ class PaymentWork {
   public:
     explicit PaymentWork(const Work& work) : m_work(work), m_chance(work.seed) {}
 
-    /// Until it is killed. Returns the exit status.
+    /// Runs until it is killed. Returns the exit status.
     int run() {
         if (m_work.role == "submitter") {
             submit();
@@ -101,7 +102,7 @@ class PaymentWork {
     Chance m_chance;
 };
 
-/// Whether a COMMIT in doubt has happened is in the database.
+/// The database knows whether a COMMIT in doubt has happened.
 inline void PaymentWork::submit() {
     const auto ledger = open_ledger();
     for (std::uint64_t number = m_work.first_message();;) {

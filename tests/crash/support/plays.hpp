@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Every operation of the public API as a short play on a Stage. Each bears every error that the
-// library may throw, goes on as a user would, and ends when what its comment says has come true:
-// without a new producer, consumer or collector, however often a connection fails. All clients are
-// gone then.
+// Every operation of the public API as a short play on a Stage. Each handles every error that the
+// library may throw, goes on as a user would, and ends when its comment has come true, without a
+// new producer, consumer or collector, however often a connection fails. Its clients are gone then.
 
 #pragma once
 
@@ -42,16 +41,16 @@ inline void push_all_of(Stage& stage, std::size_t count) {
         producer.push_all(messages);
     });
 }
-/// Five messages are confirmed by one push_all.
+/// One push_all confirms five messages.
 inline void push_all(Stage& stage) { push_all_of(stage, 5); }
-/// More than one LPUSH takes: two are in flight.
+/// More messages than one LPUSH takes: two are in flight.
 inline void push_all_long(Stage& stage) { push_all_of(stage, 1001); }
 
 /// Five messages are in Redis when flush() returns, perhaps twice.
 inline void push_buffered(Stage& stage) {
     BufferedProducerOptions options;
     options.size = 2;
-    options.time = std::chrono::hours(1); // nothing depends on time
+    options.time = std::chrono::hours(1); // no message depends on the time
     auto producer = buffered_producer_of(stage, options);
     std::vector<std::string> accepted;
     for (int i = 0; i < 5; ++i) {
@@ -68,14 +67,14 @@ inline void push_buffered(Stage& stage) {
     }
 }
 
-/// BLMOVE that finds a message; both are acked.
+/// BLMOVE finds a message each time; both are acked.
 inline void fetch(Stage& stage) {
     stage.prepare(2);
     RawConsumer consumer = consumer_of(stage, fetching(1));
     ack_each(stage, consumer, 2);
 }
 
-/// BLMOVE that waits, and is ended; the message that comes then is acked.
+/// BLMOVE waits, and is ended; the message that comes then is acked.
 inline void fetch_waiting(Stage& stage) {
     RawConsumer consumer = consumer_of(stage, fetching(1));
     const auto nothing = stage.insist([&] { return consumer.next(std::chrono::milliseconds(20)); });
@@ -130,7 +129,7 @@ inline void ack_deferred(Stage& stage) {
     }
 }
 
-/// Two messages are settled so.
+/// Two messages are settled in this way.
 template <class How>
 void settle_two(Stage& stage, Place to, How how) {
     stage.prepare(2);
@@ -161,7 +160,7 @@ inline void release(Stage& stage) {
     ack_each(stage, consumer, 1);
 }
 
-/// What cannot be decoded does not stop what comes behind it.
+/// An undecodable message does not stop those after it.
 inline void undecodable(Stage& stage) {
     const std::string poison = stage.new_message() + " is too long";
     stage.asks([=](Ledger& book) { book.pushing(poison); });
@@ -193,7 +192,7 @@ inline void beat(Stage& stage) {
     }
 }
 
-/// A pass that returns has brought back what a dead consumer held, and what was rejected.
+/// A pass that returns has brought back a dead consumer's messages and the rejected ones.
 inline void collect(Stage& stage) {
     stage.redis.command({"SADD", stage.key("consumers"), "gone"});
     stage.redis.command({"RPUSH", stage.key("processing:gone"), "orz:0123456789abcdef:7"});
@@ -209,7 +208,7 @@ inline void collect(Stage& stage) {
     }
 }
 
-/// The reply to a fetch is lost: ADOPT finds what it took, and that is acked.
+/// The reply to a fetch is lost: ADOPT finds the fetched message, which is acked.
 inline void adopt(Stage& stage) {
     stage.prepare(3);
     RawConsumer consumer = consumer_of(stage, fetching(2));
@@ -227,7 +226,8 @@ inline void reconnect(Stage& stage) {
     ack_each(stage, consumer, again ? 2 : 1);
 }
 
-/// A collector has taken the consumer for dead: it says so, comes back by itself, and acks.
+/// A collector has declared the consumer dead: the consumer reports that, comes back by itself, and
+/// acks.
 inline void taken_for_dead(Stage& stage) {
     stage.prepare(1);
     RawConsumer consumer = consumer_of(stage, fetching(2));
@@ -244,8 +244,8 @@ inline void taken_for_dead(Stage& stage) {
     }
 }
 
-/// What was fetched and not handed out is given back; what was handed out is acked behind the
-/// consumer's end.
+/// Messages that were not handed out are requeued; those that were are acked after the consumer's
+/// end.
 inline void stop(Stage& stage) {
     stage.prepare(3);
     std::optional<RawGuard> guard;

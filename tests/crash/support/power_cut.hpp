@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a power cut does to Redis with `appendfsync everysec`, at the worst: what was written to the
-// append-only file in the last while is gone. What was there when Redis was started is on the disk.
+// A power cut at its worst, for a Redis with `appendfsync everysec`: the last writes to the
+// append-only file are gone. Everything that was there when Redis started is on the disk.
 
 #pragma once
 
@@ -28,7 +28,7 @@ class PowerCut {
                  "appendonly.aof.1.incr.aof"),
           m_watch([this](const std::stop_token& stop) { watch(stop); }) {}
 
-    /// While Redis does not run.
+    /// Call it while Redis does not run.
     void lose(std::chrono::milliseconds time) {
         const std::lock_guard lock(m_mutex);
         const auto until = Clock::now() - time;
@@ -60,7 +60,7 @@ class PowerCut {
 
     std::filesystem::path m_file;
     std::mutex m_mutex;
-    std::deque<std::pair<Clock::time_point, std::uintmax_t>> m_sizes; ///< since when it is so long
+    std::deque<std::pair<Clock::time_point, std::uintmax_t>> m_sizes; ///< since when it has each
     std::jthread m_watch;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A process of a storm, seen by its parent: started, killed, paused, started again. It is the same
-// program with other arguments, so that it begins without any of its parent's threads and locks.
+// A process of a storm, as its parent uses it: started, killed, paused, started again. It is the
+// same program with other arguments, so it begins without its parent's threads and locks.
 
 #pragma once
 
@@ -36,10 +36,10 @@ int main_of_processes(int count, char** arguments, DoWork do_work, Parent parent
     });
 }
 
-/// One thread's.
+/// For one thread.
 class Process {
   public:
-    /// What the process writes, which is nothing unless something is wrong, is appended to `log`.
+    /// Appends the output of the process to `log`; it writes only when something is wrong.
     Process(Work work, std::string log) : m_work(std::move(work)), m_log(std::move(log)) {}
     Process(Process&& other) noexcept
         : m_work(std::move(other.m_work)),
@@ -59,7 +59,7 @@ class Process {
         const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
         m_pid = spawn(m_work.words(), no_input.get(), m_log);
     }
-    /// When it had ended by itself before that, and wrongly: its last words.
+    /// Returns its last words when it had ended by itself before that, with an error.
     std::optional<std::string> kill() {
         if (!lives()) {
             return std::nullopt;
@@ -71,7 +71,7 @@ class Process {
     void pause() const noexcept { ::kill(m_pid, SIGSTOP); }
     void resume() const noexcept { ::kill(m_pid, SIGCONT); }
 
-    /// When it has ended by itself, and wrongly: its last words.
+    /// Returns its last words when it has ended by itself, with an error.
     [[nodiscard]] std::optional<std::string> end() {
         return lives() ? wait(WNOHANG) : std::nullopt;
     }

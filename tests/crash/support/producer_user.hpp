@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer whose user does, as often as asked, whatever the library can do with it.
+// A producer whose user does everything that the library can do with it, as often as asked.
 
 #pragma once
 
@@ -35,7 +35,7 @@ class ProducerUser : public QueueUsers {
     void look_at_length() {
         in_library([&] { static_cast<void>(producer().size()); });
     }
-    /// Finds the connection ended when the length cannot be had.
+    /// Notices the end of the connection when the length is not available.
     void push_anew() {
         try {
             look_at_length();

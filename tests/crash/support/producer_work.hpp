@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A producer that may be killed at any moment, and says in its journal what it did.
+// A producer that may be killed at any moment, and records its actions in a journal.
 
 #pragma once
 
@@ -55,13 +55,13 @@ class ProducerWork {
     }
 
   private:
-    // Consumers that are slowed down need not be drowned.
+    // Slow consumers must not be flooded.
     static constexpr std::uint64_t crowded = 2000;
     static constexpr std::chrono::milliseconds long_pause{100};
     static constexpr std::chrono::seconds cycle{3};
     static constexpr int buffer_size = 20;
 
-    /// All producers at the same time.
+    /// All producers rest at the same time.
     void rest() const {
         const auto into_cycle = std::chrono::steady_clock::now().time_since_epoch() % cycle;
         if (into_cycle < m_rest) {
@@ -105,7 +105,7 @@ class ProducerWork {
         }
     }
 
-    /// Only those that were accepted before Redis was seen to have none left are confirmed.
+    /// Confirms only the messages that were accepted before all were seen to be in Redis.
     void buffer(std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             const std::uint64_t message = m_next++;
@@ -124,7 +124,7 @@ class ProducerWork {
                 m_accepted.clear();
             }
         } catch (const Error&) { // NOLINT(bugprone-empty-catch)
-            // All of it stays in the buffer.
+            // All messages stay in the buffer.
         }
     }
 

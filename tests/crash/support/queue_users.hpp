@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the users of the queue `q` share: its messages, and the book of what they were told. What
-// the library throws passes through, written down.
+// Shared by the users of the queue `q`: its messages, and the book of their answers. Exceptions of
+// the library are recorded and pass through.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace orizuru::test {
 
 class QueueUsers {
   public:
-    /// `server`: where Redis is; `socket`: what the users take for it.
+    /// `server`: the real Redis; `socket`: the one that the users connect to.
     QueueUsers(const std::string& server, std::string socket)
         : m_real(server), m_socket(std::move(socket)) {
         m_real.flushall();
@@ -36,13 +36,13 @@ class QueueUsers {
         m_logs_in = true;
         m_real.command({"SELECT", "1"});
     }
-    /// What breaks in the middle leaves open whether a buffered LPUSH has run: it comes again.
+    /// After a break it is unknown whether a buffered LPUSH has run: it is repeated.
     void expect_repeats() { m_repeats = true; }
 
     bool registered() { return m_real.exists("orizuru:{q}:consumers"); }
 
   protected:
-    /// Far beyond the longest pause between two attempts.
+    /// Far longer than the longest pause between two attempts.
     static constexpr std::chrono::seconds patience{20};
 
     static void require(bool holds, const std::string& otherwise) {
@@ -91,7 +91,7 @@ class QueueUsers {
         write_down(messages, messages.size(), false);
     }
 
-    /// A settlement of a message; whether it is done.
+    /// Settles a message; returns whether that is done.
     template <class Guard, class How>
     bool settling(Guard& guard, Place to, How how) {
         const std::string message = guard->bytes;
@@ -106,7 +106,7 @@ class QueueUsers {
             require(!guard.settled(), "a refused guard counts as settled");
             throw;
         } catch (const std::bad_alloc&) {
-            // It goes on in the background, or was never begun.
+            // The settlement goes on in the background, or has not begun.
             if (!guard.settled()) {
                 not_done();
             }

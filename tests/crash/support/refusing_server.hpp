@@ -30,11 +30,11 @@ enum class RefuseFor {
     ever       ///< all until told to stop
 };
 
-/// What has become of the commands of the kind.
+/// The counts of the commands of the kind.
 struct Refusals {
     std::size_t refused = 0;
-    std::size_t connections = 0; ///< that were greeted after the first refusal
-    std::size_t adoptions = 0;   ///< that were asked for
+    std::size_t connections = 0; ///< greeted after the first refusal
+    std::size_t adoptions = 0;   ///< requested
     std::string first_served;    ///< the name of the first command of the kind that was not refused
 };
 
@@ -53,12 +53,12 @@ class RefusingServer {
         m_seen = {};
         m_refusing = Refusing{matches, std::move(answer), time, {}};
     }
-    /// Before that, once: what leads to such a command at all.
+    /// Before that, once: gives the answer that leads to such a command.
     void lead(Matches matches, std::optional<std::string> answer) {
         const std::lock_guard lock(m_mutex);
         m_lead = Refusing{matches, std::move(answer), RefuseFor::once, {}};
     }
-    /// From now on everything is served.
+    /// From now on serves all commands.
     Refusals stop() {
         const std::lock_guard lock(m_mutex);
         m_refusing.reset();

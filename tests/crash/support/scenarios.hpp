@@ -45,7 +45,7 @@ inline constexpr std::array scenarios = std::to_array<Scenario>({
     {"stop", plays::stop},
 });
 
-/// "all", or one by its name. `point`: one of a scenario's, or "all".
+/// "all", or one by its name. `point`: one point of a scenario, or "all".
 inline std::vector<Scenario> chosen(std::string_view name, std::string_view point) {
     if (name == "all" && point != "all") {
         throw std::invalid_argument("point " + std::string(point) +

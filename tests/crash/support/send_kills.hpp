@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A process that is killed before and after each of its sends, one after the other, until it comes
-// to its end; after each death others go on.
+// Kills a process before and after each of its sends, one after the other, until it reaches its
+// end. After each death others go on.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace orizuru::test {
 
-/// What a process does in which it dies, and what others have done before.
+/// The work of the process that dies, and the work of others before it.
 template <class World>
 struct Flow {
     std::string name;
@@ -25,7 +25,7 @@ struct Flow {
 };
 
 /// A World can clear(), which it is at first, and go_on() when a process has died in it; wrong()
-/// are words on what should not be after that.
+/// returns the violations after that, in words.
 template <class World>
 class SendKills {
     using When = DyingSends::When;
@@ -49,14 +49,14 @@ class SendKills {
     }
 
   private:
-    static constexpr long few = 8; ///< to greet a server and commit once takes as many sends
+    static constexpr long few = 8; ///< one greeting and one commit take this many sends
 
     [[nodiscard]] bool chosen(std::string_view option, const std::string& value) const {
         const std::string& chosen = m_options.text(option);
         return chosen == "all" || chosen == value;
     }
 
-    /// At each send, until a process comes to its end.
+    /// Dies at each send, until a process reaches its end.
     void run(const Flow<World>& flow, When when) {
         if (m_options.text("at") != "all") {
             run(flow, when, static_cast<long>(m_options.number("at")));

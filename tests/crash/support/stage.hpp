@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Where a scenario plays: a queue of its own, a user who bears what the library throws and calls
-// again, the book of what that user was told, and the judgement when all have gone.
+// The stage of a scenario: a queue of its own, a user who handles the library's exceptions and
+// calls again, the book of that user's answers, and the judgement when all clients have gone.
 
 #pragma once
 
@@ -32,13 +32,13 @@ using Entry = std::function<void(Ledger&)>;
 
 class Stage {
   public:
-    /// Told of each entry before it is written: whether Redis is yet to be asked for it, or has
-    /// answered.
+    /// Called for each entry before it is written; says whether Redis is yet to be asked for it, or
+    /// has answered.
     enum class Word { request, answer };
     using Reader = std::function<void(Word, const Entry&)>;
 
-    /// `uri` is the way the user takes to the server, `server_uri` the one that nothing disturbs.
-    /// `proxy`: the one on the user's way, when there is one.
+    /// `uri` is the user's address of the server, `server_uri` the undisturbed one. `proxy`: the
+    /// proxy on the user's way, if any.
     Stage(std::string uri, std::string server_uri, std::string queue, Proxy* proxy = nullptr,
           Reader reader = {})
         : ledger(queue, queue + "-other"),
@@ -60,19 +60,19 @@ class Stage {
         return "orizuru:{" + m_queue + "}:" + name;
     }
 
-    /// A payload that no other message of the queue has.
+    /// A unique payload.
     std::string new_message() { return "m" + std::to_string(m_messages++); }
 
-    /// What comes next may happen from here on.
+    /// From now on this may happen.
     void asks(const Entry& entry) { write(Word::request, entry); }
-    /// Redis has told the user.
+    /// Redis has answered the user.
     void hears(const Entry& entry) { write(Word::answer, entry); }
 
     /// Puts messages onto one of the queue's lists without the library.
     std::vector<std::string> prepare(std::size_t count, const std::string& list);
     std::vector<std::string> prepare(std::size_t count) { return prepare(count, m_queue); }
 
-    /// Calls again after every lost connection; nothing that is done to it explains another error.
+    /// Repeats the call after every lost connection; no fault here explains another error.
     template <class Action>
     std::invoke_result_t<Action&> insist(Action action) {
         while (true) {
@@ -90,9 +90,9 @@ class Stage {
         }
     }
 
-    // What befalls the user's connections by itself; nothing without a proxy.
+    // Faults of the user's connections; none without a proxy.
 
-    /// The next reply on the connection opened last is lost with it.
+    /// Loses the next reply on the connection opened last, and the connection with it.
     void lose_next_reply() {
         if (m_proxy != nullptr) {
             const std::size_t last = m_proxy->accepted() - 1;
@@ -136,8 +136,8 @@ inline std::vector<std::string> Stage::prepare(std::size_t count, const std::str
     return messages;
 }
 
-/// To be called when no client of the queue is left: brings back what the dead hold, and says what
-/// is wrong then. Nothing of the queue is left in Redis.
+/// Call it when no client of the queue is left: brings back the messages of dead consumers, returns
+/// the violations, and removes the queue from Redis.
 inline std::vector<std::string> judge(Ledger& ledger, const std::string& server_uri,
                                       const std::string& queue) {
     RedisClient redis(server_uri);
@@ -147,8 +147,8 @@ inline std::vector<std::string> judge(Ledger& ledger, const std::string& server_
     const std::string processing = prefix + "processing:";
     for (const std::string& list : redis.keys(processing + "*")) {
         const std::string id = list.substr(processing.size());
-        // The type last: a request of a closed connection may run only now, and leave the registry
-        // together with the list.
+        // Checks the type last: a request of a closed connection may run only now, and remove the
+        // registration together with the list.
         if (!redis.exists(prefix + "heartbeat:" + id) &&
             redis.command({"SISMEMBER", prefix + "consumers", id}).integer == 0 &&
             redis.type(list) == "list") {

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A process that is never killed: a producer, a consumer and a collector of a queue of their own,
-// for as long as a soak lasts. It notes how long each message took, and says what is wrong. Asked
-// to end, it pushes no more and takes what is there.
+// for as long as a soak lasts. It records how long each message took, and reports violations. When
+// asked to end, it stops pushing and takes the remaining messages.
 
 #pragma once
 
@@ -43,11 +43,12 @@ class Expected {
         const std::lock_guard lock(m_mutex);
         m_messages[message] = {};
     }
-    /// It must come now, or have come.
+    /// The message must come now, or have come.
     void pushed(std::uint64_t message) {
         change(message, [](Message& known) { known.sure |= !known.came; });
     }
-    /// It must be settled, or come again. Since when it is expected; nothing when it must not come.
+    /// The message must be settled, or come again. Returns since when it is expected; empty when it
+    /// must not come.
     std::optional<Clock::time_point> came(std::uint64_t message) {
         std::optional<Clock::time_point> since;
         change(message, [&](Message& known) {
@@ -56,7 +57,7 @@ class Expected {
         });
         return since;
     }
-    /// It may have been settled.
+    /// The message may have been settled.
     void in_doubt(std::uint64_t message) {
         change(message, [](Message& known) { known.sure = false; });
     }
@@ -64,12 +65,12 @@ class Expected {
         const std::lock_guard lock(m_mutex);
         m_messages.erase(message);
     }
-    /// Whether one must come.
+    /// Whether a message must come.
     bool any() {
         const std::lock_guard lock(m_mutex);
         return std::ranges::any_of(m_messages, [](const auto& entry) { return entry.second.sure; });
     }
-    /// Tells of those that should have come, and did not for so long.
+    /// Reports the messages that should have come, and have not for this long.
     void tell_lost(std::chrono::seconds patience) {
         const std::lock_guard lock(m_mutex);
         std::erase_if(m_messages, [=](const auto& entry) {
@@ -102,17 +103,17 @@ class Expected {
 
 class SteadyWork {
   public:
-    /// How long a message may take, behind any faults.
+    /// How long a message may take, after any faults.
     static constexpr std::chrono::seconds patience{60};
 
     /// The journal is a file of latencies, in nanoseconds.
     explicit SteadyWork(const Work& work) : m_work(work), m_latencies(work.journal) {
         ::sigemptyset(&m_end);
         ::sigaddset(&m_end, SIGTERM);
-        ::pthread_sigmask(SIG_BLOCK, &m_end, nullptr); // in the threads that are made later, too
+        ::pthread_sigmask(SIG_BLOCK, &m_end, nullptr); // for later threads, too
     }
 
-    /// Until SIGTERM comes.
+    /// Runs until SIGTERM comes.
     void run() {
         std::jthread pushing([this](const std::stop_token& stop) { push(stop); });
         const std::jthread collecting([this](const std::stop_token& stop) {

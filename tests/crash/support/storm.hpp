@@ -37,7 +37,7 @@ struct Crew {
     std::size_t collectors = 2;
     std::size_t rate = 800; ///< messages per second and producer
     /// Milliseconds in every 3000 in which nothing is pushed, so that consumers wait in Redis and,
-    /// killed, leave their waiting behind for longer than a lease.
+    /// when killed, leave their waits there for longer than a lease.
     std::size_t rest = 0;
 };
 
@@ -54,7 +54,7 @@ class Storm final : public Crowd {
         return written("producer") / sizeof(Record) / 2; // one before it, one after it
     }
 
-    /// Kills all of them, has what is left finished, and returns what is wrong, in words.
+    /// Kills all processes, lets the rest be finished, and returns the violations, in words.
     std::vector<std::string> finish();
 
   private:
@@ -118,7 +118,7 @@ inline void Storm::look_around() {
 inline void Storm::was_killed(const Member& member) {
     const auto proxy = m_proxies.find(member.work().index);
     if (has_proxy(member.work()) && proxy != m_proxies.end()) {
-        // Redis itself may be paused: then nobody can be asked.
+        // Redis itself may be paused: then it cannot be asked.
         if (!redis_is_paused() && waiting(member) > 0) {
             report().came("waiter left half-open");
         }
@@ -127,7 +127,7 @@ inline void Storm::was_killed(const Member& member) {
     }
 }
 
-/// How many of its connections, lost ones too, Redis describes with such words.
+/// How many of its connections, lost ones too, Redis describes with these words.
 inline std::size_t Storm::connections(const Member& member, const std::string& that) {
     const std::string name = " name=" + member.work().name() + ' ';
     std::istringstream clients(m_redis.command({"CLIENT", "LIST"}).text);

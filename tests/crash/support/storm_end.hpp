@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// How a storm ends: whoever hangs is told, all are killed, and what they leave behind is judged.
-// Part of storm.hpp.
+// The end of a storm: reports the processes that hang, kills all, and judges the rest. Part of
+// storm.hpp.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace orizuru::test {
 
-/// When all is quiet, some consumers come to wait, lose their connections, wait again, and die: all
-/// that waits in Redis then is theirs.
+/// When all is quiet, some consumers wait, lose their connections, wait again, and die: all waits
+/// in Redis are theirs then.
 inline void Storm::leave_ghosts() {
     for (Member& member : members()) {
         if (has_proxy(member.work())) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the processes of a storm on a queue do.
+// The work of the processes of a storm on a queue.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace orizuru::test {
 
-/// In the child. Returns its exit status.
+/// Runs in the child. Returns its exit status.
 inline int do_work(const Work& work) {
     if (work.role == "producer") {
         ProducerWork(work).run();
@@ -31,7 +31,7 @@ inline int do_work(const Work& work) {
         connected<GarbageCollector>(work.endpoint(), work.queue, storm_collector())
             ->run(std::stop_token(), storm_pass);
     }
-    return EXIT_FAILURE; // it is to be killed
+    return EXIT_FAILURE; // it should have been killed
 }
 
 /// The main function of a program with such a storm.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Which of very many points to try, when not all can be: an even sample of each part.
+// Chooses which of very many points to try, when there is no time for all: an even sample of each
+// part.
 
 #pragma once
 
@@ -34,7 +35,7 @@ class Tour {
         return std::accumulate(m_sizes.begin(), m_sizes.end(), std::uint64_t{0});
     }
 
-    /// Nothing at the end. Any thread.
+    /// Empty at the end. Any thread.
     std::optional<Stop> next() {
         while (true) {
             const std::uint64_t turn = m_turn++;
@@ -63,7 +64,7 @@ class Tour {
     std::atomic<std::uint64_t> m_turn = 0;
 };
 
-/// Has so many threads do the work, and throws what one of them has thrown.
+/// Does the work in this many threads, and throws the exception of one of them.
 template <class Work>
 void in_threads(std::uint64_t count, Work work) {
     std::vector<std::future<void>> threads;

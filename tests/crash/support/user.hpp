@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// How a user of the library goes about each thing on a Stage: calls again after an error, takes
-// what is in doubt as it is, and writes down each question and answer.
+// The actions of a library user on a Stage: repeats calls after errors, accepts doubts, and records
+// each request and answer.
 
 #pragma once
 
@@ -47,7 +47,7 @@ inline ConsumerOptions fetching(int prefetch) {
     return options;
 }
 
-/// The next message that can be decoded, which must come.
+/// Returns the next decodable message, which must come.
 inline RawGuard take(Stage& stage, RawConsumer& consumer) {
     return stage.insist([&] {
         while (true) {
@@ -67,7 +67,7 @@ inline RawGuard take(Stage& stage, RawConsumer& consumer) {
 }
 
 /// False when the message comes again. True also when the lease is over and the library has given
-/// up waiting: it then tries on by itself, and nobody knows.
+/// up waiting: it goes on in the background, and the outcome is unknown.
 template <class How>
 bool settle(Stage& stage, RawGuard& guard, Place to, How how) {
     const std::string message(guard.payload());
@@ -88,7 +88,7 @@ inline bool ack(Stage& stage, RawGuard& guard) {
     return settle(stage, guard, Place::gone, [](RawGuard& held) { return held.ack(); });
 }
 
-/// Takes messages until so many are settled.
+/// Takes messages until this many are settled.
 template <class How>
 void settle_each(Stage& stage, RawConsumer& consumer, std::size_t count, Place to, How how) {
     std::set<std::string> settled;
@@ -105,7 +105,7 @@ inline void ack_each(Stage& stage, RawConsumer& consumer, std::size_t count) {
     settle_each(stage, consumer, count, Place::gone, [](RawGuard& guard) { return guard.ack(); });
 }
 
-/// What pushing has thrown says of each message that it is there, that it is not, or nothing.
+/// The exception of a push says for each message that it is there, that it is not, or nothing.
 inline void write_failure(Stage& stage, const Error& error, const std::vector<std::string>& batch) {
     const auto* const lost = dynamic_cast<const ConnectionError*>(&error);
     const bool not_run = lost != nullptr && !lost->in_doubt();
@@ -119,7 +119,7 @@ inline void write_failure(Stage& stage, const Error& error, const std::vector<st
     }
 }
 
-/// Pushes new messages until so many at once are confirmed.
+/// Pushes new messages until this many at once are confirmed.
 template <class How>
 void push_confirmed(Stage& stage, std::size_t count, How how) {
     stage.insist([&] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What a process of a storm is there for, as its parent says it on the command line. It dies with
-// its parent, whatever state either is in.
+// The task of a storm's process, as its parent gives it on the command line. The process dies with
+// its parent, in any state.
 
 #pragma once
 
@@ -29,25 +29,25 @@ namespace orizuru::test {
 
 /// How long a consumer of a storm may go unheard.
 inline constexpr std::chrono::milliseconds storm_lease{500};
-/// Between two passes of a collector.
+/// The interval of a collector.
 inline constexpr std::chrono::milliseconds storm_pass{100};
 
-/// Redis is young in a storm, and no message is buried for the consumers that are killed.
+/// Redis is young in a storm, and killed consumers must not bury messages.
 [[nodiscard]] inline GarbageCollectorOptions storm_collector() {
     return {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)};
 }
 
 struct Work {
     std::string role = {};    ///< "producer", "consumer", "collector", "steady"
-    std::size_t index = 0;    ///< among those of its role; decides how it uses the library
-    std::uint64_t serial = 0; ///< no two processes have the same
+    std::size_t index = 0;    ///< among the processes of its role; decides how it uses the library
+    std::uint64_t serial = 0; ///< unique for each process
     std::uint64_t seed = 0;
     std::size_t rate = 0; ///< messages that a producer pushes per second, about
     std::size_t rest = 0; ///< milliseconds in every 3000 in which it pushes none
     std::string queue = {};
     std::string uri = {};
     std::string journal = {};
-    std::string database = {}; ///< for those who use PostgreSQL
+    std::string database = {}; ///< for processes that use PostgreSQL
 
     static constexpr std::string_view command = "work";
 
@@ -66,7 +66,7 @@ struct Work {
                 journal,
                 database};
     }
-    /// In the child; `words` are main's.
+    /// Runs in the child; `words` are main's arguments.
     [[nodiscard]] static Work from(char** words) {
         Work work{words[3],
                   std::stoull(words[4]),
@@ -85,17 +85,17 @@ struct Work {
         return work;
     }
 
-    /// For messages of this process alone.
+    /// The first of the numbers that only this process gives its messages.
     [[nodiscard]] std::uint64_t first_message() const { return serial * 10'000'000; }
-    /// Some have less patience than Redis has pauses.
+    /// Some have less patience than the pauses of Redis last.
     [[nodiscard]] Endpoint endpoint() const {
         return uri + "?client_name=" + name() + (index % 3 == 0 ? "&command_timeout=1000" : "");
     }
-    /// By which Redis knows its connections.
+    /// The name of its connections in Redis.
     [[nodiscard]] std::string name() const { return role + std::to_string(serial); }
 };
 
-/// Makes what connects in its constructor, as soon as Redis lets it.
+/// Constructs an object that connects in its constructor, as soon as Redis lets it.
 template <class T, class... Arguments>
 std::unique_ptr<T> connected(const Arguments&... arguments) {
     while (true) {
