@@ -9,6 +9,7 @@
 //                     [--threads N]
 // 0 prefixes = all; the long form.
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/scenarios.hpp"
 #include "crash/support/tour.hpp"
 #include "support/eventually.hpp"
@@ -28,7 +29,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace aof_prefixes_test {
 
 using namespace orizuru::test;
 namespace fs = std::filesystem;
@@ -165,9 +166,7 @@ class Prefixes {
     std::atomic<std::uint64_t> m_judged = 0;
 };
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("aof_prefixes", [](int count, char** arguments) {
     return run_fault_program([&] {
         const FaultOptions options(count, arguments,
                                    {{"seed", "1"},
@@ -179,4 +178,6 @@ int main(int count, char** arguments) {
         return options.text("prefix") == "all" ? prefixes.run_all(options.number("threads"))
                                                : prefixes.run_one(options.number("prefix"));
     });
-}
+});
+
+} // namespace aof_prefixes_test

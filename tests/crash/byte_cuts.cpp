@@ -13,6 +13,7 @@
 // and with --cuts 2.
 
 #include "crash/support/cut_points.hpp"
+#include "crash/support/fault_program.hpp"
 #include "crash/support/scenarios.hpp"
 #include "crash/support/tour.hpp"
 #include "support/eventually.hpp"
@@ -32,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace byte_cuts_test {
 
 using namespace orizuru::test;
 
@@ -189,9 +190,7 @@ class Cuts {
     std::atomic<std::uint64_t> m_reached = 0;
 };
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("byte_cuts", [](int count, char** arguments) {
     return run_fault_program([&] {
         const FaultOptions options(count, arguments,
                                    {{"seed", "1"},
@@ -205,4 +204,6 @@ int main(int count, char** arguments) {
         return point == "all" ? cuts.run_all(options.number("threads"))
                               : cuts.run_one(to_cut_point(point));
     });
-}
+});
+
+} // namespace byte_cuts_test

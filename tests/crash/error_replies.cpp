@@ -10,6 +10,7 @@
 
 #include "crash/support/command_users.hpp"
 #include "crash/support/error_table.hpp"
+#include "crash/support/fault_program.hpp"
 #include "crash/support/library_commands.hpp"
 #include "crash/support/refusing_server.hpp"
 #include "support/fault_run.hpp"
@@ -31,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace error_replies_test {
 
 using namespace std::chrono_literals;
 using orizuru::test::Column;
@@ -242,11 +243,11 @@ int run(const FaultOptions& options) {
     return report.finish({});
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
+const orizuru::test::FaultProgram program("error_replies", [](int count, char** arguments) {
     return orizuru::test::run_fault_program([&] {
         return run(
             {count, arguments, {{"seed", "1"}, {"size", "1"}, {"row", "all"}, {"command", "all"}}});
     });
-}
+});
+
+} // namespace error_replies_test

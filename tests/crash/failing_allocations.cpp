@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace failing_allocations_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
@@ -56,20 +56,20 @@ struct Flaky {
     static inline int shortages = 0;
 };
 
-} // namespace
+} // namespace failing_allocations_test
 
 template <>
-struct orizuru::Codec<Flaky> {
-    static Flaky decode(std::string_view /*bytes*/) {
-        if (Flaky::shortages > 0) {
-            --Flaky::shortages;
+struct orizuru::Codec<failing_allocations_test::Flaky> {
+    static failing_allocations_test::Flaky decode(std::string_view /*bytes*/) {
+        if (failing_allocations_test::Flaky::shortages > 0) {
+            --failing_allocations_test::Flaky::shortages;
             throw std::bad_alloc();
         }
         return {};
     }
 };
 
-namespace {
+namespace failing_allocations_test {
 
 struct FailingAllocations : QueueFixture {
     static constexpr int messages = 8;
@@ -202,8 +202,6 @@ struct FailingAllocations : QueueFixture {
     }
 };
 
-} // namespace
-
 TEST_CASE_FIXTURE(FailingAllocations,
                   "whichever allocation of a consumer fails, no message is lost or doubled") {
     ConsumerOptions options;
@@ -310,3 +308,5 @@ TEST_CASE_FIXTURE(FailingAllocations, "outcomes are reported as far as there is 
     }
     CHECK(failing > messages);
 }
+
+} // namespace failing_allocations_test

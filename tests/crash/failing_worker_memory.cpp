@@ -25,7 +25,7 @@
 #include <string_view>
 #include <utility>
 
-namespace {
+namespace failing_worker_memory_test {
 
 using namespace std::chrono_literals;
 using orizuru::Guarantee;
@@ -61,8 +61,28 @@ struct Twice {
     inline static std::atomic<long> before_second{0}; ///< how many allocations succeed
     inline static std::atomic<int> decodings{0};
 
+    static Twice decode(std::string_view bytes) {
+        const UserCode outside;
+        if (decodings++ == 0) {
+            FailingMemory::begin(before_second, FailingMemory::Kind::once);
+            throw std::bad_alloc();
+        }
+        return {std::string(bytes)};
+    }
+
     std::string bytes;
 };
+
+} // namespace failing_worker_memory_test
+
+template <>
+struct orizuru::Codec<failing_worker_memory_test::Twice> {
+    static failing_worker_memory_test::Twice decode(std::string_view bytes) {
+        return failing_worker_memory_test::Twice::decode(bytes);
+    }
+};
+
+namespace failing_worker_memory_test {
 
 struct FailingWorkerMemory : WorkerFixture {
     static constexpr int count = 6;
@@ -114,20 +134,6 @@ struct FailingWorkerMemory : WorkerFixture {
         }
         CHECK(redis.llen(dead) == 0);
         CHECK(held_jobs().empty());
-    }
-};
-
-} // namespace
-
-template <>
-struct orizuru::Codec<Twice> {
-    static Twice decode(std::string_view bytes) {
-        const UserCode outside;
-        if (Twice::decodings++ == 0) {
-            FailingMemory::begin(Twice::before_second, FailingMemory::Kind::once);
-            throw std::bad_alloc();
-        }
-        return {std::string(bytes)};
     }
 };
 
@@ -218,3 +224,5 @@ TEST_CASE_FIXTURE(FailingWorkerMemory,
                 failing - 1, fetches_failed, unsettled);
     CHECK(failing > 20);
 }
+
+} // namespace failing_worker_memory_test

@@ -9,6 +9,7 @@
 //
 // usage: failovers [--seed N] [--size FAILOVERS] [--kind coordinated|abrupt]
 
+#include "crash/support/fault_program.hpp"
 #include "fuzz/simulation/chance.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
@@ -39,7 +40,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace failovers_test {
 
 using namespace std::chrono_literals;
 using orizuru::Raw;
@@ -294,11 +295,11 @@ int run(const FaultOptions& options) {
     return report.finish({"failovers", "confirmed pushes", "acks that said true"});
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
+const orizuru::test::FaultProgram program("failovers", [](int count, char** arguments) {
     return orizuru::test::run_fault_program([&] {
         return run(FaultOptions(count, arguments,
                                 {{"seed", "1"}, {"size", "5"}, {"kind", "coordinated"}}));
     });
-}
+});
+
+} // namespace failovers_test

@@ -8,6 +8,7 @@
 // usage: full_memory [--seed N] [--size ROUNDS]
 //   The seed decides the length of the messages.
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/full_memory_users.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
@@ -27,7 +28,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace full_memory_test {
 
 using namespace std::chrono_literals;
 using namespace orizuru::test;
@@ -163,9 +164,7 @@ class Course {
     orizuru::GarbageCollector m_collector{m_server.uri(), "q", {.grace = 0ms}};
 };
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("full_memory", [](int count, char** arguments) {
     return run_fault_program([&] {
         const FaultOptions options(count, arguments, {{"seed", "1"}, {"size", "1"}});
         FaultReport report(options);
@@ -181,4 +180,6 @@ int main(int count, char** arguments) {
                               "BLMOVEs refused", "beats in a full Redis",
                               "messages of the dead returned", "rejected messages returned"});
     });
-}
+});
+
+} // namespace full_memory_test

@@ -8,6 +8,7 @@
 //
 // usage: job_storm [--seed N] [--size KILLS] [--messages LEAST]
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/job_crowd.hpp"
 
 #include <chrono>
@@ -15,8 +16,11 @@
 #include <iostream>
 #include <string>
 
-int main(int count, char** arguments) {
-    using namespace orizuru::test;
+namespace job_storm_test {
+
+using namespace orizuru::test;
+
+const FaultProgram program("job_storm", [](int count, char** arguments) {
     return main_of_processes(count, arguments, do_job_work, [&] {
         const FaultOptions options(count, arguments,
                                    {{"seed", "1"}, {"size", "100"}, {"messages", "0"}});
@@ -48,4 +52,6 @@ int main(int count, char** arguments) {
              "producer killed", "push confirmed", "Redis paused", "unique push refused",
              "worker killed", "worker paused", "worker stopped by SIGTERM"});
     });
-}
+});
+
+} // namespace job_storm_test

@@ -7,6 +7,7 @@
 //
 // usage: kill_storm [--seed N] [--size KILLS] [--messages LEAST]
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/storm.hpp"
 
 #include <chrono>
@@ -15,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace {
+namespace kill_storm_test {
 
 using namespace orizuru::test;
 
@@ -32,9 +33,7 @@ std::uint64_t met_a_fence(const RedisServer& server) {
                : number_in(std::string_view(errors).substr(found + name.size()));
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("kill_storm", [](int count, char** arguments) {
     return main_of_storm(count, arguments, [&] {
         const FaultOptions options(count, arguments,
                                    {{"seed", "1"}, {"size", "150"}, {"messages", "0"}});
@@ -72,4 +71,6 @@ int main(int count, char** arguments) {
                               "producer killed", "Redis paused",
                               "settlement refused to a late owner", "waiter left half-open"});
     });
-}
+});
+
+} // namespace kill_storm_test

@@ -9,6 +9,7 @@
 //
 // usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/send_kills.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
@@ -35,7 +36,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace ledger_kills_test {
 
 using namespace std::chrono_literals;
 using namespace orizuru;
@@ -184,11 +185,11 @@ const std::array flows{
     Flow<World>{"searching", lose_messages, [](World& world) { world.reconcile(); }},
 };
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("ledger_kills", [](int count, char** arguments) {
     return run_fault_program([&] {
         const FaultOptions options(count, arguments, SendKills<World>::options);
         return SendKills<World>(options).run(flows);
     });
-}
+});
+
+} // namespace ledger_kills_test

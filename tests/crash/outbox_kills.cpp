@@ -8,6 +8,7 @@
 //
 // usage: outbox_kills [--flow all|writer|relay|consumer] [--when all|before|after] [--at all|N]
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/send_kills.hpp"
 #include "support/collect_dead.hpp"
 #include "support/eventually.hpp"
@@ -36,7 +37,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace outbox_kills_test {
 
 using namespace std::chrono_literals;
 using namespace orizuru;
@@ -170,11 +171,11 @@ const std::array flows{
                 [](World& world) { world.consume(); }},
 };
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("outbox_kills", [](int count, char** arguments) {
     return run_fault_program([&] {
         const FaultOptions options(count, arguments, SendKills<World>::options);
         return SendKills<World>(options).run(flows);
     });
-}
+});
+
+} // namespace outbox_kills_test

@@ -8,14 +8,18 @@
 //
 // usage: payment_storm [--seed N] [--size KILLS] [--transfers LEAST]
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/payment_crowd.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 
-int main(int count, char** arguments) {
-    using namespace orizuru::test;
+namespace payment_storm_test {
+
+using namespace orizuru::test;
+
+const FaultProgram program("payment_storm", [](int count, char** arguments) {
     return main_of_processes(
         count, arguments, [](const Work& work) { return PaymentWork(work).run(); },
         [&] {
@@ -57,4 +61,6 @@ int main(int count, char** arguments) {
                                   "reconciler killed", "relay killed", "submitter killed",
                                   "transfer carried out"});
         });
-}
+});
+
+} // namespace payment_storm_test

@@ -9,6 +9,7 @@
 // usage: redis_restarts [--seed N] [--size RESTARTS] [--fsync always|everysec]
 //                       [--lose MILLISECONDS]
 
+#include "crash/support/fault_program.hpp"
 #include "crash/support/power_cut.hpp"
 #include "crash/support/storm.hpp"
 
@@ -21,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace redis_restarts_test {
 
 using namespace orizuru::test;
 
@@ -56,9 +57,7 @@ void measure_loss(std::vector<std::string>& wrong) {
               << " times a settled one came again" << std::endl;
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("redis_restarts", [](int count, char** arguments) {
     return main_of_storm(count, arguments, [&] {
         const FaultOptions options(
             count, arguments, {{"seed", "1"}, {"size", "25"}, {"fsync", "always"}, {"lose", "0"}});
@@ -85,4 +84,6 @@ int main(int count, char** arguments) {
         }
         return report.finish({"Redis killed and restarted"});
     });
-}
+});
+
+} // namespace redis_restarts_test

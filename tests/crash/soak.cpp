@@ -9,6 +9,7 @@
 // usage: soak [--seed N] [--minutes N, also a fraction]
 
 #include "benchmark/resident.hpp"
+#include "crash/support/fault_program.hpp"
 #include "crash/support/storm.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@
 #include <system_error>
 #include <vector>
 
-namespace {
+namespace soak_test {
 
 using namespace orizuru::test;
 using Clock = std::chrono::steady_clock;
@@ -208,10 +209,10 @@ int soak(const FaultOptions& options) {
                           "steady process cut off"});
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
+const FaultProgram program("soak", [](int count, char** arguments) {
     return main_of_storm(count, arguments, [&] {
         return soak(FaultOptions(count, arguments, {{"seed", "1"}, {"minutes", "0.2"}}));
     });
-}
+});
+
+} // namespace soak_test

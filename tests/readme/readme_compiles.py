@@ -109,7 +109,7 @@ def check_tried():
     tried = re.findall(r"^\| [^|]*: `(\w+)`[^|]*\|", TEXTS["tests/README.md"], re.MULTILINE)
     assert len(tried) >= 10, tried
     for program in tried:
-        assert f"/{program} " in long_forms, f"{program} is no program of tests/crash/long"
+        assert f"'{program} " in long_forms, f"{program} is no program of tests/crash/long"
 
 
 # --- what is compiled -----------------------------------------------------------------------------

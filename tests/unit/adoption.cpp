@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace adoption_test {
 
 using namespace orizuru;
 using namespace orizuru::detail;
@@ -74,8 +74,6 @@ struct Fixture {
 
     Action answer(const Reply& reply) { return adoption.on_reply(reply).action; }
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(Fixture, "the command names both identities' keys and gives a fresh header") {
     const std::string week = std::to_string(std::chrono::milliseconds(7 * 24h).count());
@@ -208,3 +206,5 @@ TEST_CASE_FIXTURE(Fixture, "a reply of the wrong type ends the connection, not t
         CHECK_FALSE(adoption.result());
     }
 }
+
+} // namespace adoption_test

@@ -15,13 +15,13 @@
 #include <limits>
 #include <thread>
 
+namespace busy_poll_test {
+
 using namespace std::chrono_literals;
 using orizuru::detail::BusyPoll;
 using orizuru::detail::Clock;
 using orizuru::detail::TimePoint;
 using orizuru::detail::Wake;
-
-namespace {
 
 // How many short waits it takes until the next one polls.
 int short_waits_until_polling(BusyPoll& poll) {
@@ -39,8 +39,6 @@ void miss_until_sleeping(BusyPoll& poll) {
         poll.polled(poll.budget(), false);
     }
 }
-
-} // namespace
 
 TEST_CASE("the first wait sleeps, and a wait behind a short one polls for 50 us") {
     BusyPoll poll(2);
@@ -199,3 +197,5 @@ TEST_CASE("a thread that is bound to one CPU has one to use") {
     CHECK(bound == 1);
     CHECK(orizuru::detail::usable_cpus() >= 1);
 }
+
+} // namespace busy_poll_test

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace claim_test {
 
 using orizuru::Claim;
 using orizuru::Reply;
@@ -32,8 +32,6 @@ Reply integer(std::int64_t number) {
 Reply array(std::vector<Reply> elements) {
     return {.type = Type::array, .text = {}, .elements = std::move(elements)};
 }
-
-} // namespace
 
 TEST_CASE("a claim has a token, or says until when it is busy, or what was done") {
     const auto claimed =
@@ -79,3 +77,5 @@ TEST_CASE("anything else is no claim") {
         CHECK_FALSE(read_claim("id", std::move(reply)));
     }
 }
+
+} // namespace claim_test

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace cron_test {
 
 using namespace std::chrono_literals;
 using orizuru::Cron;
@@ -157,8 +157,6 @@ struct Expression {
         return false;
     }
 };
-
-} // namespace
 
 TEST_CASE("an expression comes next when it says, in UTC") {
     struct Row {
@@ -421,3 +419,5 @@ TEST_CASE("what is no expression is refused with itself, the field and the reaso
     CHECK_THROWS_AS((void)Cron("@daily").next(sys_days(10'000y / 1 / 1)), std::invalid_argument);
     CHECK_THROWS_AS((void)Cron("@daily").next(sys_seconds::max()), std::invalid_argument);
 }
+
+} // namespace cron_test

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <thread>
 
+namespace deferred_ack_test {
+
 using orizuru::detail::DeferredAck;
 
 TEST_CASE("an ack is given only while it is open, and once") {
@@ -53,3 +55,5 @@ TEST_CASE("of giving and closing at the same time exactly one comes first") {
         REQUIRE(found == given);
     }
 }
+
+} // namespace deferred_ack_test

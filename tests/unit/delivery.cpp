@@ -12,15 +12,13 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace delivery_test {
 
 using orizuru::Script;
 using orizuru::detail::Delivery;
 using orizuru::detail::DeliveryPool;
 using orizuru::detail::DeliveryPtr;
 using orizuru::detail::Move;
-
-} // namespace
 
 TEST_CASE("a delivery lives as long as one of its owners") {
     DeliveryPtr first = DeliveryPtr::make();
@@ -132,3 +130,5 @@ TEST_CASE("the memory of payloads goes around, large pieces are not kept") {
     CHECK(payload.capacity() < 100'000);
     CHECK(large->payload.capacity() < 100'000);
 }
+
+} // namespace delivery_test

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace {
+namespace endpoint_test {
 
 using orizuru::Endpoint;
 using namespace std::chrono_literals;
@@ -44,8 +44,6 @@ std::string replaced(std::string_view pattern, std::string_view what, std::strin
     REQUIRE(place != std::string::npos);
     return text.replace(place, what.size(), by);
 }
-
-} // namespace
 
 TEST_CASE("a host alone means port 6379, database 0, no credentials and 5 s for each timeout") {
     const Endpoint endpoint("redis://localhost");
@@ -335,3 +333,5 @@ TEST_CASE("no refusal contains a password, wherever it was put and whatever it c
         check(pattern, "1234567");
     }
 }
+
+} // namespace endpoint_test

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace {
+namespace error_test {
 
 using namespace orizuru;
 
@@ -28,8 +28,6 @@ static_assert(is_error<ConnectionError> && is_error<ReplyError> && is_error<Prot
 // What a caller would do differently is a type of its own: none is another's base.
 static_assert(!std::is_base_of_v<ConnectionError, ProtocolError>);
 static_assert(!std::is_base_of_v<ReplyError, ProtocolError>);
-
-} // namespace
 
 TEST_CASE("a ConnectionError is not in doubt unless it is said to be") {
     CHECK_FALSE(ConnectionError("x").in_doubt());
@@ -62,3 +60,5 @@ TEST_CASE("the count of pushed messages is 0 until it is set, and is caught with
         CHECK(error.pushed() == 7);
     }
 }
+
+} // namespace error_test

@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+namespace event_test {
+
 TEST_CASE("each kind of event has a name of its own") {
     using orizuru::EventKind;
     std::set<std::string_view> names;
@@ -23,3 +25,5 @@ TEST_CASE("each kind of event has a name of its own") {
     CHECK_FALSE(names.contains("unknown"));
     CHECK(to_string(EventKind::lease_lost) == "lease_lost");
 }
+
+} // namespace event_test

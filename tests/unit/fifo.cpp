@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace fifo_test {
 
 using orizuru::detail::Fifo;
 
@@ -21,8 +21,6 @@ template <class T>
 std::vector<T> content(const Fifo<T>& fifo) {
     return {fifo.begin(), fifo.end()};
 }
-
-} // namespace
 
 TEST_CASE("what went in first comes out first") {
     Fifo<int> fifo;
@@ -117,3 +115,5 @@ TEST_CASE("it does what std::deque does, whatever is done") {
         }
     }
 }
+
+} // namespace fifo_test

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace fork_mark_test {
 
 using orizuru::detail::ForkMark;
 
@@ -31,8 +31,6 @@ bool in_a_child(Question question) {
     REQUIRE(WIFEXITED(status));
     return WEXITSTATUS(status) == 1;
 }
-
-} // namespace
 
 TEST_CASE("a mark knows the process that made it from its children, and theirs") {
     const ForkMark mark;
@@ -79,3 +77,5 @@ TEST_CASE("a thousand marks need no page each") {
     const std::vector<ForkMark> marks(1000);
     CHECK(mappings() <= before + 2); // the vector may need one
 }
+
+} // namespace fork_mark_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace guard_contract_test {
 
 using namespace orizuru;
 using std::chrono::milliseconds;
@@ -38,18 +38,18 @@ struct Jumpy {
     Jumpy(Jumpy&&) noexcept(false) {}
 };
 
-} // namespace
+} // namespace guard_contract_test
 
 template <>
-struct orizuru::Codec<ReadOnly> {
-    static ReadOnly decode(std::string_view) { return {}; }
+struct orizuru::Codec<guard_contract_test::ReadOnly> {
+    static guard_contract_test::ReadOnly decode(std::string_view) { return {}; }
 };
 template <>
-struct orizuru::Codec<Jumpy> {
-    static Jumpy decode(std::string_view) { return {}; }
+struct orizuru::Codec<guard_contract_test::Jumpy> {
+    static guard_contract_test::Jumpy decode(std::string_view) { return {}; }
 };
 
-namespace {
+namespace guard_contract_test {
 
 // A guard: one owner, moved without an exception whatever T is.
 template <class T>
@@ -169,8 +169,6 @@ const GarbageCollectorOptions every_collector_option{.max_recoveries = 1,
                                                      .on_event = [](const Event&) {},
                                                      .blamed = 10};
 
-} // namespace
-
 TEST_CASE("the options that nobody chose are those of the design") {
     const ConsumerOptions consumer;
     CHECK(consumer.name == "consumer");
@@ -190,3 +188,5 @@ TEST_CASE("the options that nobody chose are those of the design") {
     CHECK(every_consumer_option.prefetch == 1);
     CHECK(every_collector_option.batch == 1);
 }
+
+} // namespace guard_contract_test

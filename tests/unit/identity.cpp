@@ -17,13 +17,11 @@
 #include <string>
 #include <string_view>
 
-namespace {
+namespace identity_test {
 
 using namespace orizuru::detail;
 using namespace std::string_literals;
 using orizuru::test::is_hex;
-
-} // namespace
 
 TEST_CASE("an id is label, host, process and 16 hexadecimal digits, parted by colons") {
     const Identity identity = make_identity("worker-1");
@@ -106,3 +104,5 @@ TEST_CASE("the refusal of an endless label is short") {
         CHECK(std::string_view(error.what()).size() < 300);
     }
 }
+
+} // namespace identity_test

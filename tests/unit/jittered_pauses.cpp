@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace {
+namespace jittered_pauses_test {
 
 using namespace std::chrono_literals;
 using orizuru::detail::JitteredPauses;
@@ -29,8 +29,6 @@ std::chrono::milliseconds longest_after(int attempts) {
     }
     return longest;
 }
-
-} // namespace
 
 TEST_CASE("the bound of a waiting time doubles from 50 ms and stays at 5 s") {
     auto bound = 50ms;
@@ -72,3 +70,5 @@ TEST_CASE("two clients do not wait in step") {
     }
     CHECK(different > 50);
 }
+
+} // namespace jittered_pauses_test

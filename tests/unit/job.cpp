@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace job_test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -35,22 +35,24 @@ struct NotDefault {
     int value;
 };
 
-} // namespace
+} // namespace job_test
 
 template <>
-struct orizuru::Codec<NotDefault> {
-    static std::string encode(const NotDefault& object) { return std::to_string(object.value); }
-    static NotDefault decode(std::string_view bytes) {
-        return NotDefault(std::stoi(std::string(bytes)));
+struct orizuru::Codec<job_test::NotDefault> {
+    static std::string encode(const job_test::NotDefault& object) {
+        return std::to_string(object.value);
+    }
+    static job_test::NotDefault decode(std::string_view bytes) {
+        return job_test::NotDefault(std::stoi(std::string(bytes)));
     }
 };
+
+namespace job_test {
 
 static_assert(orizuru::MessageEncodable<Job<Raw>> && orizuru::MessageDecodable<Job<Raw>>);
 static_assert(orizuru::MessageEncodable<Job<std::string>>);
 static_assert(orizuru::MessageDecodable<Job<NotDefault>>);
 static_assert(!orizuru::MessageEncodable<Job<std::istringstream>>);
-
-namespace {
 
 template <class T>
 std::string encoded(const Job<T>& job) {
@@ -116,8 +118,6 @@ TEST_CASE("a job's id is read from the beginning of its envelope, whatever follo
     }
     CHECK_FALSE(envelope_id("\x9b\x01\xda\x02\x01" + std::string(513, 'i')));
 }
-
-} // namespace
 
 TEST_CASE("an envelope has the documented bytes, and comes back as it was") {
     CHECK(encoded(some_job()) == some_bytes);
@@ -308,3 +308,5 @@ TEST_CASE("a payload without a default constructor and one with a Codec of msgpa
     const std::vector<std::string> names{"a", "b"};
     CHECK(decoded<std::vector<std::string>>(encoded(make_job(names))).payload == names);
 }
+
+} // namespace job_test

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace keys_test {
 
 using orizuru::Keys;
 
@@ -61,8 +61,6 @@ std::string refusal(std::string_view queue) {
     FAIL_CHECK("accepted: " << std::string(queue));
     return {};
 }
-
-} // namespace
 
 TEST_CASE("the slot of this test is the one of Redis Cluster") {
     CHECK(slot("123456789") == 0x31c3); // the specification's own example
@@ -141,3 +139,5 @@ TEST_CASE("an empty name, a name under orizuru: and a brace without a hash tag a
         CHECK(text.find("'" + std::string(queue) + "'") != std::string::npos);
     }
 }
+
+} // namespace keys_test

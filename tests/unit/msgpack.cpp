@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace example {
+namespace msgpack_test {
 
 struct Plain {
     int x = 0;
@@ -100,33 +100,32 @@ class Celsius {
     double m_degrees;
 };
 
-} // namespace example
+} // namespace msgpack_test
 
-MSGPACK_ADD_ENUM(example::Colour)
+MSGPACK_ADD_ENUM(msgpack_test::Colour)
 
 template <>
-struct msgpack::adaptor::pack<example::Celsius> {
+struct msgpack::adaptor::pack<msgpack_test::Celsius> {
     template <class Stream>
     msgpack::packer<Stream>& operator()(msgpack::packer<Stream>& out,
-                                        const example::Celsius& value) const {
+                                        const msgpack_test::Celsius& value) const {
         return out.pack(value.degrees());
     }
 };
 template <>
-struct msgpack::adaptor::as<example::Celsius> {
-    example::Celsius operator()(const msgpack::object& object) const {
-        return example::Celsius(object.as<double>());
+struct msgpack::adaptor::as<msgpack_test::Celsius> {
+    msgpack_test::Celsius operator()(const msgpack::object& object) const {
+        return msgpack_test::Celsius(object.as<double>());
     }
 };
 
 template <>
-inline constexpr bool orizuru::enable_msgpack<example::Colour> = true;
+inline constexpr bool orizuru::enable_msgpack<msgpack_test::Colour> = true;
 template <>
-inline constexpr bool orizuru::enable_msgpack<example::Celsius> = true;
+inline constexpr bool orizuru::enable_msgpack<msgpack_test::Celsius> = true;
 
-namespace {
+namespace msgpack_test {
 
-using namespace example;
 using namespace std::string_literals;
 using namespace std::string_view_literals;
 using orizuru::Codec;
@@ -197,8 +196,6 @@ const Job job{70000,
               std::nullopt,
               {{"a", -1}, {"b", 300}},
               {std::uint8_t{200}, std::int8_t{-33}}};
-
-} // namespace
 
 TEST_CASE("numbers come back") {
     keeps_bounds<bool>();
@@ -381,3 +378,5 @@ TEST_CASE("a value decoded does not refer to the bytes it came from") {
     CHECK(Codec<std::string>::decode(encoded(std::string("other")), scratch) == "other");
     CHECK(read == job);
 }
+
+} // namespace msgpack_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace msgpack_reader_test {
 
 using namespace std::string_literals;
 using orizuru::detail::MsgpackAppender;
@@ -136,8 +136,6 @@ std::string damaged(std::string bytes, Random& random) {
     return bytes;
 }
 
-} // namespace
-
 TEST_CASE("any first byte is read as msgpack reads it, whatever follows and wherever it is cut") {
     // Sizes of 1, 2 or 4 bytes: 0, 1, 2 and more than there is.
     const std::string tails[] = {"\0"s,       "\1"s,       "\2"s,   "\0\1"s,    "\0\2"s,
@@ -193,3 +191,5 @@ TEST_CASE("a refusal says what is wrong") {
         CHECK_THROWS_WITH_AS(static_cast<void>(reader.read()), reason, std::invalid_argument);
     }
 }
+
+} // namespace msgpack_reader_test

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace {
+namespace polling_sequence_test {
 
 using orizuru::QueueOrder;
 using orizuru::detail::PollingSequence;
@@ -32,8 +32,6 @@ int times_first(PollingSequence sequence) {
     return first;
 }
 
-} // namespace
-
 TEST_CASE("in strict order queues come as they were given, whatever they weigh") {
     PollingSequence strict = sequence(QueueOrder::strict, {1, 100, 10});
     for (int i = 0; i < 10; ++i) {
@@ -54,3 +52,5 @@ TEST_CASE("in random order all queues are alike, whatever they weigh") {
     CHECK(first > 4600);
     CHECK(first < 5400);
 }
+
+} // namespace polling_sequence_test

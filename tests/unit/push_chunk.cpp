@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace push_chunk_test {
 
 using orizuru::detail::PushChunk;
 
@@ -34,8 +34,6 @@ std::string lpush(const std::string& key, const std::vector<std::string>& payloa
     }
     return out;
 }
-
-} // namespace
 
 TEST_CASE("a chunk is an LPUSH of its messages") {
     PushChunk chunk("mail");
@@ -116,3 +114,5 @@ TEST_CASE("a cleared chunk begins anew") {
     add(chunk, "a");
     CHECK(chunk.command() == lpush("q", {"a"}));
 }
+
+} // namespace push_chunk_test

@@ -10,13 +10,11 @@
 #include <string>
 #include <string_view>
 
-namespace {
+namespace reply_class_test {
 
 using orizuru::Reply;
 using orizuru::detail::classify;
 using orizuru::detail::ReplyClass;
-
-} // namespace
 
 TEST_CASE("what passes by itself is waited for") {
     for (const std::string_view code :
@@ -62,3 +60,5 @@ TEST_CASE("everything else, and what only resembles a code, has no class of its 
         CHECK(classify(code) == ReplyClass::other);
     }
 }
+
+} // namespace reply_class_test

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace {
+namespace retry_test {
 
 using namespace std::chrono_literals;
 using orizuru::Backoff;
@@ -32,8 +32,6 @@ std::vector<milliseconds> first(int count, const Backoff& delay, std::uint64_t s
 }
 
 const JobTime birth(1'000'000ms);
-
-} // namespace
 
 TEST_CASE("delays are what their names say") {
     using Delays = std::vector<milliseconds>;
@@ -144,3 +142,5 @@ TEST_CASE("a job from a clock that is ahead is tried again") {
     const RetryPolicy policy{.backoff = backoff::fixed(1s), .retry_for = milliseconds::max()};
     CHECK(next_try(policy, 1, birth + 1ms, birth, 1) == 1s);
 }
+
+} // namespace retry_test

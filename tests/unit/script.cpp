@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace {
+namespace script_test {
 
 using orizuru::Script;
 
@@ -23,8 +23,6 @@ constexpr std::string_view body = "redis.call('LPUSH', KEYS[1], payload)";
 bool holds(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
-
-} // namespace
 
 TEST_CASE("the whole script has the body on lines of its own, as a function's") {
     const Script script(body);
@@ -66,3 +64,5 @@ TEST_CASE("copies share one text, which outlives the first of them") {
     CHECK(&second.source() == text);
     CHECK(holds(second.source(), body));
 }
+
+} // namespace script_test

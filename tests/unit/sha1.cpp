@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace {
+namespace sha1_test {
 
 std::string hex(std::string_view text) {
     const auto digits = orizuru::detail::sha1_hex(text);
@@ -18,8 +18,6 @@ std::string hex(std::string_view text) {
 constexpr auto at_compile_time = orizuru::detail::sha1_hex("abc");
 static_assert(std::string_view(at_compile_time.data(), at_compile_time.size()) ==
               "a9993e364706816aba3e25717850c26c9cd0d89d");
-
-} // namespace
 
 TEST_CASE("the examples of FIPS 180 come out") {
     CHECK(hex("") == "da39a3ee5e6b4b0d3255bfef95601890afd80709");
@@ -45,3 +43,5 @@ TEST_CASE("bytes above 127 and NUL count as they are") {
     CHECK(hex("\0"sv) == "5ba93c9db0cff93f52b521d7420e43f6eda2784f");
     CHECK(hex("\xff\x80"sv) == "2f52fa98aee1519d88a09e5019f4186aa4ba767a");
 }
+
+} // namespace sha1_test

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <stdexcept>
 
-namespace {
+namespace signals_test {
 
 using orizuru::detail::Signals;
 using orizuru::test::as_expected;
@@ -26,8 +26,6 @@ void listen_as_user() {
 }
 
 int expect(bool condition) { return condition ? as_expected : not_as_expected; }
-
-} // namespace
 
 TEST_CASE("signals are read in the order in which they came") {
     const Signals signals;
@@ -95,3 +93,5 @@ TEST_CASE("a process has one listener at a time") {
     }
     CHECK_NOTHROW(Signals());
 }
+
+} // namespace signals_test

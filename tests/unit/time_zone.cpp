@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace time_zone_test {
 
 using namespace std::chrono_literals;
 using orizuru::TimeZone;
@@ -25,8 +25,6 @@ std::string refusal(const std::string& name) {
     FAIL_CHECK("accepted: " << name);
     return {};
 }
-
-} // namespace
 
 TEST_CASE("an offset is what local time is ahead of UTC, always") {
     constexpr auto moment = sys_days(2024y / 2 / 29) + 23h;
@@ -72,3 +70,5 @@ TEST_CASE("what is neither an offset nor a zone is refused by its name") {
         CHECK(refusal(name).find("time zone '" + name + "': ") == 0);
     }
 }
+
+} // namespace time_zone_test

@@ -9,14 +9,12 @@
 #include <algorithm>
 #include <chrono>
 
-namespace {
+namespace timeout_test {
 
 using namespace std::chrono_literals;
 using orizuru::detail::Clock;
 using orizuru::detail::Timeout;
 using orizuru::detail::TimePoint;
-
-} // namespace
 
 TEST_CASE("a timeout runs from when its end is first asked for, and stays") {
     Timeout timeout(1h);
@@ -33,3 +31,5 @@ TEST_CASE("a timeout of nothing, or less, is over at once; one without end never
     CHECK(std::max(none, less) <= Clock::now());
     CHECK(Timeout::never().deadline() == TimePoint::max());
 }
+
+} // namespace timeout_test

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace {
+namespace unblocking_test {
 
 using orizuru::Reply;
 using orizuru::detail::Unblocking;
@@ -20,8 +20,6 @@ const Reply refused{Type::error, 0, "BUSY a script runs", {}};
 const Reply marker{Type::integer, 7, {}, {}};
 const Reply message{Type::string, 0, "a", {}};
 const Reply nil;
-
-} // namespace
 
 TEST_CASE("while nothing was unblocked each reply is BLMOVE's") {
     Unblocking unblocking;
@@ -81,3 +79,5 @@ TEST_CASE("a reply that nobody asked for leaves a doubt") {
         CHECK(unblocking.read(reply, false) == Meaning::doubt);
     }
 }
+
+} // namespace unblocking_test

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <thread>
 
-namespace {
+namespace wake_test {
 
 using namespace std::chrono_literals;
 using orizuru::detail::Clock;
@@ -81,8 +81,6 @@ class Alarm {
 
 volatile sig_atomic_t alarms = 0;
 const Wake* to_wake = nullptr;
-
-} // namespace
 
 TEST_CASE("a wait ends when the descriptor is ready, and says for what") {
     Pipe pipe;
@@ -216,3 +214,5 @@ TEST_CASE("a program started by this one does not inherit the descriptor") {
     const Wake wake;
     CHECK((::fcntl(wake.fd(), F_GETFD) & FD_CLOEXEC) != 0);
 }
+
+} // namespace wake_test

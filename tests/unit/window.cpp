@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace window_test {
 
 using namespace orizuru;
 using namespace orizuru::detail;
@@ -75,8 +75,6 @@ struct Fixture {
 
     std::uint64_t version = 1; ///< of the last request that ran
 };
-
-} // namespace
 
 TEST_CASE("a message counts as moved by the reply 1 and by nothing else") {
     for (const Reply& reply : {integer(0), integer(2), integer(-1), string("1"), array({}),
@@ -225,3 +223,5 @@ TEST_CASE("an error that fetching meets behind each recovery is told at the four
     fixture.version = 1;
     CHECK(fixture.refusal_of_fetch("ERR d") == "");
 }
+
+} // namespace window_test

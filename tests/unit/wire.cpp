@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace {
+namespace wire_test {
 
 using namespace std::string_literals;
 using namespace std::string_view_literals;
@@ -22,8 +22,6 @@ std::string command(const Arguments&... arguments) {
     append_command(out, arguments...);
     return out;
 }
-
-} // namespace
 
 TEST_CASE("a command is an array of bulk strings") {
     CHECK(command("PING") == "*1\r\n$4\r\nPING\r\n");
@@ -77,3 +75,5 @@ TEST_CASE("a buffer that is cut back keeps its memory, but not what a very large
     CHECK(buffer == "xxxy");
     CHECK(buffer.capacity() < 1'000'000);
 }
+
+} // namespace wire_test

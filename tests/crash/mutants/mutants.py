@@ -22,8 +22,8 @@ class Mutant:
 
 
 def unit(name):
-    return Program((f"unit/{name}.cpp", "support/main.cpp"), (f"unit/unit_{name}",),
-                   ("--abort-after=1",))
+    return Program((f"unit/{name}.cpp", "support/main.cpp"),
+                   ("unit/unit", f"--source-file=*/unit/{name}.cpp"), ("--abort-after=1",))
 
 
 def integration(path):
@@ -43,9 +43,9 @@ def postgres(name):
 
 
 def corpus(target):
-    """Of a fuzzer's target, by its own main."""
+    """Of a fuzzer's target."""
     return Program((f"fuzz/targets/{target}.cpp", "fuzz/targets/corpus.cpp"),
-                   (f"fuzz/targets/fuzz_{target}",), (f"tests/fuzz/corpus/{target}",))
+                   ("fuzz/targets/corpus",), (target, f"tests/fuzz/corpus/{target}"))
 
 
 # Those that a tree does not have are left out.
@@ -108,7 +108,9 @@ PROGRAMS = {
     "worker_process": integration("worker/worker_process"),
     "worker_stop": integration("worker/worker_stop"),
     "failing_worker_memory": Program(("crash/failing_worker_memory.cpp", "support/main.cpp"),
-                                     ("crash/crash_failing_worker_memory",), ("--abort-after=1",)),
+                                     ("crash/failing_memory",
+                                      "--source-file=*/failing_worker_memory.cpp"),
+                                     ("--abort-after=1",)),
     "clock_leaps": postgres("clock_leaps"),
     "ledger_losses": postgres("ledger_losses"),
     "ledger_reconciler": postgres("ledger_reconciler"),
@@ -118,8 +120,8 @@ PROGRAMS = {
     "inbox": postgres("inbox"),
     "outbox": postgres("outbox"),
     "outbox_relay": postgres("outbox_relay"),
-    "outbox_kills": Program(("crash/outbox_kills.cpp",), ("crash/outbox_kills",),
-                            packages=POSTGRES),
+    "outbox_kills": Program(("crash/outbox_kills.cpp", "crash/main.cpp"),
+                            ("crash/crash_postgres", "outbox_kills"), packages=POSTGRES),
 }
 
 

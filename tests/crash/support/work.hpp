@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include "crash/support/fault_program.hpp"
+
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>
@@ -16,7 +18,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -52,19 +53,12 @@ struct Work {
     static constexpr std::string_view command = "work";
 
     [[nodiscard]] std::vector<std::string> words() const {
-        return {std::filesystem::read_symlink("/proc/self/exe").string(),
-                std::string(command),
-                std::to_string(::getpid()),
-                role,
-                std::to_string(index),
-                std::to_string(serial),
-                std::to_string(seed),
-                std::to_string(rate),
-                std::to_string(rest),
-                queue,
-                uri,
-                journal,
-                database};
+        std::vector<std::string> words = FaultProgram::words();
+        words.insert(words.end(),
+                     {std::string(command), std::to_string(::getpid()), role, std::to_string(index),
+                      std::to_string(serial), std::to_string(seed), std::to_string(rate),
+                      std::to_string(rest), queue, uri, journal, database});
+        return words;
     }
     /// Runs in the child; `words` are main's arguments.
     [[nodiscard]] static Work from(char** words) {

@@ -9,6 +9,7 @@
 #include "input.hpp"
 #include "replies.hpp"
 #include "support/fake_server.hpp"
+#include "target.hpp"
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
@@ -28,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace answers_target {
 
 using namespace orizuru::test;
 using orizuru::Collected;
@@ -242,13 +243,10 @@ void push(Replies& replies, const orizuru::Endpoint& endpoint) {
     check(std::ranges::equal(lengths, told), "a push reports what the reply says");
 }
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const orizuru::test::Target target("answers", [](Input input) {
     static Replies replies;
     static FakeServer server([](const auto& argv) { return replies.answer(argv); });
     static const orizuru::Endpoint endpoint(server.uri());
-    Input input(data, size);
     const bool pushes = input.below(2) == 0;
     replies.begin(input);
     try {
@@ -257,5 +255,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         // One that the library names.
     }
     replies.end();
-    return 0;
-}
+});
+
+} // namespace answers_target

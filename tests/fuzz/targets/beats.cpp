@@ -11,6 +11,7 @@
 #include "input.hpp"
 #include "replies.hpp"
 #include "support/fake_server.hpp"
+#include "target.hpp"
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/identity.hpp>
@@ -34,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace beats_target {
 
 using namespace orizuru::detail;
 using namespace orizuru::test;
@@ -90,12 +91,9 @@ Window registered_window() {
     return window;
 }
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const orizuru::test::Target target("beats", [](Input input) {
     static Replies replies;
     static FakeServer server([](const auto& argv) { return replies.answer(argv); });
-    Input input(data, size);
     replies.begin(input);
     std::atomic<std::ptrdiff_t> renewals{0};
     const ConsumerOptions options{.lease = 9ms, .on_beat = [&] { ++renewals; }};
@@ -110,5 +108,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool told = !said.empty() && said.back().is(Reply::Type::integer) && !renews(said.back());
     check(channels.window.state() == Window::State::running || told,
           "another number alone leads to a recovery");
-    return 0;
-}
+});
+
+} // namespace beats_target

@@ -3,9 +3,10 @@
 
 // Runs a target on files, as libFuzzer does with a corpus; for compilers that have no libFuzzer.
 //
-// usage: TARGET FOLDER
+// usage: corpus TARGET FOLDER
 
 #include "input.hpp"
+#include "target.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -16,17 +17,18 @@
 #include <vector>
 
 int main(int count, char** arguments) {
-    if (count != 2) {
-        std::cerr << "usage: " << arguments[0] << " FOLDER\n";
+    const auto target = count == 3 ? orizuru::test::Target::find(arguments[1]) : nullptr;
+    if (target == nullptr) {
+        std::cerr << "usage: " << arguments[0] << " TARGET FOLDER\n";
         return 2;
     }
     int files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(arguments[1])) {
+    for (const auto& entry : std::filesystem::directory_iterator(arguments[2])) {
         std::ifstream file(entry.path(), std::ios::binary);
         const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
         std::cerr << entry.path().filename().string()
                   << '\n'; // the last one is the one that failed
-        LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+        target({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
         ++files;
     }
     std::cout << files << " inputs\n";

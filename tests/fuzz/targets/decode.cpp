@@ -9,6 +9,7 @@
 #include "input.hpp"
 #include "messages.hpp"
 #include "support/msgpack_itself.hpp"
+#include "target.hpp"
 
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 
@@ -22,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace decode_target {
 
 using namespace orizuru::test;
 using orizuru::detail::MsgpackReader;
@@ -61,10 +62,8 @@ void decode(std::string_view payload) {
     }
 }
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const std::string_view payload = Input(data, size).rest();
+const orizuru::test::Target target("decode", [](Input input) {
+    const std::string_view payload = input.rest();
     compare_readers(payload);
     decode<std::int64_t>(payload);
     decode<std::string>(payload);
@@ -72,5 +71,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     decode<Table>(payload);
     decode<Order>(payload);
     decode<Tree>(payload);
-    return 0;
-}
+});
+
+} // namespace decode_target

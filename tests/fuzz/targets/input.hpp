@@ -14,9 +14,6 @@
 #include <string>
 #include <string_view>
 
-/// What libFuzzer and the driver of the corpus call.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
 namespace orizuru::test {
 
 /// Values taken from the front of the bytes; zeros when none are left.

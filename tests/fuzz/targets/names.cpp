@@ -8,6 +8,7 @@
 // input: two texts, parted by a line's end; both together are an address.
 
 #include "input.hpp"
+#include "target.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/endpoint.hpp>
@@ -23,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace names_target {
 
 using orizuru::Endpoint;
 using orizuru::Keys;
@@ -148,10 +149,8 @@ void check_apart(const Keys& keys, const Keys& others) {
     }
 }
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const std::string_view text = Input(data, size).rest();
+const orizuru::test::Target target("names", [](Input input) {
+    const std::string_view text = input.rest();
     parse_address(text);
     const auto end = std::min(text.find('\n'), text.size());
     const auto first = keys_of(text.substr(0, end));
@@ -166,5 +165,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_apart(*first, *second);
         check_apart(*second, *first);
     }
-    return 0;
-}
+});
+
+} // namespace names_target

@@ -8,6 +8,7 @@
 
 #include "input.hpp"
 #include "replies.hpp"
+#include "target.hpp"
 
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/error.hpp>
@@ -21,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace reply_reader_target {
 
 using orizuru::ProtocolError;
 using orizuru::Reply;
@@ -61,10 +62,7 @@ Outcome outcome_of(std::string_view bytes, ChunkSize chunk_size) {
     return outcome;
 }
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    Input input(data, size);
+const orizuru::test::Target target("reply_reader", [](Input input) {
     const auto cuts = input.number<std::uint8_t>();
     const std::size_t repeated = input.below(256);
     std::string bytes(input.rest());
@@ -84,5 +82,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const Outcome once_more = outcome_of(again, [&] { return again.size(); });
     check(once_more == Outcome{whole.replies, {}}, "what was read is read again");
-    return 0;
-}
+});
+
+} // namespace reply_reader_target

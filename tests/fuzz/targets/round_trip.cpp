@@ -7,6 +7,7 @@
 
 #include "input.hpp"
 #include "messages.hpp"
+#include "target.hpp"
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
@@ -22,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace round_trip_target {
 
 using namespace orizuru::test;
 using orizuru::Codec;
@@ -124,10 +125,7 @@ class Push {
     std::vector<std::string> m_payloads;
 };
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    Input input(data, size);
+const orizuru::test::Target target("round_trip", [](Input input) {
     Push push;
     while (!input.empty()) {
         switch (input.below(8)) {
@@ -158,5 +156,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
     }
     push.compare();
-    return 0;
-}
+});
+
+} // namespace round_trip_target

@@ -8,6 +8,7 @@
 // input: what Redis and the client do next.
 
 #include "input.hpp"
+#include "target.hpp"
 
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/reply.hpp>
@@ -18,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace unblocking_target {
 
 using orizuru::Reply;
 using orizuru::detail::Unblocking;
@@ -168,10 +169,6 @@ class Driver {
     std::vector<std::string> m_taken;
 };
 
-} // namespace
+const orizuru::test::Target target("unblocking", [](Input input) { Driver(input).run(); });
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    Input input(data, size);
-    Driver(input).run();
-    return 0;
-}
+} // namespace unblocking_target

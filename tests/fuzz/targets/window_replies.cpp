@@ -9,6 +9,7 @@
 
 #include "input.hpp"
 #include "replies.hpp"
+#include "target.hpp"
 #include "window_model.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
@@ -31,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace window_replies_target {
 
 using namespace orizuru::detail;
 using namespace orizuru::test;
@@ -314,10 +315,6 @@ class Driver {
     Doubt m_doubt;
 };
 
-} // namespace
+const orizuru::test::Target target("window_replies", [](Input input) { Driver(input).run(); });
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    Input input(data, size);
-    Driver(input).run();
-    return 0;
-}
+} // namespace window_replies_target
