@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+namespace interoperability_test {
 
 using namespace std::string_literals;
 using orizuru::test::RedisClient;
@@ -125,8 +125,6 @@ struct Order {
     std::vector<std::string> items;
     MSGPACK_DEFINE(id, items)
 };
-
-} // namespace
 
 TEST_CASE_FIXTURE(PythonFixture, "C++ consumes the messages that Python pushes") {
     REQUIRE(python("push"));
@@ -242,3 +240,5 @@ TEST_CASE_FIXTURE(PythonFixture,
     orizuru::Consumer<std::string> greetings(uri(), "greetings");
     CHECK_THROWS_AS((void)greetings.next(patience), orizuru::DecodeError);
 }
+
+} // namespace interoperability_test

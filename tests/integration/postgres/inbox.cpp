@@ -14,6 +14,7 @@
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/msgpack.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/worker.hpp>

@@ -8,6 +8,7 @@
 #include "integration/worker/worker_fixture.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>

@@ -7,6 +7,8 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/detail/postgres/ledger/step.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 

@@ -7,6 +7,7 @@
 #include "integration/postgres/ledger_fixture.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/postgres/schema.hpp>

@@ -8,6 +8,7 @@
 #include <orizuru/consumer.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/outbox.hpp>

@@ -7,6 +7,8 @@
 #include "support/child.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/detail/postgres/client.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/producer.hpp>

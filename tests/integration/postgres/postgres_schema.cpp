@@ -5,6 +5,7 @@
 
 #include "integration/postgres/postgres_fixture.hpp"
 
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
 #include <orizuru/postgres/schema.hpp>
 
