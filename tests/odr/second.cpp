@@ -17,16 +17,6 @@ std::string use_all() {
             guard->ack();
         }
         collector.collect();
-        orizuru::JobProducer<std::string>("redis://localhost", "queue").push("text");
-        orizuru::Worker worker("redis://localhost");
-        worker.handle<std::string>("queue", [](const std::string&) {});
-        worker.handle_batch<int>("numbers", [](orizuru::JobBatch<int>) {}, {});
-        worker.run();
-        orizuru::Recurring<int>("redis://localhost", "queue", {}).push_due();
-        orizuru::DeadList("redis://localhost", "queue").trim();
-        orizuru::Progress("redis://localhost", "queue").set("job", 1);
-        orizuru::Once("redis://localhost", "queue").renew();
-        orizuru::Pause("redis://localhost", "queue").pause();
     };
     static_cast<void>(never);
     return out;

@@ -7,37 +7,18 @@ Arguments: the build's compile_commands.json, a source in it whose flags are tak
 The build's own compiler has to do it, g++ and clang++ too where they are installed.
 """
 
-import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+from build_flags import flags_of  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 REFUSED = {"producer.cpp": "MessageEncodable", "consumer.cpp": "MessageDecodable"}
 ACCEPTED = "with_codec.cpp"
-
-
-def flags_of(database, source):
-    """What decides which declarations a compiler sees, from the build's command for `source`."""
-    for entry in json.loads(Path(database).read_text()):
-        directory = Path(entry["directory"])
-        if (directory / entry["file"]).resolve() == Path(source).resolve():
-            break
-    else:
-        sys.exit(f"{source} is not in {database}")
-    flags = []
-    words = iter(shlex.split(entry["command"]))
-    for word in words:
-        if word.startswith(("-std=", "-D")):
-            flags.append(word)
-        elif word.startswith(("-I", "-isystem")):
-            option = "-isystem" if word.startswith("-isystem") else "-I"
-            path = word[len(option) :] or next(words)
-            flags += [option, str(directory / path)]
-    return flags
 
 
 def compilers(own):
