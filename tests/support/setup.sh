@@ -230,6 +230,8 @@ tell_failures() { python3 "$root/tests/support/failed_tests.py" "${@/#/$root/bui
 
 # What to run the tests under, if anything.
 test_wrapper=()
+# They wait for most of their time.
+tests_per_cpu=3
 
 # What clang's sanitizers need at setup, with lines to name and no more, for it is sooner compiled;
 # then address and undefined behaviour, with the wrap's hiredis, which libFuzzer sees into. Not vptr:
@@ -246,6 +248,7 @@ clang_sanitizes() {
 # Makes ready for programs with sanitizers. Those of clang 14 do not come to terms with the wide
 # address randomisation of newer kernels.
 run_sanitized() {
+    tests_per_cpu=2
     if setarch -R true 2>/dev/null; then
         test_wrapper=(setarch -R)
     fi
@@ -261,9 +264,9 @@ run_tests() {
     shift
     passed=0 failed=1
     forget_results "$name"
-    # It builds what they run first. Half of them wait for most of their time.
+    # It builds what they run first.
     "${test_wrapper[@]}" meson test -C "$build" --print-errorlogs \
-        --num-processes $(($(nproc) * 2)) "$@" </dev/null || true
+        --num-processes $(($(nproc) * tests_per_cpu)) "$@" </dev/null || true
     count_results "$name"
     if [ $((passed + failed)) -eq 0 ]; then
         say 'There was no test to run.'
