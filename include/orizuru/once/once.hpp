@@ -28,6 +28,7 @@
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/once/once_calls.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/once/claim.hpp>
 #include <orizuru/once/once_options.hpp>

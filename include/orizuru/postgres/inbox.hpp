@@ -15,6 +15,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox_options.hpp>
 
 #include <pqxx/pqxx>

@@ -27,6 +27,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>
 
 #include <memory>

@@ -17,6 +17,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/outbox_relay_options.hpp>
 
 #include <cstdint>

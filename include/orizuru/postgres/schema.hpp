@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/schema_version.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
 #include <string>
