@@ -31,8 +31,8 @@ ORIZURU_INLINE Connection::~Connection() = default;
 
 ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
     if (begun()) {
-        throw std::logic_error("a connection to " + m_endpoint.address() + " is used while " +
-                               m_begun + " is not answered");
+        throw std::logic_error(detail::joined({"a connection to ", m_endpoint.address(),
+                                               " is used while ", m_begun, " is not answered"}));
     }
     if (m_stream) {
         m_stream->refuse_fork();
@@ -41,7 +41,7 @@ ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
         }
     }
     if (!m_stream && m_pinned) {
-        throw ConnectionError(m_endpoint.address() + ": the connection was lost",
+        throw ConnectionError(detail::joined({m_endpoint.address(), ": the connection was lost"}),
                               ConnectionError::Outcome::not_run);
     }
     if (!m_stream) {
@@ -56,7 +56,7 @@ ORIZURU_INLINE void Connection::check(const Reply& reply, std::string_view about
         if (detail::refers_elsewhere(reply)) {
             m_stream.reset();
         }
-        throw ReplyError(std::string(reply.code()), describe(about, name) + ": " + reply.text);
+        throw detail::reply_error(describe(about, name), reply.text);
     }
 }
 
@@ -70,11 +70,9 @@ ORIZURU_INLINE void Connection::connect(detail::TimePoint limit) {
 
 ORIZURU_INLINE std::string Connection::describe(std::string_view about,
                                                 std::string_view name) const {
-    std::string text = m_endpoint.address() + ": " + std::string(name);
-    if (!about.empty()) {
-        text += " '" + std::string(about) + "'";
-    }
-    return text;
+    const bool brief = about.empty();
+    return detail::joined(
+        {m_endpoint.address(), ": ", name, brief ? "" : " '", about, brief ? "" : "'"});
 }
 
 ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view name,
@@ -93,7 +91,7 @@ ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view 
         return reply;
     } catch (const ConnectionError& error) {
         const bool nothing_left = !stream->flushed() && stream->sent() == 0;
-        throw ConnectionError(describe(about, name) + ": " + error.what(),
+        throw ConnectionError(detail::joined({describe(about, name), ": ", error.what()}),
                               nothing_left ? ConnectionError::Outcome::not_run
                                            : ConnectionError::Outcome::in_doubt);
     }
@@ -118,8 +116,8 @@ ORIZURU_INLINE void Connection::start(std::string_view name, std::string_view by
 
 ORIZURU_INLINE void Connection::refuse(std::string_view name) {
     m_stream.reset();
-    throw ProtocolError(m_endpoint.address() + ": " + std::string(name) +
-                        " was answered by a reply of the wrong type");
+    throw ProtocolError(
+        detail::joined({describe({}, name), " was answered by a reply of the wrong type"}));
 }
 
 ORIZURU_INLINE std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,

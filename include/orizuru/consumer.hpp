@@ -9,6 +9,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
@@ -252,8 +253,8 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
             m_core.tell(EventKind::decode_failed, reason, delivery->payload);
         }
         if (buried == true) {
-            throw DecodeError("a message of '" + m_core.keys().source() +
-                                  "' is on the dead list: " + reason,
+            throw DecodeError(detail::joined({"a message of '", m_core.keys().source(),
+                                              "' is on the dead list: ", reason}),
                               std::move(delivery->payload));
         }
     }
@@ -285,8 +286,7 @@ void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& mes
                          std::string& reason) {
     const auto max_payload = static_cast<std::uint64_t>(m_core.options().max_payload);
     if (payload.size() > max_payload) {
-        reason = "the payload of " + std::to_string(payload.size()) +
-                 " bytes is over max_payload, " + std::to_string(max_payload);
+        reason = detail::over_max_payload(payload.size(), max_payload);
         return;
     }
     try {

@@ -4,6 +4,8 @@
 
 // The definitions of endpoint.hpp.
 
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/uri.hpp>
 
 #include <string>
@@ -15,12 +17,14 @@ ORIZURU_INLINE Endpoint::Endpoint(std::string_view uri)
     : m_address(detail::UriParser(uri).parse()) {}
 
 ORIZURU_INLINE std::string Endpoint::address() const {
+    const detail::Digits number(db());
+    const std::string_view database = db() == 0 ? std::string_view() : number;
     if (!path().empty()) {
-        return "unix://" + path() + (db() == 0 ? "" : "?db=" + std::to_string(db()));
+        return detail::joined({"unix://", path(), database.empty() ? "" : "?db=", database});
     }
     const bool v6 = host().find(':') != std::string::npos;
-    return "redis://" + (v6 ? "[" + host() + "]" : host()) + ":" + std::to_string(port()) +
-           (db() == 0 ? "" : "/" + std::to_string(db()));
+    return detail::joined({"redis://", v6 ? "[" : "", host(), v6 ? "]" : "", ":",
+                           detail::Digits(port()), database.empty() ? "" : "/", database});
 }
 
 } // namespace orizuru

@@ -59,7 +59,7 @@ class ConnectionError : public Error {
 /// may answer at the address by now (READONLY, MASTERDOWN): then the next use connects anew.
 class ReplyError : public Error {
   public:
-    ReplyError(std::string code, const std::string& what)
+    [[gnu::cold]] ReplyError(std::string code, const std::string& what)
         : Error(what), m_code(std::make_shared<const std::string>(std::move(code))) {}
 
     /// The first word of Redis' error, e.g. "OOM", "WRONGTYPE", "NOPERM".
@@ -85,7 +85,7 @@ class EncodeError : public Error {
 /// already; `next()` can be called again.
 class DecodeError : public Error {
   public:
-    DecodeError(const std::string& what, std::string payload)
+    [[gnu::cold]] DecodeError(const std::string& what, std::string payload)
         : Error(what), m_payload(std::make_shared<const std::string>(std::move(payload))) {}
 
     /// The raw bytes; valid as long as this exception or a copy of it.

@@ -29,6 +29,8 @@
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
+#include <orizuru/detail/base/joined.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -47,58 +49,58 @@ class Keys {
             throw std::invalid_argument("the queue name is empty");
         }
         if (name.starts_with("orizuru:")) {
-            throw std::invalid_argument("queue '" + m_source +
-                                        "': names under 'orizuru:' are reserved");
+            refuse("names under 'orizuru:' are reserved");
         }
         if (name.find_first_of("{}") == std::string_view::npos) {
-            m_prefix = "orizuru:{" + m_source + "}:";
+            m_prefix = detail::joined({"orizuru:{", name, "}:"});
             return;
         }
         const auto open = name.find('{');
         const auto close =
             open == std::string_view::npos ? std::string_view::npos : name.find('}', open);
         if (close == std::string_view::npos || close == open + 1) {
-            throw std::invalid_argument("queue '" + m_source +
-                                        "': a brace is allowed only as part of a hash tag {tag}");
+            refuse("a brace is allowed only as part of a hash tag {tag}");
         }
-        m_prefix = "orizuru:" + m_source.substr(open, close - open + 1) + ":" + m_source + ":";
+        m_prefix =
+            detail::joined({"orizuru:", name.substr(open, close - open + 1), ":", name, ":"});
     }
 
     [[nodiscard]] const std::string& source() const noexcept { return m_source; }
-    [[nodiscard]] std::string consumers() const { return m_prefix + "consumers"; }
-    [[nodiscard]] std::string heartbeat(std::string_view id) const {
-        return m_prefix + "heartbeat:" + std::string(id);
-    }
+    [[nodiscard]] std::string consumers() const { return key("consumers"); }
+    [[nodiscard]] std::string heartbeat(std::string_view id) const { return key("heartbeat:", id); }
     [[nodiscard]] std::string processing(std::string_view id) const {
-        return m_prefix + "processing:" + std::string(id);
+        return key("processing:", id);
     }
-    [[nodiscard]] std::string unack() const { return m_prefix + "unack"; }
-    [[nodiscard]] std::string dead() const { return m_prefix + "dead"; }
-    [[nodiscard]] std::string recoveries() const { return m_prefix + "recoveries"; }
-    [[nodiscard]] std::string collected() const { return m_prefix + "collected"; }
-    [[nodiscard]] std::string swept() const { return m_prefix + "swept"; }
-    [[nodiscard]] std::string scheduled() const { return m_prefix + "scheduled"; }
-    [[nodiscard]] std::string scheduled_sequence() const { return m_prefix + "scheduled:sequence"; }
-    [[nodiscard]] std::string scheduled_wake() const { return m_prefix + "scheduled:wake"; }
-    [[nodiscard]] std::string schedulers() const { return m_prefix + "schedulers"; }
-    [[nodiscard]] std::string recurring() const { return m_prefix + "recurring"; }
-    [[nodiscard]] std::string unique(std::string_view id) const {
-        return m_prefix + "unique:" + std::string(id);
-    }
-    [[nodiscard]] std::string paused() const { return m_prefix + "paused"; }
+    [[nodiscard]] std::string unack() const { return key("unack"); }
+    [[nodiscard]] std::string dead() const { return key("dead"); }
+    [[nodiscard]] std::string recoveries() const { return key("recoveries"); }
+    [[nodiscard]] std::string collected() const { return key("collected"); }
+    [[nodiscard]] std::string swept() const { return key("swept"); }
+    [[nodiscard]] std::string scheduled() const { return key("scheduled"); }
+    [[nodiscard]] std::string scheduled_sequence() const { return key("scheduled:sequence"); }
+    [[nodiscard]] std::string scheduled_wake() const { return key("scheduled:wake"); }
+    [[nodiscard]] std::string schedulers() const { return key("schedulers"); }
+    [[nodiscard]] std::string recurring() const { return key("recurring"); }
+    [[nodiscard]] std::string unique(std::string_view id) const { return key("unique:", id); }
+    [[nodiscard]] std::string paused() const { return key("paused"); }
     [[nodiscard]] std::string progress(std::string_view job_id) const {
-        return m_prefix + "progress:" + std::string(job_id);
+        return key("progress:", job_id);
     }
     [[nodiscard]] std::string result(std::string_view job_id) const {
-        return m_prefix + "result:" + std::string(job_id);
+        return key("result:", job_id);
     }
-    [[nodiscard]] std::string once(std::string_view id) const {
-        return m_prefix + "once:" + std::string(id);
-    }
-    [[nodiscard]] std::string fences() const { return m_prefix + "fences"; }
-    [[nodiscard]] std::string ledger() const { return m_prefix + "ledger"; }
+    [[nodiscard]] std::string once(std::string_view id) const { return key("once:", id); }
+    [[nodiscard]] std::string fences() const { return key("fences"); }
+    [[nodiscard]] std::string ledger() const { return key("ledger"); }
 
   private:
+    [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const {
+        throw std::invalid_argument(detail::joined({"queue '", m_source, "': ", reason}));
+    }
+    [[nodiscard]] std::string key(std::string_view name, std::string_view id = {}) const {
+        return detail::joined({m_prefix, name, id});
+    }
+
     std::string m_source;
     std::string m_prefix;
 };

@@ -4,7 +4,9 @@
 
 // The name of one incarnation of a consumer, and the header of its list.
 
+#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/joined.hpp>
 
 #include <unistd.h>
 
@@ -25,18 +27,13 @@ struct Identity {
     std::string id;    ///< public: label:host:pid:random
     std::string nonce; ///< private, so that no producer can push something that reads as a header
 
-    [[nodiscard]] std::string header_prefix() const { return "orz:" + nonce + ":"; }
+    [[nodiscard]] std::string header_prefix() const { return joined({"orz:", nonce, ":"}); }
     [[nodiscard]] std::string header(std::uint64_t version) const {
-        std::string text;
-        write_header(text, version);
-        return text;
+        return joined({"orz:", nonce, ":", Digits(version)});
     }
     /// The same into `text`, whose memory is used again.
     void write_header(std::string& text, std::uint64_t version) const {
-        text.assign("orz:").append(nonce).append(":");
-        std::array<char, 24> digits;
-        text.append(digits.data(),
-                    std::to_chars(digits.data(), digits.data() + digits.size(), version).ptr);
+        text.assign("orz:").append(nonce).append(":").append(Digits(version));
     }
 
     /// The version in a header of this identity; nothing for any other text.
@@ -56,7 +53,7 @@ struct Identity {
 };
 
 /// Makes a name that was never used and never will be.
-[[nodiscard]] inline Identity make_identity(std::string_view label) {
+[[nodiscard]] [[gnu::cold]] inline Identity make_identity(std::string_view label) {
     std::array<char, 256> host{};
     if (::gethostname(host.data(), host.size() - 1) != 0) {
         host[0] = '\0';
@@ -65,22 +62,22 @@ struct Identity {
     std::replace_if(
         name.begin(), name.end(),
         [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
-    return Identity{std::string(label) + ":" + (name.empty() ? "localhost" : name) + ":" +
-                        std::to_string(::getpid()) + ":" + random_hex<16>(),
-                    random_hex<16>()};
+    return {joined({label, ":", name.empty() ? "localhost" : name, ":", Digits(::getpid()), ":",
+                    random_hex<16>()}),
+            random_hex<16>()};
 }
 
 /// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
 [[nodiscard]] inline bool is_id(std::string_view text) noexcept {
     constexpr std::size_t digits = 16;
     const auto last = text.rfind(':');
-    return std::ranges::count(text, ':') == 3 && text.size() - last - 1 == digits &&
+    return std::count(text.begin(), text.end(), ':') == 3 && text.size() - last - 1 == digits &&
            text.find_first_not_of("0123456789abcdef", last + 1) == std::string_view::npos &&
            text.find_first_of("{}") == std::string_view::npos;
 }
 
 /// Throws std::invalid_argument for a label that would not stay readable in keys and logs.
-inline void check_label(std::string_view label) {
+[[gnu::cold]] inline void check_label(std::string_view label) {
     constexpr std::size_t longest = 100;
     const auto allowed = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -88,8 +85,9 @@ inline void check_label(std::string_view label) {
     };
     if (label.empty() || label.size() > longest ||
         !std::all_of(label.begin(), label.end(), allowed)) {
-        throw std::invalid_argument("the consumer name '" + std::string(label.substr(0, longest)) +
-                                    "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -");
+        throw std::invalid_argument(
+            joined({"the consumer name '", label.substr(0, longest),
+                    "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -"}));
     }
 }
 

@@ -6,11 +6,10 @@
 // evenly between nothing and the bound), so that the clients of a Redis that comes back do not all
 // arrive at once.
 
-#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/random.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 
 namespace orizuru::detail {
 
@@ -19,9 +18,7 @@ class JitteredPauses {
     [[nodiscard]] std::chrono::milliseconds next() noexcept {
         const auto bound = std::min(longest, shortest * (1 << std::min(m_attempts, 10)));
         ++m_attempts;
-        return std::chrono::milliseconds(
-            std::uniform_int_distribution<std::chrono::milliseconds::rep>(1,
-                                                                          bound.count())(m_random));
+        return std::chrono::milliseconds(1 + m_random.up_to(bound.count() - 1));
     }
 
     void reset() noexcept { m_attempts = 0; }
@@ -31,7 +28,7 @@ class JitteredPauses {
     static constexpr std::chrono::milliseconds longest{5000};
 
     int m_attempts = 0;
-    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+    Random m_random;
 };
 
 } // namespace orizuru::detail

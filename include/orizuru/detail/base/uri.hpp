@@ -5,6 +5,8 @@
 // The address of a Redis as text, taken apart; endpoint.hpp says which forms there are.
 
 #include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
 
 #include <sys/un.h>
 
@@ -27,18 +29,18 @@ class UriParser {
 
     /// Once. Throws std::invalid_argument that names the address, without any password, and the
     /// reason.
-    Address parse();
+    [[gnu::cold]] Address parse();
 
   private:
-    [[noreturn]] void refuse(const std::string& reason) const;
-    static std::string redacted(std::string_view uri);
-    [[nodiscard]] std::string decoded(std::string_view text) const;
-    [[nodiscard]] long number(std::string_view text, const std::string& what, long least,
-                              long most) const;
+    [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
+    [[gnu::cold]] static std::string redacted(std::string_view uri);
+    [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const;
+    [[nodiscard]] [[gnu::cold]] long number(std::string_view text, std::string_view what,
+                                            long least, long most) const;
 
-    void parse_credentials(std::string_view text);
-    void parse_host(std::string_view text);
-    void parse_query(std::string_view text);
+    [[gnu::cold]] void parse_credentials(std::string_view text);
+    [[gnu::cold]] void parse_host(std::string_view text);
+    [[gnu::cold]] void parse_query(std::string_view text);
 
     std::string_view m_uri;
     Address m_address;
@@ -88,9 +90,9 @@ inline Address UriParser::parse() {
         }
         m_address.path = decoded(tail);
         if (m_address.path.size() >= sizeof(sockaddr_un::sun_path)) {
-            refuse("its path is longer than the " +
-                   std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
-                   " bytes that a Unix socket address can hold");
+            refuse(
+                joined({"its path is longer than the ", Digits(sizeof(sockaddr_un::sun_path) - 1),
+                        " bytes that a Unix socket address can hold"}));
         }
     } else {
         parse_host(authority);
@@ -182,20 +184,20 @@ inline void UriParser::parse_query(std::string_view text) {
     }
 }
 
-inline void UriParser::refuse(const std::string& reason) const {
-    throw std::invalid_argument("Redis address '" + redacted(m_uri) + "': " + reason);
+inline void UriParser::refuse(std::string_view reason) const {
+    throw std::invalid_argument(joined({"Redis address '", redacted(m_uri), "': ", reason}));
 }
 
 // Of a text that failed to parse any part may be a password in the wrong place: only what can
 // hardly be one is shown. That is a known scheme, the host, a port of at most five digits and,
 // where no host is, a path.
 inline std::string UriParser::redacted(std::string_view uri) {
-    constexpr const char* hidden = "***";
-    std::string shown;
+    constexpr std::string_view hidden = "***";
+    std::string_view shown;
     if (const auto end = uri.find("://"); end != std::string_view::npos) {
         const std::string_view scheme = uri.substr(0, end);
         if (scheme != "redis" && scheme != "rediss" && scheme != "unix") {
-            return hidden;
+            return std::string(hidden);
         }
         shown = uri.substr(0, end + 3);
         uri.remove_prefix(end + 3);
@@ -203,21 +205,21 @@ inline std::string UriParser::redacted(std::string_view uri) {
     std::string_view authority = uri.substr(0, uri.find_first_of("/?#"));
     const std::string_view tail = uri.substr(authority.size());
     if (tail.find('@') != std::string_view::npos) {
-        return shown + hidden;
+        return joined({shown, hidden});
     }
     authority = authority.substr(authority.rfind('@') + 1);
     if (authority.empty()) {
         const bool path = !shown.starts_with("redis");
-        return shown + std::string(path ? tail.substr(0, tail.find_first_of("?#")) : "");
+        return joined({shown, path ? tail.substr(0, tail.find_first_of("?#")) : ""});
     }
     const bool v6 = authority.starts_with('[') && authority.find(']') != std::string_view::npos;
     const auto host = authority.substr(0, v6 ? authority.find(']') + 1 : authority.find(':'));
     const auto port = authority.substr(host.size());
     if (port.empty() || (!host.empty() && port.starts_with(':') && port.size() <= 6 &&
                          port.find_first_not_of("0123456789", 1) == std::string_view::npos)) {
-        return shown + std::string(authority);
+        return joined({shown, authority});
     }
-    return shown + (v6 ? hidden : std::string(host) + ":" + hidden);
+    return joined({shown, v6 ? "" : host, v6 ? "" : ":", hidden});
 }
 
 inline std::string UriParser::decoded(std::string_view text) const {
@@ -242,15 +244,14 @@ inline std::string UriParser::decoded(std::string_view text) const {
     return out;
 }
 
-inline long UriParser::number(std::string_view text, const std::string& what, long least,
+inline long UriParser::number(std::string_view text, std::string_view what, long least,
                               long most) const {
     long value = 0;
     const char* const last = text.data() + text.size();
     const auto parsed = std::from_chars(text.data(), last, value);
     if (text.empty() || parsed.ec != std::errc() || parsed.ptr != last || value < least ||
         value > most) {
-        refuse(what + " must be a number from " + std::to_string(least) + " to " +
-               std::to_string(most));
+        refuse(joined({what, " must be a number from ", Digits(least), " to ", Digits(most)}));
     }
     return value;
 }

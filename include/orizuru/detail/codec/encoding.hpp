@@ -5,6 +5,8 @@
 // Codec<T> in whichever of its forms, with the cap on payloads and errors of one type.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/error.hpp>
 
 #include <cstddef>
@@ -24,6 +26,26 @@ inline void check_max_payload(std::int64_t max_payload) {
     }
 }
 
+/// Why a payload is refused.
+[[nodiscard]] [[gnu::cold]] inline std::string over_max_payload(std::size_t size,
+                                                                std::uint64_t max_payload) {
+    return joined(
+        {"the payload of ", Digits(size), " bytes is over max_payload, ", Digits(max_payload)});
+}
+
+/// In a handler: throws EncodeError for what a Codec has thrown, but for std::bad_alloc.
+[[noreturn]] [[gnu::cold]] inline void throw_encode_error() {
+    try {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::exception& error) {
+        throw EncodeError(joined({"the message cannot be encoded: ", error.what()}));
+    } catch (...) {
+        throw EncodeError("the message cannot be encoded: its Codec threw no std::exception");
+    }
+}
+
 /// Appends the payload of `message`; throws what its Codec does.
 template <MessageEncodable T>
 void append_encoded(const T& message, std::string& out) {
@@ -40,21 +62,15 @@ void encode(const T& message, std::string& out, std::int64_t max_payload) {
     const std::size_t before = out.size();
     try {
         append_encoded(message, out);
-    } catch (const std::bad_alloc&) {
-        out.resize(before);
-        throw;
-    } catch (const std::exception& error) {
-        out.resize(before);
-        throw EncodeError(std::string("the message cannot be encoded: ") + error.what());
     } catch (...) {
         out.resize(before);
-        throw EncodeError("the message cannot be encoded: its Codec threw no std::exception");
+        throw_encode_error();
     }
     const std::size_t size = out.size() - before;
-    if (size > static_cast<std::uint64_t>(max_payload)) {
+    const auto most = static_cast<std::uint64_t>(max_payload);
+    if (size > most) {
         out.resize(before);
-        throw EncodeError("the payload of " + std::to_string(size) +
-                          " bytes is over max_payload, " + std::to_string(max_payload));
+        throw EncodeError(over_max_payload(size, most));
     }
 }
 

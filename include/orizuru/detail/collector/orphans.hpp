@@ -84,7 +84,8 @@ inline std::vector<std::string> Orphans::seen_again(std::set<std::string> lists,
         lists.erase(id);
     }
     std::vector<std::string> again;
-    std::ranges::set_intersection(lists, m_suspects, std::back_inserter(again));
+    std::set_intersection(lists.begin(), lists.end(), m_suspects.begin(), m_suspects.end(),
+                          std::back_inserter(again));
     m_suspects = std::move(lists);
     return again;
 }

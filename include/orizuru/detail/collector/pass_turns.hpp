@@ -12,13 +12,12 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/error.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -63,9 +62,7 @@ class PassTurns {
         return m_stands_back ? interval + interval / 10 : interval - interval / 10;
     }
     std::chrono::milliseconds spread(std::chrono::milliseconds interval) {
-        using Count = std::chrono::milliseconds::rep;
-        return std::chrono::milliseconds(
-            std::uniform_int_distribution<Count>(0, interval.count() / 10)(m_random));
+        return std::chrono::milliseconds(m_random.up_to(interval.count() / 10));
     }
 
     FleetTurn m_turn;
@@ -75,7 +72,7 @@ class PassTurns {
     int m_tries = 0;                        ///< since a pass was done
     bool m_taken = false;
     bool m_stands_back = false;
-    std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
+    Random m_random;
 };
 
 inline bool PassTurns::take(Connection& connection, std::chrono::milliseconds interval) {

@@ -48,7 +48,7 @@ inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
             }
         });
         if (beats.elements.size() != ids.size() ||
-            !std::ranges::all_of(beats.elements, [](const Reply& beat) {
+            !std::all_of(beats.elements.begin(), beats.elements.end(), [](const Reply& beat) {
                 return beat.is(Reply::Type::string) || beat.is(Reply::Type::nil);
             })) {
             connection.refuse("MGET");

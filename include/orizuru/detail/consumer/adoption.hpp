@@ -39,8 +39,8 @@ class Adoption {
     explicit Adoption(Identity target) : m_target(std::move(target)) {}
 
     /// Appends the command. Each call tries a new identity.
-    void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
-              const std::function<Identity()>& make_identity) {
+    [[gnu::cold]] void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
+                            const std::function<Identity()>& make_identity) {
         m_result.reset(); // nobody could take it
         const Identity& next = m_tried.emplace_back(make_identity());
         append_command(out, "EVAL", adopt_script(), 5, keys.heartbeat(m_target.id),
@@ -50,18 +50,19 @@ class Adoption {
     }
 
     /// The reply to the last `send`. `result()` is there when it was the last one needed.
-    Verdict on_reply(const Reply& reply);
+    [[gnu::cold]] Verdict on_reply(const Reply& reply);
 
     [[nodiscard]] const std::optional<Result>& result() const noexcept { return m_result; }
 
   private:
-    void finish(std::string_view header, std::optional<std::vector<std::string>> list) {
+    [[gnu::cold]] void finish(std::string_view header,
+                              std::optional<std::vector<std::string>> list) {
         // The first header met is the one that the in-doubt requests wrote; those of identities
         // that only passed the list on say nothing.
         m_result = Result{m_header.value_or(std::string(header)), std::move(list), m_tried.back()};
     }
-    Verdict on_fence(std::string_view text);
-    bool on_list(const Reply& reply);
+    [[gnu::cold]] Verdict on_fence(std::string_view text);
+    [[gnu::cold]] bool on_list(const Reply& reply);
 
     Identity m_target;
     std::vector<Identity> m_tried;
@@ -93,7 +94,9 @@ inline Verdict Adoption::on_fence(std::string_view text) {
     };
     if (word() == "adopted") {
         const std::string_view id = word();
-        const auto heir = std::ranges::find(m_tried, id, &Identity::id);
+        const auto heir =
+            std::find_if(m_tried.begin(), m_tried.end(),
+                         [id](const Identity& identity) { return identity.id == id; });
         if (heir != m_tried.end()) {
             m_header = m_header.value_or(std::string(text));
             m_target = *heir;
@@ -113,7 +116,7 @@ inline bool Adoption::on_list(const Reply& reply) {
     for (const Reply& element : reply.elements[1].elements) {
         list.push_back(element.text);
     }
-    std::ranges::reverse(list); // LRANGE begins with the newest
+    std::reverse(list.begin(), list.end()); // LRANGE begins with the newest
     finish(reply.elements[0].text, std::move(list));
     return true;
 }

@@ -6,7 +6,9 @@
 // early by CLIENT UNBLOCK on control (blocking_fetch_stop.hpp). Used by the one thread that is in
 // `next`, under the lock.
 
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/channels.hpp>
@@ -45,8 +47,7 @@ class BlockingFetch {
         return stop(lock, deadline, [] { return false; });
     }
     /// The same, and false when `interrupted()`, which is asked when `wake` is signalled.
-    template <class Interrupted>
-    bool stop(Lock& lock, TimePoint deadline, Interrupted interrupted);
+    bool stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     /// Closes the connection under whatever is outstanding, for the end of a consumer.
     void abort() {
         m_channels.wait.reset();
@@ -67,10 +68,10 @@ class BlockingFetch {
     // How long to wait for what is on its way before Redis is asked again.
     static constexpr std::chrono::milliseconds transit{5};
 
-    void connect(Lock& lock, TimePoint deadline);
+    [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
     void on_reply(Lock& lock, Reply&& reply);
     void on_result(Lock& lock, Reply&& reply);
-    std::string source_type(Lock& lock);
+    [[gnu::cold]] std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
 
     Channels& m_channels;
@@ -124,7 +125,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
         } catch (const ReplyError& error) {
             stream.reset();
             if (classify(error) == ReplyClass::rights) {
-                refusal = error.code() + " " + error.what();
+                refusal = joined({error.code(), " ", error.what()});
             }
         } catch (const GivenUp&) {
             stream.reset();
@@ -167,8 +168,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
             on_reply(lock, std::move(*reply));
         }
         if (!answered && Clock::now() >= m_due) {
-            m_channels.begin_recovery(m_channels.endpoint().address() +
-                                      ": BLMOVE was not answered in time");
+            m_channels.begin_recovery(m_channels.at_address("BLMOVE was not answered in time"));
         }
     } catch (const std::exception& error) {
         // A reader that ran out of memory in the middle of a reply is as broken as a connection.
@@ -193,8 +193,7 @@ inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
     case Unblocking::Meaning::nothing:
         return;
     case Unblocking::Meaning::doubt:
-        m_channels.begin_recovery(m_channels.endpoint().address() +
-                                  ": an unexpected reply beside BLMOVE");
+        m_channels.begin_recovery(m_channels.at_address("an unexpected reply beside BLMOVE"));
         return;
     }
 }
@@ -220,14 +219,14 @@ inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
     case Action::reconnect:
         pause();
         // Redis' role has changed, so it may have gone back in time: the list must be seen.
-        m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
+        m_channels.begin_recovery(m_channels.at_address(verdict.reason));
         return;
     case Action::recover:
         pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
-            m_channels.note_refusal("WRONGTYPE the source is a " + found);
+            m_channels.note_refusal(joined({"WRONGTYPE the source is a ", found}));
         } else if (++m_failures < most_failures) {
-            m_channels.begin_recovery(m_channels.endpoint().address() + ": " + verdict.reason);
+            m_channels.begin_recovery(m_channels.at_address(verdict.reason));
         } else {
             m_failures = 0;
             m_channels.note_refusal(verdict.reason);

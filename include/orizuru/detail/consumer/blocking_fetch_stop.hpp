@@ -8,8 +8,7 @@
 
 namespace orizuru::detail {
 
-template <class Interrupted>
-bool BlockingFetch::stop(Lock& lock, TimePoint deadline, Interrupted interrupted) {
+inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const Window& window = m_channels.window;
     while (window.blocked()) {
         m_wake.clear();

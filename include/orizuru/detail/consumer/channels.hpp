@@ -9,6 +9,8 @@
 // finds a doubt shuts both down.
 
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/control.hpp>
@@ -18,6 +20,7 @@
 #include <orizuru/detail/consumer/window.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 
@@ -61,7 +64,7 @@ class Channels {
     using Answer = Control::Answer;
 
     /// Connects control until the deadline; throws as Control does.
-    Channels(Endpoint endpoint, Window mirror, EventQueue queue, TimePoint deadline)
+    [[gnu::cold]] Channels(Endpoint endpoint, Window mirror, EventQueue queue, TimePoint deadline)
         : window(std::move(mirror)),
           events(std::move(queue)),
           m_control(std::move(endpoint), deadline) {}
@@ -75,7 +78,7 @@ class Channels {
     [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
     void refuse_fork() const;
     /// In a forked child: closes the descriptors and touches nothing else.
-    void close_after_fork() noexcept;
+    [[gnu::cold]] void close_after_fork() noexcept;
 
     /// How many recoveries have ended. Without the lock.
     [[nodiscard]] std::uint64_t recoveries() const noexcept {
@@ -86,8 +89,7 @@ class Channels {
 
     /// Until `done()` holds, composes, sends, reads, connects and recovers. False at the deadline.
     /// `wake`, when there is one, ends the caller's waiting so that `done` is asked again.
-    template <class Done>
-    bool drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done);
+    bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
 
     /// From now on no call of `drive` goes on beyond this time, whatever its own deadline.
     void limit(TimePoint time) noexcept {
@@ -99,14 +101,15 @@ class Channels {
     /// True when a request can be composed and sent now.
     [[nodiscard]] bool ready() const noexcept { return window.can_send() && m_control.ready(); }
     /// Sends what `compose` appends, a request of the window's chain.
-    template <class Compose>
-    void send(Compose compose) {
+    void send(FunctionRef<void(std::string&)> compose) {
         m_control.send(Control::Purpose::chain, compose);
         flush();
     }
     /// Sends a command outside the chain; null when there is no connection.
     template <class... Arguments>
-    std::shared_ptr<Answer> ask(const Arguments&... arguments);
+    std::shared_ptr<Answer> ask(const Arguments&... arguments) {
+        return ask_with([&](std::string& out) { append_command(out, arguments...); });
+    }
     /// Ends an idle control connection that Redis has closed, before anything is sent on it: so
     /// nothing is in doubt, and the next one is connected at once.
     void drop_closed() noexcept;
@@ -116,7 +119,7 @@ class Channels {
     void hurry_acks() noexcept { m_hurry_acks = true; }
 
     /// What Redis has become is in doubt: both connections end, the list will be adopted.
-    void begin_recovery(std::string_view reason) noexcept;
+    [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
 
     /// An error that only a person can mend, once; it is forgotten by the call.
     void throw_refusal() {
@@ -125,7 +128,11 @@ class Channels {
         }
     }
     void forget_refusal() noexcept { m_refusal = nullptr; }
-    void note_refusal(const std::string& text);
+    [[gnu::cold]] void note_refusal(std::string_view text);
+    /// Why something failed, with Redis' address in front.
+    [[nodiscard]] std::string at_address(std::string_view reason) const {
+        return joined({endpoint().address(), ": ", reason});
+    }
     [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
     [[nodiscard]] const std::string& last_failure() const noexcept {
         return m_control.last_failure();
@@ -144,16 +151,18 @@ class Channels {
     bool wait_doomed = false;     ///< shut down; what it still brings counts no more
 
   private:
+    [[noreturn]] [[gnu::cold]] void throw_forked() const;
+    std::shared_ptr<Answer> ask_with(FunctionRef<void(std::string&)> compose);
     void advance();
     void flush();
-    void connect(Lock& lock, TimePoint deadline, const Wake& wake);
+    [[gnu::cold]] void connect(Lock& lock, TimePoint deadline, const Wake& wake);
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
     void take(Reply&& reply);
     void on_reply(Reply&& reply);
-    void on_registered(TimePoint asked);
+    [[gnu::cold]] void on_registered(TimePoint asked);
     void follow(const Verdict& verdict);
-    void after_recovery(const Recovered& recovered);
-    void lose_control(std::string_view reason) noexcept;
+    [[gnu::cold]] void after_recovery(const Recovered& recovered);
+    [[gnu::cold]] void lose_control(std::string_view reason) noexcept;
 
     ForkMark m_mark;
     std::mutex m_mutex;
@@ -169,9 +178,13 @@ class Channels {
 
 inline void Channels::refuse_fork() const {
     if (forked()) {
-        throw std::logic_error("a consumer of '" + window.keys().source() +
-                               "' is used in a forked child; make a new one there");
+        throw_forked();
     }
+}
+
+inline void Channels::throw_forked() const {
+    throw std::logic_error(joined({"a consumer of '", window.keys().source(),
+                                   "' is used in a forked child; make a new one there"}));
 }
 
 inline void Channels::close_after_fork() noexcept {
@@ -188,8 +201,8 @@ inline void Channels::tell_events(Lock& lock) {
     }
 }
 
-template <class Done>
-bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake, Done done) {
+inline bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake,
+                            FunctionRef<bool()> done) {
     while (true) {
         if (wake != nullptr) {
             wake->clear();
@@ -235,7 +248,7 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
     if (attempt.stream) {
         if (m_control.use(std::move(attempt.stream))) {
             events.note(EventKind::reconnected, window.identity().id,
-                        endpoint().address() + ", after: " + last_failure());
+                        joined({endpoint().address(), ", after: ", last_failure()}));
         }
     } else if (!attempt.given_up) {
         m_control.note_failure(attempt.failure);
@@ -269,7 +282,7 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
             }
         }
         if (ready == 0 && Clock::now() >= reply_due) {
-            lose_control(endpoint().address() + ": no reply within command_timeout");
+            lose_control(at_address("no reply within command_timeout"));
         }
     } catch (const std::exception& error) {
         // A reader that ran out of memory in the middle of a reply is as broken as a connection.
@@ -309,12 +322,12 @@ inline void Channels::flush() {
     }
 }
 
-template <class... Arguments>
-std::shared_ptr<Channels::Answer> Channels::ask(const Arguments&... arguments) {
+inline std::shared_ptr<Channels::Answer>
+Channels::ask_with(FunctionRef<void(std::string&)> compose) {
     if (!m_control.connected()) {
         return nullptr;
     }
-    auto answer = m_control.ask(arguments...);
+    auto answer = m_control.ask(compose);
     flush();
     return answer;
 }

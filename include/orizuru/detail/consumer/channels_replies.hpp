@@ -5,6 +5,7 @@
 // What replies to a consumer's scripts lead to, and how a doubt ends in recovery. The class is in
 // channels.hpp.
 
+#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/consumer/channels.hpp>
 
 namespace orizuru::detail {
@@ -62,20 +63,19 @@ inline void Channels::on_registered(TimePoint asked) {
 }
 
 inline void Channels::follow(const Verdict& verdict) {
-    const auto reason = [&] { return endpoint().address() + ": " + verdict.reason; };
     switch (verdict.action) {
     case Verdict::Action::proceed:
         return;
     case Verdict::Action::back_off:
-        m_control.note_failure(reason());
+        m_control.note_failure(at_address(verdict.reason));
         m_control.hold();
         return;
     case Verdict::Action::reconnect:
-        lose_control(reason());
+        lose_control(at_address(verdict.reason));
         return;
     case Verdict::Action::recover:
         m_control.delay_connecting();
-        begin_recovery(reason());
+        begin_recovery(at_address(verdict.reason));
         return;
     case Verdict::Action::give_up:
         m_control.hold();
@@ -84,10 +84,10 @@ inline void Channels::follow(const Verdict& verdict) {
     }
 }
 
-inline void Channels::note_refusal(const std::string& text) {
-    m_control.note_failure(endpoint().address() + ": " + text);
-    m_refusal = std::make_exception_ptr(
-        reply_error(endpoint().address() + ": queue '" + window.keys().source() + "'", text));
+inline void Channels::note_refusal(std::string_view text) {
+    m_control.note_failure(at_address(text));
+    m_refusal = std::make_exception_ptr(reply_error(
+        joined({endpoint().address(), ": queue '", window.keys().source(), "'"}), text));
 }
 
 inline void Channels::after_recovery(const Recovered& recovered) {
@@ -100,7 +100,7 @@ inline void Channels::after_recovery(const Recovered& recovered) {
     const std::string& id = window.identity().id;
     if (recovered.reaped || !recovered.lost.empty()) {
         events.note(EventKind::lease_lost, id,
-                    std::to_string(recovered.lost.size()) + " messages are with others now");
+                    joined({Digits(recovered.lost.size()), " messages are with others now"}));
     }
     for (const DeliveryPtr& message : recovered.surfaced) {
         events.note(EventKind::redelivered, id, "the reply to its fetch was lost",

@@ -27,12 +27,12 @@ namespace orizuru::detail {
 class Session;
 
 /// Throws std::invalid_argument for options that cannot be.
-void check(const ConsumerOptions& options);
+[[gnu::cold]] void check(const ConsumerOptions& options);
 
 /// Blocks and throws as Consumer says; what is said of threads there holds here.
 class ConsumerCore {
   public:
-    ConsumerCore(Endpoint endpoint, std::string queue, ConsumerOptions options);
+    [[gnu::cold]] ConsumerCore(Endpoint endpoint, std::string queue, ConsumerOptions options);
     ConsumerCore(const ConsumerCore&) = delete;
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();

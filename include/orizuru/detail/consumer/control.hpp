@@ -8,18 +8,18 @@
 // is closed under a poll may be another file's by then.
 
 #include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/stream.hpp>
-#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <concepts>
 #include <exception>
 #include <memory>
 #include <new>
@@ -60,7 +60,7 @@ class Control {
     };
 
     /// Connects until the deadline; throws as Stream does, but for a Redis that is not ready yet.
-    Control(Endpoint endpoint, TimePoint deadline);
+    [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline);
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool connected() const noexcept { return m_stream && !m_ended; }
@@ -72,24 +72,20 @@ class Control {
     // Sending, while connected. What is composed goes out with the next `flush`.
 
     /// Sends what `compose` appends. When it throws, nothing is sent or expected.
-    template <std::invocable<std::string&> Compose>
-    void send(Purpose purpose, Compose compose) {
-        m_expected.reserve(m_expected.size() + 1);
-        m_stream->append(compose);
-        m_expected.push_back({purpose, Clock::now(), nullptr});
+    void send(Purpose purpose, FunctionRef<void(std::string&)> compose) {
+        expect(purpose, nullptr, compose);
     }
-    template <class... Arguments>
-    std::shared_ptr<Answer> ask(const Arguments&... arguments) {
+    /// The same for a command whose reply the caller waits for.
+    std::shared_ptr<Answer> ask(FunctionRef<void(std::string&)> compose) {
         auto answer = std::make_shared<Answer>();
-        m_expected.reserve(m_expected.size() + 1);
-        m_stream->append([&](std::string& out) { append_command(out, arguments...); });
-        m_expected.push_back({Purpose::answer, Clock::now(), answer});
+        expect(Purpose::answer, answer, compose);
         return answer;
     }
     /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush() { return !connected() || m_stream->flushed() || m_stream->flush(); }
     [[nodiscard]] bool expects(Purpose purpose) const noexcept {
-        return std::ranges::any_of(m_expected, [=](const auto& e) { return e.purpose == purpose; });
+        return std::any_of(m_expected.begin(), m_expected.end(),
+                           [=](const Expected& expected) { return expected.purpose == purpose; });
     }
 
     // Reading, by the thread that polls.
@@ -112,7 +108,7 @@ class Control {
     // Ending and connecting anew.
 
     /// Shuts the connection down; nothing that was expected will come.
-    void end(std::string_view reason) noexcept;
+    [[gnu::cold]] void end(std::string_view reason) noexcept;
     /// By the thread that polls: closes what has ended.
     void close_ended() noexcept {
         if (std::exchange(m_ended, false)) {
@@ -121,8 +117,8 @@ class Control {
     }
     [[nodiscard]] bool closed() const noexcept { return !m_stream; }
     /// Without the lock.
-    [[nodiscard]] static Attempt attempt(const Endpoint& endpoint, TimePoint deadline,
-                                         const Wake& wake);
+    [[nodiscard]] [[gnu::cold]] static Attempt attempt(const Endpoint& endpoint, TimePoint deadline,
+                                                       const Wake& wake);
     /// True when it takes the place of one that had ended.
     bool use(std::unique_ptr<Stream> stream) noexcept {
         m_stream = std::move(stream);
@@ -143,13 +139,16 @@ class Control {
     void hold() noexcept { m_hold_until = Clock::now() + m_backoff.next(); }
     [[nodiscard]] TimePoint hold_until() const noexcept { return m_hold_until; }
     /// Nothing is connected for a while.
-    void delay_connecting() noexcept;
+    [[gnu::cold]] void delay_connecting() noexcept;
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
 
-    void note_failure(std::string_view reason) noexcept;
+    [[gnu::cold]] void note_failure(std::string_view reason) noexcept;
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
+    void expect(Purpose purpose, std::shared_ptr<Answer> answer,
+                FunctionRef<void(std::string&)> compose);
+
     Endpoint m_endpoint;
     std::unique_ptr<Stream> m_stream;
     bool m_ended = false;    ///< shut down; the thread that polls is to close it
@@ -173,6 +172,13 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
         note_failure(error.what());
         delay_connecting();
     }
+}
+
+inline void Control::expect(Purpose purpose, std::shared_ptr<Answer> answer,
+                            FunctionRef<void(std::string&)> compose) {
+    m_expected.reserve(m_expected.size() + 1);
+    m_stream->append(compose);
+    m_expected.push_back({purpose, Clock::now(), std::move(answer)});
 }
 
 inline void Control::note_failure(std::string_view reason) noexcept {
@@ -206,7 +212,7 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
 
 inline Control::Expected Control::take_expected() {
     if (m_expected.empty()) {
-        throw ProtocolError(m_endpoint.address() + ": a reply that nothing asked for");
+        throw ProtocolError(joined({m_endpoint.address(), ": a reply that nothing asked for"}));
     }
     m_proven = true;
     return m_expected.pop_front();

@@ -8,6 +8,8 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/blocking_fetch.hpp>
@@ -64,7 +66,7 @@ class Fetcher {
     // Under the lock, and by no other thread than that in `next` while there is one.
 
     /// Counts what was taken over and not handed out among the fetched again.
-    void return_run();
+    [[gnu::cold]] void return_run();
     /// Ends the waiting in Redis; without an answer in time by closing its connection.
     void stop_waiting(Lock& lock, TimePoint deadline) {
         if (!m_blocking_fetch.stop(lock, deadline)) {
@@ -73,7 +75,7 @@ class Fetcher {
     }
     /// Sends what is due and gives back what was not handed out; with nothing held it leaves the
     /// registry. Can be called again when it ran out of time.
-    bool leave(Lock& lock, TimePoint deadline);
+    [[gnu::cold]] bool leave(Lock& lock, TimePoint deadline);
 
   private:
     // A waiter that is to stop within 20 ms can await Redis for a part of that; what is left over
@@ -85,10 +87,10 @@ class Fetcher {
     static constexpr std::chrono::milliseconds first_shortage_pause{100};
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
 
+    [[noreturn]] [[gnu::cold]] void throw_two_threads() const;
     void pause(const std::stop_token& token, TimePoint until);
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
-    template <class Interrupted>
-    bool look(Lock& lock, TimePoint deadline, Interrupted interrupted);
+    bool look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     void fetch_ahead();
     void fetch_behind();
     void fetch_more();
@@ -116,9 +118,7 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
     m_channels.refuse_fork();
     // No exchange: what it would cost each message is more than catching every misuse is worth.
     if (m_in_next.load(std::memory_order_relaxed)) {
-        throw std::logic_error("two threads are in next() of a consumer of '" +
-                               m_channels.window.keys().source() +
-                               "'; hand the guards to other threads instead");
+        throw_two_threads();
     }
     m_in_next.store(true, std::memory_order_relaxed);
     const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
@@ -142,6 +142,12 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
         // Afterwards its lease may be lost.
         pause(token, std::min(first.decode_at, timeout.deadline()));
     }
+}
+
+inline void Fetcher::throw_two_threads() const {
+    throw std::logic_error(
+        joined({"two threads are in next() of a consumer of '", m_channels.window.keys().source(),
+                "'; hand the guards to other threads instead"}));
 }
 
 inline void Fetcher::put_back(DeliveryPtr message) noexcept {

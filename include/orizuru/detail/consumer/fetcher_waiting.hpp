@@ -115,8 +115,7 @@ inline void Fetcher::send_fetch() {
 
 // One script settles what is due and fetches what is there, without waiting for more. False when
 // it could not be sent in time.
-template <class Interrupted>
-bool Fetcher::look(Lock& lock, TimePoint deadline, Interrupted interrupted) {
+inline bool Fetcher::look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
         return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
                m_channels.window.state() != Window::State::running;

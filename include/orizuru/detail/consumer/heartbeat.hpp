@@ -41,7 +41,7 @@ class Heartbeat {
             [this, owner = std::move(owner)]() mutable { run(std::move(owner)); });
     }
 
-    void stop() noexcept {
+    [[gnu::cold]] void stop() noexcept {
         m_closing.store(true);
         m_stop_wake.signal();
         m_wake.signal();
@@ -68,7 +68,7 @@ class Heartbeat {
     }
 
   private:
-    void run(std::shared_ptr<const void> owner) {
+    [[gnu::cold]] void run(std::shared_ptr<const void> owner) {
         TimePoint due = Clock::now() + m_options.lease / 3;
         while (!m_closing.load()) {
             wait_ready(-1, 0, &m_wake, due);
@@ -99,8 +99,8 @@ class Heartbeat {
         }
         return Clock::now() + std::min(third, m_backoff.next());
     }
-    bool beat();
-    void serve(TimePoint until);
+    [[gnu::cold]] bool beat();
+    [[gnu::cold]] void serve(TimePoint until);
 
     Channels& m_channels;
     const ConsumerOptions& m_options;

@@ -7,6 +7,7 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/channels.hpp>
@@ -23,7 +24,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -40,8 +40,8 @@ class Session {
   public:
     /// Connects and registers. When the last copy of the pointer goes, what is held is given back
     /// and the registry left, for at most command_timeout.
-    static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
-                                         ConsumerOptions options);
+    [[gnu::cold]] static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
+                                                       ConsumerOptions options);
 
     /// The next message, handed out; null when the time is over or when stopped. It keeps the
     /// session alive until settle(), abandon(), take_back() or bury() has ended that.
@@ -56,7 +56,7 @@ class Session {
     /// the message held; what else it throws leaves the settlement to go on in the background.
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
     /// Rejects what its guard left unsettled; waits at most command_timeout.
-    void abandon(const DeliveryPtr& message) noexcept;
+    [[gnu::cold]] void abandon(const DeliveryPtr& message) noexcept;
     /// `next` returns the message again, behind those that it has taken over already.
     void take_back(const DeliveryPtr& message) noexcept;
     /// The same at once, for the message that `next` has returned last and that there is no memory
@@ -67,8 +67,8 @@ class Session {
     /// background. When Redis refuses, `next` returns the message again, behind those that it has
     /// taken over already. Throws std::bad_alloc before anything has happened; the message is put
     /// back then.
-    std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
-                             const std::stop_token& token, TimePoint deadline);
+    [[gnu::cold]] std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
+                                           const std::stop_token& token, TimePoint deadline);
 
     /// Nobody else can have a message that was handed out.
     [[nodiscard]] bool holds(const DeliveryPtr& message);
@@ -88,7 +88,7 @@ class Session {
         m_fetcher.wake().signal();
     }
     /// For the end of a consumer: when its guards live on, what was not handed out is given back.
-    void close() noexcept;
+    [[gnu::cold]] void close() noexcept;
 
     void refuse_fork() const { m_channels.refuse_fork(); }
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
@@ -102,13 +102,14 @@ class Session {
     // For what may be on its way when a time is over.
     static constexpr std::chrono::milliseconds grace{100};
 
-    Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options, TimePoint deadline);
+    [[gnu::cold]] Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
+                          TimePoint deadline);
 
-    void start(TimePoint deadline);
-    void check_eviction(Lock& lock, TimePoint deadline);
-    void finish() noexcept;
+    [[gnu::cold]] void start(TimePoint deadline);
+    [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline);
+    [[gnu::cold]] void finish() noexcept;
 
-    void end(Lock& lock);
+    [[gnu::cold]] void end(Lock& lock);
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
     void leave_unattended(const DeliveryPtr& message) noexcept {
@@ -116,7 +117,9 @@ class Session {
         m_heartbeat.attend();
     }
     void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
-    [[noreturn]] void throw_refused(const std::string& refusal, std::string_view what) const;
+    [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
+                                                  std::string_view what) const;
+    [[noreturn]] [[gnu::cold]] void throw_unanswered(std::string_view what) const;
 
     ConsumerOptions m_options;
     Channels m_channels;
@@ -166,9 +169,10 @@ inline void Session::start(TimePoint deadline) {
     });
     m_channels.throw_refusal();
     if (!answered) {
-        throw ConnectionError("registering a consumer of '" + keys().source() + "': " +
-                              (m_channels.last_failure().empty() ? address() + ": no reply in time"
-                                                                 : m_channels.last_failure()));
+        throw ConnectionError(
+            joined({"registering a consumer of '", keys().source(), "': ",
+                    m_channels.last_failure().empty() ? m_channels.at_address("no reply in time")
+                                                      : m_channels.last_failure()}));
     }
     check_eviction(lock, deadline);
 }
@@ -245,19 +249,20 @@ inline std::uint64_t Session::size() {
         }
         return answer && (answer->reply || answer->failed);
     });
-    const std::string about = address() + ": LLEN '" + keys().source() + "': ";
+    const auto about = [this] { return joined({address(), ": LLEN '", keys().source(), "'"}); };
     if (!answer || !answer->reply) {
-        throw ConnectionError(about + (m_channels.last_failure().empty()
-                                           ? "no reply in time"
-                                           : m_channels.last_failure()));
+        const std::string& failure = m_channels.last_failure();
+        throw ConnectionError(
+            joined({about(), ": ", failure.empty() ? "no reply in time" : failure}));
     }
     const Reply& reply = *answer->reply;
     if (reply.is(Reply::Type::error)) {
-        throw reply_error(address() + ": LLEN '" + keys().source() + "'", reply.text);
+        throw reply_error(about(), reply.text);
     }
     if (!is_count(reply)) {
-        m_channels.begin_recovery(about + "a reply of the wrong type");
-        throw ProtocolError(about + "a reply of the wrong type");
+        const std::string doubt = joined({about(), ": a reply of the wrong type"});
+        m_channels.begin_recovery(doubt);
+        throw ProtocolError(doubt);
     }
     return static_cast<std::uint64_t>(reply.integer);
 }

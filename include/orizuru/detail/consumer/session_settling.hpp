@@ -64,9 +64,7 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
     while (!m_channels.drive(lock, patience(since), nullptr, answered)) {
         // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
         if (Clock::now() >= patience(since)) {
-            throw ConnectionError(std::string(what) + " a message of '" + keys().source() +
-                                      "': " + m_channels.last_failure(),
-                                  ConnectionError::Outcome::in_doubt);
+            throw_unanswered(joined({what, " a message"}));
         }
     }
     if (message->state == S::held) {
@@ -118,7 +116,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     std::unique_ptr<Move> bury;
     try {
         bury = std::make_unique<Move>(bury_body(), std::vector{keys().dead()},
-                                      std::vector{"undecodable: " + reason});
+                                      std::vector{joined({"undecodable: ", reason})});
     } catch (...) {
         put_back(message);
         throw;
@@ -149,9 +147,15 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     return message->state == S::settled;
 }
 
-inline void Session::throw_refused(const std::string& refusal, std::string_view what) const {
-    throw reply_error(
-        address() + ": " + std::string(what) + " a message of '" + keys().source() + "'", refusal);
+inline void Session::throw_refused(std::string_view refusal, std::string_view what) const {
+    throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
+                      refusal);
+}
+
+inline void Session::throw_unanswered(std::string_view what) const {
+    throw ConnectionError(
+        joined({what, " of '", keys().source(), "': ", m_channels.last_failure()}),
+        ConnectionError::Outcome::in_doubt);
 }
 
 inline std::size_t Session::flush() {
@@ -161,8 +165,11 @@ inline std::size_t Session::flush() {
     m_channels.take_acks();
     Unattended::retry(m_channels.window, m_channels.events);
     std::vector<DeliveryPtr> pending;
-    std::ranges::copy_if(m_channels.window.messages(), std::back_inserter(pending),
-                         [](const DeliveryPtr& message) { return message->deferred; });
+    for (const DeliveryPtr& message : m_channels.window.messages()) {
+        if (message->deferred) {
+            pending.push_back(message);
+        }
+    }
     const auto open = [](const DeliveryPtr& message) {
         return message->state == S::wanted || message->state == S::sent;
     };
@@ -175,9 +182,7 @@ inline std::size_t Session::flush() {
         return pending.empty();
     })) {
         if (Clock::now() >= patience(since)) {
-            throw ConnectionError("flushing the acks of '" + keys().source() +
-                                      "': " + m_channels.last_failure(),
-                                  ConnectionError::Outcome::in_doubt);
+            throw_unanswered("flushing the acks");
         }
     }
     for (const DeliveryPtr& message : m_channels.window.messages()) {

@@ -13,6 +13,7 @@
 // on one connection, and hands in replies in that order.
 
 #include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/consumer/adoption.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
@@ -31,7 +32,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -63,7 +63,8 @@ class Window {
     /// Requests that may be unanswered at a time. More are safe and gain nothing.
     static constexpr std::size_t depth = 2;
 
-    Window(Keys keys, std::chrono::milliseconds lease, std::function<Identity()> make_identity)
+    [[gnu::cold]] Window(Keys keys, std::chrono::milliseconds lease,
+                         std::function<Identity()> make_identity)
         : m_keys(std::move(keys)), m_lease(lease), m_make_identity(std::move(make_identity)) {
         become(m_make_identity());
         m_requests.reserve(depth);
@@ -122,36 +123,36 @@ class Window {
     [[nodiscard]] bool can_send() const noexcept {
         return m_state == State::running && !m_draining && m_requests.size() < depth;
     }
-    void send_start(std::string& out) const;
+    [[gnu::cold]] void send_start(std::string& out) const;
     /// All acks that are wanted; fetches up to `fetch` messages when it is not 0.
     void send_settle(std::string& out, int fetch);
     /// The oldest wish that is not an ack.
     void send_move(std::string& out);
     /// Gives back what was not handed out; leaves the registry when nothing else is held. No fetch
     /// may be under way.
-    void send_release(std::string& out);
+    [[gnu::cold]] void send_release(std::string& out);
     /// Waits in Redis for a message, on a connection of its own.
     void send_blocking_fetch(std::string& out, std::chrono::milliseconds block);
-    void send_adopt(std::string& out);
+    [[gnu::cold]] void send_adopt(std::string& out);
 
     // Replies, in the order of the requests on the connection. Payloads are swapped out of them.
 
-    Verdict on_start(const Reply& reply);
+    [[gnu::cold]] Verdict on_start(const Reply& reply);
     Verdict on_reply(Reply&& reply);
     Verdict on_blocking_fetch(Reply&& reply);
-    Verdict on_adopt(const Reply& reply);
+    [[gnu::cold]] Verdict on_adopt(const Reply& reply);
 
     // Recovery.
 
     /// Everything unanswered is in doubt. Both connections must be closed; nothing that they may
     /// still answer counts.
-    void begin_recovery() noexcept;
+    [[gnu::cold]] void begin_recovery() noexcept;
 
     /// The blocking fetch's connection is closed for good and no other will be sent: what it may
     /// still move lies behind the fence, or is given back by the last release.
     void forget_blocking_fetch() noexcept { m_blocked = false; }
     /// Nobody holds a guard any more: whatever is not wanted elsewhere may be given back.
-    void forsake() noexcept;
+    [[gnu::cold]] void forsake() noexcept;
 
     /// Of the recovery that `on_adopt` has just ended; none while it goes on.
     [[nodiscard]] std::optional<Recovered> take_recovered() {
@@ -198,24 +199,23 @@ class Window {
     void chain_arguments(std::string& out);
     void mark_sent(Delivery& message, Request& request) const;
     void commit(Request request) noexcept;
-    template <class Compose>
-    void compose(Request::Kind kind, Compose compose);
+    void compose(Request::Kind kind, FunctionRef<void(Request&)> compose);
 
     void expect(std::size_t messages);
     void append(std::string& payload) { m_messages.push_back(m_pool.make(payload)); }
     void answered() noexcept;
     void ran(Request& request) noexcept;
     void done(Request& request) noexcept;
-    void put_back(const Request& request, const std::string& refusal);
+    [[gnu::cold]] void put_back(const Request& request, const std::string& refusal);
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
-    Verdict on_error(Request& request, const Reply& reply);
-    Verdict doubt(Request& request, const std::string& text);
+    [[gnu::cold]] Verdict on_error(Request& request, const Reply& reply);
+    [[gnu::cold]] Verdict doubt(Request& request, const std::string& text);
 
-    void conclude(const Adoption::Result& result);
-    [[nodiscard]] std::string blame(const Request& request, bool first_not_run);
-    void settle_doubts(std::optional<std::uint64_t> version);
-    [[nodiscard]] Fifo<DeliveryPtr> match(const std::vector<std::string>& list,
-                                          Recovered& recovered);
+    [[gnu::cold]] void conclude(const Adoption::Result& result);
+    [[nodiscard]] [[gnu::cold]] std::string blame(const Request& request, bool first_not_run);
+    [[gnu::cold]] void settle_doubts(std::optional<std::uint64_t> version);
+    [[nodiscard]] [[gnu::cold]] Fifo<DeliveryPtr> match(const std::vector<std::string>& list,
+                                                        Recovered& recovered);
     void recount() noexcept;
     void find_next() noexcept;
 
@@ -257,13 +257,13 @@ inline void Window::become(Identity identity) {
 }
 
 inline bool Window::fetching() const noexcept {
-    return std::ranges::any_of(m_requests,
-                               [](const Request& request) { return request.fetch > 0; });
+    return std::any_of(m_requests.begin(), m_requests.end(),
+                       [](const Request& request) { return request.fetch > 0; });
 }
 
 inline bool Window::leaving() const noexcept {
-    return std::ranges::any_of(
-        m_requests, [](const Request& request) { return request.kind == Request::Kind::leave; });
+    return std::any_of(m_requests.begin(), m_requests.end(),
+                       [](const Request& request) { return request.kind == Request::Kind::leave; });
 }
 
 } // namespace orizuru::detail

@@ -112,7 +112,7 @@ inline void Window::recount() noexcept {
         if (message->state == S::wanted && message->move == nullptr) {
             ++m_acks;
         } else if (message->state == S::wanted &&
-                   std::ranges::find(m_moves, message) == m_moves.end()) {
+                   std::find(m_moves.begin(), m_moves.end(), message) == m_moves.end()) {
             m_moves.push_back(message);
         }
     }

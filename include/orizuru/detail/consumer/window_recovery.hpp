@@ -118,9 +118,10 @@ inline Fifo<DeliveryPtr> Window::match(const std::vector<std::string>& list, Rec
     Fifo<DeliveryPtr> before = m_messages;
     Fifo<DeliveryPtr> now;
     for (std::string payload : list) {
-        const auto same = std::ranges::find_if(before, [&](const DeliveryPtr& message) {
-            return message && message->payload == payload;
-        });
+        const auto same =
+            std::find_if(before.begin(), before.end(), [&](const DeliveryPtr& message) {
+                return message && message->payload == payload;
+            });
         if (same == before.end()) {
             now.push_back(m_pool.make(payload));
             recovered.surfaced.push_back(now.back());
@@ -131,8 +132,11 @@ inline Fifo<DeliveryPtr> Window::match(const std::vector<std::string>& list, Rec
             before.pop_front();
         }
     }
-    std::ranges::copy_if(before, std::back_inserter(recovered.lost),
-                         [](const DeliveryPtr& message) { return bool(message); });
+    for (DeliveryPtr& message : before) {
+        if (message) {
+            recovered.lost.push_back(std::move(message));
+        }
+    }
     return now;
 }
 

@@ -4,6 +4,7 @@
 
 // What replies do to a window. The class is in window.hpp.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/consumer/window.hpp>
 
 namespace orizuru::detail {
@@ -13,7 +14,7 @@ inline Verdict Window::on_start(const Reply& reply) {
         Verdict verdict = refused(reply);
         // An older Redis does not know the line that our scripts begin with.
         if (reply.text.starts_with("ERR Error compiling script")) {
-            verdict.reason = "ERR this needs Redis 7.0 or newer: " + reply.text;
+            verdict.reason = joined({"ERR this needs Redis 7.0 or newer: ", reply.text});
         }
         return verdict;
     }

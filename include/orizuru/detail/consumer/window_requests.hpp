@@ -4,6 +4,8 @@
 
 // How a window's requests are composed. The class is in window.hpp.
 
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/consumer/window.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 
@@ -49,8 +51,7 @@ inline void Window::commit(Request request) noexcept {
     m_requests.push_back(std::move(request));
 }
 
-template <class Compose>
-void Window::compose(Request::Kind kind, Compose compose) {
+inline void Window::compose(Request::Kind kind, FunctionRef<void(Request&)> compose) {
     Request request;
     request.kind = kind;
     request.version = m_last_sent + 1;
@@ -170,8 +171,9 @@ inline void Window::send_release(std::string& out) {
 
 inline void Window::send_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
     assert(m_state == State::running && !m_blocked && !fetching());
-    const std::string seconds = std::to_string(block.count() / 1000) + "." +
-                                std::to_string(1000 + block.count() % 1000).substr(1);
+    const Digits thousandths(1000 + block.count() % 1000); // behind a digit that keeps the zeros
+    const std::string seconds =
+        joined({Digits(block.count() / 1000), ".", std::string_view(thousandths).substr(1)});
     append_command(out, "BLMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT", seconds);
     m_blocked = true;
 }

@@ -18,13 +18,13 @@
 namespace orizuru::detail {
 
 struct ProducerCore::Parts {
-    Parts(Endpoint endpoint, std::string queue, ProducerOptions chosen)
+    [[gnu::cold]] Parts(Endpoint endpoint, std::string queue, ProducerOptions chosen)
         : keys(std::move(queue)),
           options(checked(chosen)),
           chunks{PushChunk(keys.source()), PushChunk(keys.source())},
           pipeline(std::move(endpoint), keys.source()) {}
 
-    static ProducerOptions checked(ProducerOptions options) {
+    [[gnu::cold]] static ProducerOptions checked(ProducerOptions options) {
         check_max_payload(options.max_payload);
         return options;
     }

@@ -34,7 +34,7 @@ namespace orizuru::detail {
 class PushBacklog {
   public:
     /// Connects; `most` messages make a chunk full.
-    PushBacklog(Endpoint endpoint, const std::string& key, std::size_t most)
+    [[gnu::cold]] PushBacklog(Endpoint endpoint, const std::string& key, std::size_t most)
         : m_pipeline(std::move(endpoint), key),
           m_most(most),
           m_chunks{PushChunk(key), PushChunk(key), PushChunk(key)} {}
@@ -90,7 +90,7 @@ class PushBacklog {
     void read(short ready);
 
     /// Something has failed: there is to be a pause.
-    void note_failure() {
+    [[gnu::cold]] void note_failure() {
         if (m_pipeline.in_flight() > 0) {
             m_pipeline.abandon(); // a later answer could not be told from an earlier one
         }

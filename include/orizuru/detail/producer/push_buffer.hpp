@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_backlog.hpp>
@@ -26,6 +27,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -46,13 +48,13 @@ class PushBuffer {
     using Pointer = std::unique_ptr<PushBuffer, Close>;
 
     /// Connects, and starts the thread.
-    PushBuffer(Endpoint endpoint, const std::string& key, std::size_t most,
-               std::chrono::milliseconds time)
+    [[gnu::cold]] PushBuffer(Endpoint endpoint, const std::string& key, std::size_t most,
+                             std::chrono::milliseconds time)
         : m_line(std::move(endpoint), key, most), m_time(time), m_thread([this] { run(); }) {}
     PushBuffer(const PushBuffer&) = delete;
     PushBuffer& operator=(const PushBuffer&) = delete;
     /// Tries to flush, for at most command_timeout.
-    ~PushBuffer();
+    [[gnu::cold]] ~PushBuffer();
 
     /// Takes the one message of `payload`; returns the queue's length as last heard. When it
     /// throws, the message is not taken.
@@ -103,7 +105,8 @@ class PushBuffer {
     void send_full() noexcept;
     bool step(Lock& lock, TimePoint limit);
     void look_after_the_line() noexcept;
-    [[noreturn]] void throw_too_many(const char* command) const;
+    [[noreturn]] [[gnu::cold]] void throw_misused(std::string_view how) const;
+    [[noreturn]] [[gnu::cold]] void throw_too_many(std::string_view command) const;
 
     // The thread.
 
@@ -152,12 +155,10 @@ inline PushBuffer::~PushBuffer() {
 
 inline PushBuffer::Lock PushBuffer::begin() {
     if (m_fork_mark.forked()) {
-        throw std::logic_error("a producer of '" + key() +
-                               "' is used in a forked child; make a new one there");
+        throw_misused("in a forked child; make a new one there");
     }
     if (m_encoding.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
-        throw std::logic_error("a producer of '" + key() +
-                               "' is used by the Codec of what it is pushing");
+        throw_misused("by the Codec of what it is pushing");
     }
     Lock lock(m_mutex);
     m_busy = true;
@@ -256,9 +257,13 @@ inline void PushBuffer::look_after_the_line() noexcept {
     }
 }
 
-inline void PushBuffer::throw_too_many(const char* command) const {
-    throw ConnectionError(pipeline().endpoint().address() + ": " + command + " '" + key() +
-                              "': too many threads wait for Redis",
+inline void PushBuffer::throw_misused(std::string_view how) const {
+    throw std::logic_error(joined({"a producer of '", key(), "' is used ", how}));
+}
+
+inline void PushBuffer::throw_too_many(std::string_view command) const {
+    throw ConnectionError(joined({pipeline().endpoint().address(), ": ", command, " '", key(),
+                                  "': too many threads wait for Redis"}),
                           ConnectionError::Outcome::not_run);
 }
 

@@ -7,6 +7,7 @@
 // on with half a command or a reply that it owes.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -60,7 +61,7 @@ class PushPipeline {
     }
     void refuse_taken() const {
         if (m_taken) {
-            throw std::logic_error("a producer of '" + m_key + "' is used while it is pushing");
+            throw_taken();
         }
     }
     void give_back() noexcept {
@@ -128,8 +129,8 @@ class PushPipeline {
     }
 
     /// An error reply as an exception.
-    [[nodiscard]] ReplyError refusal(const Reply& reply, const std::string& remark = {}) const {
-        return reply_error(describe(), reply.text + remark);
+    [[nodiscard]] ReplyError refusal(const Reply& reply, std::string_view remark = {}) const {
+        return reply_error(describe(), joined({reply.text, remark}));
     }
 
   private:
@@ -147,9 +148,14 @@ class PushPipeline {
     void send();
     void check(const Reply& reply) const {
         if (!is_count(reply, 1) && !reply.is(Reply::Type::error)) {
-            throw ProtocolError(describe() + " was answered by a reply of the wrong type");
+            throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }
     }
+    [[noreturn]] [[gnu::cold]] void throw_taken() const {
+        throw std::logic_error(joined({"a producer of '", m_key, "' is used while it is pushing"}));
+    }
+    /// In a handler: ends the connection and throws what was thrown, in its own words.
+    [[noreturn]] [[gnu::cold]] void fail();
 
     Connection m_connection;
     std::string m_key;
@@ -209,15 +215,20 @@ template <class Action>
 std::invoke_result_t<Action&> PushPipeline::guarded(Action action) {
     try {
         return action();
+    } catch (...) {
+        fail();
+    }
+}
+
+inline void PushPipeline::fail() {
+    const bool begun = m_flights[0].begun;
+    abandon();
+    try {
+        throw;
     } catch (const ConnectionError& error) {
-        const bool begun = m_flights[0].begun;
-        abandon();
-        throw ConnectionError(describe() + ": " + error.what(),
+        throw ConnectionError(joined({describe(), ": ", error.what()}),
                               begun ? ConnectionError::Outcome::in_doubt
                                     : ConnectionError::Outcome::not_run);
-    } catch (...) {
-        abandon();
-        throw;
     }
 }
 

@@ -5,6 +5,8 @@
 // One push or push_all under way: a chunk is written while the one before it is on its way, and
 // what is certainly in the queue is counted, as a prefix of the messages.
 
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
@@ -96,21 +98,21 @@ class PushSeries {
     }
 
     /// What has become of the LPUSH behind a refused one, for the error's message.
-    std::string fate_of_the_next() {
+    [[gnu::cold]] std::string fate_of_the_next() {
         if (m_pipeline.in_flight() == 0) {
             return {};
         }
-        const std::string messages = " (the " + std::to_string(m_chunks[m_oldest].size()) +
-                                     " messages behind those refused ";
+        const std::string messages = joined(
+            {" (the ", Digits(m_chunks[m_oldest].size()), " messages behind those refused "});
         try {
             while (true) {
                 if (const auto reply = m_pipeline.next()) {
-                    return reply->is(Reply::Type::error) ? "" : messages + "were pushed)";
+                    return reply->is(Reply::Type::error) ? "" : joined({messages, "were pushed)"});
                 }
                 m_pipeline.wait();
             }
         } catch (const Error&) {
-            return messages + "may have been pushed)";
+            return joined({messages, "may have been pushed)"});
         }
     }
 

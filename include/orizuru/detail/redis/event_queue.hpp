@@ -28,8 +28,8 @@ class EventQueue {
     EventQueue(std::string queue, std::function<void(const Event&)> on_event)
         : m_queue(std::move(queue)), m_on_event(std::move(on_event)) {}
 
-    void note(EventKind kind, std::string_view consumer, std::string_view detail,
-              std::string_view payload = {}) noexcept {
+    [[gnu::cold]] void note(EventKind kind, std::string_view consumer, std::string_view detail,
+                            std::string_view payload = {}) noexcept {
         if (!m_on_event) {
             return;
         }
@@ -45,7 +45,7 @@ class EventQueue {
     [[nodiscard]] Batch take() noexcept { return std::exchange(m_noted, {}); }
 
     /// To be called without a lock.
-    void tell(const Batch& batch) const noexcept {
+    [[gnu::cold]] void tell(const Batch& batch) const noexcept {
         for (const Noted& noted : batch) {
             tell({noted.kind, m_queue, noted.consumer, noted.detail, noted.payload});
         }

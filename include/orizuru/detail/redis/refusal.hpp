@@ -5,6 +5,8 @@
 // What a script looks at before its first write, so that it writes all or nothing: Redis keeps what
 // a script wrote before a command of it failed.
 
+#include <orizuru/detail/base/joined.hpp>
+
 #include <string>
 #include <string_view>
 
@@ -44,12 +46,12 @@ end
 
 /// The script that has `body` behind that function, and is refused when Redis' memory is full.
 [[nodiscard]] inline std::string adding_script(std::string_view body) {
-    return "#!lua" + std::string(refusal_function) + std::string(body);
+    return joined({"#!lua", refusal_function, body});
 }
 
 /// The same for one that only moves or frees: it runs when Redis' memory is full.
 [[nodiscard]] inline std::string moving_script(std::string_view body) {
-    return "#!lua flags=allow-oom" + std::string(refusal_function) + std::string(body);
+    return joined({"#!lua flags=allow-oom", refusal_function, body});
 }
 
 } // namespace orizuru::detail

@@ -4,12 +4,14 @@
 
 // What an error reply means for a client, by its first word where it is a code.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,15 +25,15 @@ enum class ReplyClass {
     other
 };
 
-[[nodiscard]] inline ReplyClass classify(std::string_view code) noexcept {
+[[nodiscard]] [[gnu::cold]] inline ReplyClass classify(std::string_view code) noexcept {
     using namespace std::string_view_literals;
     constexpr std::array passing{"LOADING"sv, "BUSY"sv,       "TRYAGAIN"sv, "CLUSTERDOWN"sv,
                                  "MISCONF"sv, "NOREPLICAS"sv, "OOM"sv};
     constexpr std::array elsewhere{"READONLY"sv, "MASTERDOWN"sv, "UNBLOCKED"sv};
     constexpr std::array rights{"NOAUTH"sv, "WRONGPASS"sv, "NOPERM"sv,
                                 "MOVED"sv,  "ASK"sv,       "CROSSSLOT"sv};
-    const auto in = [code](const auto& codes) {
-        return std::ranges::find(codes, code) != codes.end();
+    const auto in = [code](std::span<const std::string_view> codes) {
+        return std::find(codes.begin(), codes.end(), code) != codes.end();
     };
     if (in(passing)) {
         return ReplyClass::passing;
@@ -48,18 +50,18 @@ enum class ReplyClass {
 // By SCRIPT KILL, which Redis allows before a script's first write only. It has no code of its own.
 inline constexpr std::string_view script_killed = "ERR Script killed";
 
-[[nodiscard]] inline ReplyClass classify(const Reply& error) noexcept {
+[[nodiscard]] [[gnu::cold]] inline ReplyClass classify(const Reply& error) noexcept {
     return error.text.starts_with(script_killed) ? ReplyClass::passing : classify(error.code());
 }
 
-[[nodiscard]] inline ReplyClass classify(const ReplyError& error) noexcept {
+[[nodiscard]] [[gnu::cold]] inline ReplyClass classify(const ReplyError& error) noexcept {
     const bool killed = error.code() == "ERR" &&
                         std::string_view(error.what()).find(script_killed) != std::string::npos;
     return killed ? ReplyClass::passing : classify(error.code());
 }
 
 /// Whether Redis may serve the same command later, here or elsewhere, without a person's help.
-[[nodiscard]] inline bool is_for_now(const ReplyError& error) noexcept {
+[[nodiscard]] [[gnu::cold]] inline bool is_for_now(const ReplyError& error) noexcept {
     const ReplyClass meaning = classify(error);
     return meaning == ReplyClass::passing || meaning == ReplyClass::elsewhere;
 }
@@ -70,7 +72,7 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
 }
 
 /// What to do about an error reply to a command of which nothing is in doubt.
-[[nodiscard]] inline Verdict refused(const Reply& reply) {
+[[nodiscard]] [[gnu::cold]] inline Verdict refused(const Reply& reply) {
     switch (classify(reply)) {
     case ReplyClass::passing:
         return {Verdict::Action::back_off, reply.text};
@@ -82,8 +84,9 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
 }
 
 /// An error of Redis as an exception: its first word is the code.
-[[nodiscard]] inline ReplyError reply_error(const std::string& about, const std::string& text) {
-    return {text.substr(0, text.find(' ')), about + ": " + text};
+[[nodiscard]] [[gnu::cold]] inline ReplyError reply_error(std::string_view about,
+                                                          std::string_view text) {
+    return {std::string(text.substr(0, text.find(' '))), joined({about, ": ", text})};
 }
 
 } // namespace orizuru::detail

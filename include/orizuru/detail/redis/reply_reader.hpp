@@ -6,6 +6,7 @@
 // reply to the next: hiredis' own objects take two allocations an element. Elements are added as
 // they arrive, so an announced size alone reserves no memory; a reply that does not end is cut off.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
@@ -97,7 +98,7 @@ class ReplyReader {
         }
         void finish() {
             while (root.elements.size() > count) {
-                root.elements.back().elements = {};
+                root.elements.back().elements.clear();
                 spare.push_back(std::move(root.elements.back()));
                 root.elements.pop_back();
             }
@@ -113,14 +114,14 @@ class ReplyReader {
         void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
     };
 
-    [[noreturn]] void fail() const {
+    [[noreturn]] [[gnu::cold]] void fail() const {
         if (m_built->refused) {
             throw ProtocolError("the reply has a type of RESP3 or is nested too deeply");
         }
         if (m_reader->err == REDIS_ERR_OOM) {
             throw std::bad_alloc();
         }
-        throw ProtocolError("the reply is not Redis' protocol: " + std::string(m_reader->errstr));
+        throw ProtocolError(joined({"the reply is not Redis' protocol: ", m_reader->errstr}));
     }
 
     // hiredis looks for the end of a line from its beginning each time that more of it arrives.

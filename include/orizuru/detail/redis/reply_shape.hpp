@@ -19,9 +19,8 @@ namespace orizuru::detail {
 /// Strings, or none.
 [[nodiscard]] inline bool is_strings(const Reply& reply) noexcept {
     return reply.is(Reply::Type::array) &&
-           std::ranges::all_of(reply.elements, [](const Reply& element) {
-               return element.is(Reply::Type::string);
-           });
+           std::all_of(reply.elements.begin(), reply.elements.end(),
+                       [](const Reply& element) { return element.is(Reply::Type::string); });
 }
 
 } // namespace orizuru::detail

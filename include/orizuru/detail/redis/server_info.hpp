@@ -4,6 +4,8 @@
 
 // What Redis says of itself in INFO.
 
+#include <orizuru/detail/base/joined.hpp>
+
 #include <charconv>
 #include <chrono>
 #include <string>
@@ -13,7 +15,7 @@ namespace orizuru::detail {
 
 /// The value of a field; empty when the text has none.
 [[nodiscard]] inline std::string_view info_field(std::string_view info, std::string_view name) {
-    const std::string line = "\n" + std::string(name) + ":";
+    const std::string line = joined({"\n", name, ":"});
     const auto at = info.find(line);
     if (at == std::string_view::npos) {
         return {};

@@ -8,8 +8,11 @@
 
 #include <orizuru/detail/base/busy_poll.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -28,7 +31,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -50,7 +52,7 @@ class Stream {
     /// Connects and greets (AUTH, SELECT, CLIENT SETNAME) until the deadline; a signal of `wake`
     /// ends it with GivenUp. Throws ConnectionError naming the address and the reason, ReplyError
     /// when Redis refuses the greeting, ProtocolError when what answers is not Redis.
-    Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr)
+    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr)
         : m_address(endpoint.address()) {
         connect(endpoint, deadline, wake);
         greet(endpoint, deadline, wake);
@@ -61,16 +63,7 @@ class Stream {
 
     /// Appends the command that `write` appends to a string, for `flush` to send. When it throws,
     /// nothing is appended.
-    template <std::invocable<std::string&> Write>
-    void append(Write write) {
-        const std::size_t before = m_output.size();
-        try {
-            write(m_output);
-        } catch (...) {
-            m_output.resize(before);
-            throw;
-        }
-    }
+    void append(FunctionRef<void(std::string&)> write);
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
     /// How much of the unfinished output Redis may have seen.
     [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }
@@ -87,7 +80,7 @@ class Stream {
         try {
             return m_reader.next();
         } catch (const ProtocolError& error) {
-            throw ProtocolError(m_address + ": " + error.what());
+            throw ProtocolError(joined({m_address, ": ", error.what()}));
         }
     }
 
@@ -126,8 +119,7 @@ class Stream {
     /// Throws std::logic_error in a forked child: two processes on one stream destroy it.
     void refuse_fork() const {
         if (m_mark.forked()) {
-            throw std::logic_error("a connection to " + m_address +
-                                   " is used in a forked child; make a new object there");
+            throw_forked();
         }
     }
 
@@ -136,19 +128,23 @@ class Stream {
         void operator()(redisContext* context) const noexcept { redisFree(context); }
     };
 
-    [[noreturn]] void fail(const std::string& reason) const {
-        throw ConnectionError(m_address + ": " + reason);
+    [[noreturn]] [[gnu::cold]] void throw_forked() const {
+        throw std::logic_error(joined({"a connection to ", m_address,
+                                       " is used in a forked child; make a new object there"}));
     }
-    [[noreturn]] void give_up(const std::string& doing) const {
-        throw GivenUp(m_address + ": " + doing + " was given up");
+    [[noreturn]] [[gnu::cold]] void fail(std::string_view reason) const {
+        throw ConnectionError(joined({m_address, ": ", reason}));
     }
-    [[noreturn]] void fail_errno(const std::string& doing) const {
-        fail(doing + ": " + std::generic_category().message(errno));
+    [[noreturn]] [[gnu::cold]] void give_up(std::string_view doing) const {
+        throw GivenUp(joined({m_address, ": ", doing, " was given up"}));
+    }
+    [[noreturn]] [[gnu::cold]] void fail_errno(std::string_view doing) const {
+        fail(joined({doing, ": ", std::generic_category().message(errno)}));
     }
 
-    void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
-    void configure(const Endpoint& endpoint);
-    void greet(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
+    [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
+    [[gnu::cold]] void configure(const Endpoint& endpoint);
+    [[gnu::cold]] void greet(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
 
     std::string m_address;
     std::unique_ptr<redisContext, Free> m_context;
@@ -159,6 +155,16 @@ class Stream {
     BusyPoll m_poll{usable_cpus()};
     ForkMark m_mark;
 };
+
+inline void Stream::append(FunctionRef<void(std::string&)> write) {
+    const std::size_t before = m_output.size();
+    try {
+        write(m_output);
+    } catch (...) {
+        m_output.resize(before);
+        throw;
+    }
+}
 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
     while (true) {
@@ -240,11 +246,11 @@ inline void Stream::greet(const Endpoint& endpoint, TimePoint deadline, const Wa
             if (reply.text.starts_with("ERR max number of clients")) {
                 fail(reply.text);
             }
-            throw ReplyError(std::string(reply.code()),
-                             m_address + ": " + command + ": " + reply.text);
+            throw reply_error(joined({m_address, ": ", command}), reply.text);
         }
         if (!reply.is(Reply::Type::status)) {
-            throw ProtocolError(m_address + ": " + command + " was not answered by a status");
+            throw ProtocolError(
+                joined({m_address, ": ", command, " was not answered by a status"}));
         }
     }
 }

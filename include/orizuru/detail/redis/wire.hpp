@@ -5,7 +5,8 @@
 // Writes commands as Redis reads them (RESP arrays of bulk strings), straight behind what is to be
 // sent: an argument is copied once.
 
-#include <charconv>
+#include <orizuru/detail/base/digits.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <string>
@@ -13,31 +14,23 @@
 
 namespace orizuru::detail {
 
-inline void append_number(std::string& out, std::integral auto number) {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number);
-    out.append(digits, end.ptr);
-}
-
 /// Opens a command of `count` arguments, its name included; exactly as many must follow.
 inline void begin_command(std::string& out, std::size_t count) {
     out += '*';
-    append_number(out, count);
+    out += Digits(count);
     out += "\r\n";
 }
 
 inline void append_argument(std::string& out, std::string_view text) {
     out += '$';
-    append_number(out, text.size());
+    out += Digits(text.size());
     out += "\r\n";
     out += text;
     out += "\r\n";
 }
 
 inline void append_argument(std::string& out, std::integral auto number) {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number);
-    append_argument(out, std::string_view(digits, end.ptr));
+    append_argument(out, Digits(number));
 }
 
 /// Cuts a buffer back, to be used again; memory that only an unusually large message needed goes.

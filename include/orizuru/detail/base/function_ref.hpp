@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A function of the caller's as a parameter of code that is no template.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace orizuru::detail {
+
+template <class Signature>
+class FunctionRef;
+
+/// Refers to a function object and does not own it: only for parameters, which the argument
+/// outlives.
+template <class Result, class... Arguments>
+class FunctionRef<Result(Arguments...)> {
+  public:
+    template <class F>
+        requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+    FunctionRef(F&& function)
+    noexcept
+        : m_function(std::addressof(function)),
+          m_call([](const void* called, Arguments... arguments) {
+              auto& own = *static_cast<std::remove_reference_t<F>*>(const_cast<void*>(called));
+              return static_cast<Result>(own(std::forward<Arguments>(arguments)...));
+          }) {}
+
+    Result operator()(Arguments... arguments) const {
+        return m_call(m_function, std::forward<Arguments>(arguments)...);
+    }
+
+  private:
+    const void* m_function;
+    Result (*m_call)(const void*, Arguments...);
+};
+
+} // namespace orizuru::detail
