@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A connection to Redis that sends a command and waits for its reply. Producer and
-// GarbageCollector talk through it; it is there for code of your own as well.
+// A connection to Redis that sends a command and waits for its reply. The collector and the tools
+// talk through it, and code of your own can. A producer drives its stream itself, to have two
+// LPUSHes in flight.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>

@@ -148,7 +148,7 @@ class Consumer {
   private:
     using Guard = MessageGuard<T>;
 
-    // For a worker: it takes some messages that there is no memory to decode as something else.
+    // For a worker: it takes over messages that it has no memory to decode, as another type.
     template <class>
     friend class detail::FetchingQueue;
 

@@ -7,9 +7,9 @@
 //   Q                               list    the source: pushed left, taken right
 //   orizuru:{Q}:consumers           set     ids of the registered consumers
 //   orizuru:{Q}:heartbeat:<id>      string  expires when the consumer goes unheard for its lease
-//   orizuru:{Q}:processing:<id>     list    what the consumer holds; a string here is a fence
-//   orizuru:{Q}:unack               list    rejected; the collector returns them to the source
-//   orizuru:{Q}:dead                list    undecodable, buried, poison
+//   orizuru:{Q}:processing:<id>     list    what the consumer holds, then its header; a string:
+//   fence orizuru:{Q}:unack               list    rejected; the collector returns them to the
+//   source orizuru:{Q}:dead                list    undecodable, buried, poison
 //   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
 //   orizuru:{Q}:collected           string  expires: a collector has begun a pass of late, for all
 //   orizuru:{Q}:swept               string  the same of the search for lists without an owner

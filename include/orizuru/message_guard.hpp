@@ -36,7 +36,7 @@ class Consumer;
 ///   throws ConnectionError with in_doubt() when that time is over: the guard counts as settled,
 ///       the wish stays queued and its outcome goes to on_event;
 ///   throws ReplyError when Redis refuses it: nothing has happened, the guard is unsettled;
-///   throws std::bad_alloc: as the first of these when settled() is true then, else as the second;
+///   throws std::bad_alloc: settled() says whether the settlement continues or nothing happened;
 ///   throws std::logic_error when the guard is settled or was moved from.
 ///
 /// Cost: O(1) for the oldest message held, O(position) for others; of the payload's size only what
@@ -133,7 +133,7 @@ class [[nodiscard]] MessageGuard {
     MessageGuard(detail::GuardCore&& core, Holder&& message) noexcept
         : m_core(std::move(core)), m_message(std::move(message)) {}
 
-    detail::GuardCore m_core; // behind it, as a message may refer to its payload
+    detail::GuardCore m_core; // destroyed after m_message, which may refer to the payload
     Holder m_message;
 };
 

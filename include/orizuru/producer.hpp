@@ -70,7 +70,7 @@ class Producer {
     ///     who resumes there loses none. Those behind it are not, with two exceptions:
     ///     ConnectionError::in_doubt() speaks of up to two LPUSHes; and behind one that Redis
     ///     refused, the next may have been on its way and have been pushed, which what() then says.
-    ///     An exception of the range passes through; the LPUSHes that were full by then are done.
+    ///     An exception of the range passes through; batches already full are still sent.
     ///     When one of those fails, its error is thrown instead, since it is about messages before.
     ///     std::logic_error when the range uses this producer.
     template <RangeOf<T> R>

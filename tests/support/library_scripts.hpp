@@ -34,7 +34,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"release", release_script()},
         {"adopt", adopt_script()},
         {"push by a guard", push_body().source()},
-        {"release by a guard", give_back_body().source()},
+        {"release by a guard", release_body().source()},
         {"bury by a guard", bury_body().source()},
         {"reap", reap_script()},
         {"refill", refill_script()},

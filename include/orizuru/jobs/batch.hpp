@@ -7,7 +7,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/message_guard.hpp>
 

@@ -220,7 +220,7 @@ MUTANTS = [
          "        m_channels.wait.reset();",
          "outages '--test-case=*forgets*'"),
     code("what Redis has closed is found by sending on it", "detail/consumer/channels.hpp",
-         "        take_acks();\n        drop_closed();\n", "        take_acks();\n",
+         "    drop_closed();\n    while (true) {", "    while (true) {",
          "idle_connections"),
     code("a name is used again", "detail/base/identity.hpp",
          'Digits(::getpid()), ":",\n                    random_hex<16>()}),',

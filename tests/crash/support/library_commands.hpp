@@ -103,7 +103,7 @@ inline bool sweep_turn(const Texts& argv) { return is_turn(argv) && argv.at(6) =
 inline bool settle(const Texts& argv) { return is_settle(argv) && argv.at(9) == "0"; }
 inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(9) != "0"; }
 inline bool push(const Texts& argv) { return is_body(argv, detail::push_body()); }
-inline bool give_back(const Texts& argv) { return is_body(argv, detail::give_back_body()); }
+inline bool give_back(const Texts& argv) { return is_body(argv, detail::release_body()); }
 inline bool bury(const Texts& argv) { return is_body(argv, detail::bury_body()); }
 inline bool own_script(const Texts& argv) { return is_body(argv, CommandUsers::own_script()); }
 inline bool release(const Texts& argv) {

@@ -242,7 +242,7 @@ inline Words RandomCommands::settling_script(std::size_t owner) {
     case 1:
         return move(detail::push_body(), target, {any_text()});
     case 2:
-        return move(detail::give_back_body(), m_keys.source(), {});
+        return move(detail::release_body(), m_keys.source(), {});
     case 3:
         return move(detail::bury_body(), m_keys.dead(), {any_text()});
     case 4:

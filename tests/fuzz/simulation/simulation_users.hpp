@@ -109,7 +109,7 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
         wanted = move(detail::bury_body(), {m_keys.dead()}, {"a reason"});
         break;
     case Settling::give_back:
-        wanted = move(detail::give_back_body(), {m_keys.source()});
+        wanted = move(detail::release_body(), {m_keys.source()});
         break;
     case Settling::record:
         wanted = move(record_body, {"record"}, {marked});

@@ -5,7 +5,7 @@
 // A sleep that a stop ends. It needs neither memory nor a descriptor, so code that has run out of
 // either can use it to wait.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 
 #include <condition_variable>
 #include <mutex>

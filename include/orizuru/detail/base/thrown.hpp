@@ -11,7 +11,7 @@
 
 namespace orizuru::detail {
 
-/// Calls `tell` with what the exception says that is being handled, if only nothing; returns what
+/// Calls `tell` with the text of the exception that is being handled, perhaps empty; returns what
 /// `tell` returns.
 template <class Tell>
 decltype(auto) tell_thrown(Tell tell) {

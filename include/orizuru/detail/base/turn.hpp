@@ -5,8 +5,8 @@
 // What threads use in turn, and wait for only so long.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
-#include <orizuru/detail/base/wake.hpp>
 
 #include <chrono>
 #include <condition_variable>

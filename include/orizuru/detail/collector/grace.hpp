@@ -6,7 +6,7 @@
 // after a collector's connection was lost, their heartbeats are gone although they live.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>

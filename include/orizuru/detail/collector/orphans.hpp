@@ -6,8 +6,8 @@
 // registration: rare, but nobody else would ever find them. One seen at two passes is an orphan.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

@@ -42,7 +42,7 @@ namespace orizuru::detail {
 
 class Channels {
   public:
-    /// Holds the mutex; tells the noted events after it has let go, which may be the end of all.
+    /// Holds the mutex. Delivers the noted events after unlocking; the session may then be gone.
     class Lock : public std::unique_lock<std::mutex> {
       public:
         explicit Lock(Channels& channels) : unique_lock(channels.m_mutex), m_channels(channels) {}
@@ -203,12 +203,12 @@ inline void Channels::tell_events(Lock& lock) {
 
 inline bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake,
                             FunctionRef<bool()> done) {
+    drop_closed();
     while (true) {
         if (wake != nullptr) {
             wake->clear();
         }
         take_acks();
-        drop_closed();
         if (done()) {
             return true;
         }

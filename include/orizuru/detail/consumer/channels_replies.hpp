@@ -93,7 +93,7 @@ inline void Channels::note_refusal(std::string_view text) {
 inline void Channels::after_recovery(const Recovered& recovered) {
     m_recoveries.fetch_add(1, std::memory_order_relaxed);
     unattended.on_lost(recovered.lost);
-    guards.drop(recovered.given_up);
+    guards.drop(recovered.acked);
     if (!recovered.refusal.empty()) {
         note_refusal(recovered.refusal);
     }

@@ -5,7 +5,7 @@
 // A message that a consumer holds: shared between the consumer's window and the message's guard,
 // and used again for another message when both have let go.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/consumer/deferred_ack.hpp>
 #include <orizuru/script.hpp>
 
@@ -43,8 +43,8 @@ struct Delivery {
     std::string refusal;        ///< why Redis refused the settlement; then the state is held
     std::uint64_t version = 0;  ///< of the request that settles it, when that was sent
     State state = State::held;
-    DeferredAck deferred_ack; ///< all else is under the consumer's lock, once it is handed out
-    bool handed_out = false;  ///< to a guard
+    DeferredAck deferred_ack; ///< all else is under the consumer's lock, once it is taken
+    bool taken = false;       ///< by the thread in `next`; it has a guard, or will get one
     bool deferred = false;    ///< an ack that was accepted and whose outcome nobody awaits
     bool unattended = false;  ///< nobody awaits the outcome: it goes to on_event
     int failures = 0;         ///< how often the settlement failed for a reason of its own
@@ -60,7 +60,7 @@ struct Delivery {
         version = 0;
         state = State::held;
         deferred_ack.forget();
-        handed_out = deferred = unattended = false;
+        taken = deferred = unattended = false;
         failures = 0;
         shortages = 0;
     }

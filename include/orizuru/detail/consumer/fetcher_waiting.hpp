@@ -86,8 +86,8 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
 }
 
 // While the handler works on a batch, Redis fetches the next one: asked for with the batch's first
-// message, so that at most two batches are held, and only behind a full one: what a short one left
-// in the source is for others.
+// message, so that at most two batches are held, and only after a full batch: after a short one the
+// source is likely empty, and new messages are for other consumers too.
 inline void Fetcher::fetch_ahead() {
     if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
         fetch_more();

@@ -43,7 +43,7 @@ ORIZURU_INLINE bool GuardCore::reject() {
 }
 
 ORIZURU_INLINE bool GuardCore::release() {
-    return move_to(give_back_body(), {keys().source()}, {}, "releasing");
+    return move_to(release_body(), {keys().source()}, {}, "releasing");
 }
 
 ORIZURU_INLINE bool GuardCore::push(std::string_view queue) {

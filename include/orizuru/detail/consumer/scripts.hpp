@@ -185,6 +185,8 @@ return {header, held}
     return script;
 }
 
+// Bodies of settlements: script.ipp puts the checks and the removal of `payload` around them.
+
 /// push: KEYS target; ARGV [replacement]
 inline const Script& push_body() {
     static const Script script(R"lua(
@@ -196,7 +198,7 @@ redis.call('LPUSH', KEYS[1], ARGV[1] or payload)
 }
 
 /// release: KEYS source
-inline const Script& give_back_body() {
+inline const Script& release_body() {
     static const Script script(R"lua(
 local refused = refusal({{KEYS[1], 'list'}}, {{'RPUSH', KEYS[1], 'x'}})
 if refused then return refused end

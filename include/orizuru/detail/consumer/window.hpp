@@ -47,7 +47,7 @@ struct Recovered {
     bool reaped = false;               ///< a collector had taken the whole list
     std::vector<DeliveryPtr> lost;     ///< someone else's now
     std::vector<DeliveryPtr> surfaced; ///< fetched before, though the reply was lost
-    std::size_t given_up = 0;          ///< of the lost ones, those whose guards had acked them
+    std::size_t acked = 0;             ///< lost ones whose guards had acked them
     std::string refusal;               ///< what fetching fails with however often it recovers
 };
 
@@ -154,7 +154,7 @@ class Window {
     /// Nobody holds a guard any more: whatever is not wanted elsewhere may be given back.
     [[gnu::cold]] void forsake() noexcept;
 
-    /// Of the recovery that `on_adopt` has just ended; none while it goes on.
+    /// Result of the finished recovery; empty while one runs.
     [[nodiscard]] std::optional<Recovered> take_recovered() {
         return std::exchange(m_recovered, std::nullopt);
     }
@@ -170,7 +170,7 @@ class Window {
         Kind kind = Kind::settle;
         int fetch = 0; ///< the most messages that it brings
         std::uint64_t version = 0;
-        std::size_t messages = 0; ///< how many it settles yet; each has the version, too
+        std::size_t messages = 0; ///< how many it still has to settle; each has the version, too
         bool with_body = false;   ///< of its script, not only the script's name
         std::string failure;      ///< an error of its own that says neither "ran" nor "did not"
     };
@@ -224,7 +224,7 @@ class Window {
     std::function<Identity()> m_make_identity;
     Identity m_self;
     std::string m_processing; ///< its key
-    std::string m_header;     ///< to write one in
+    std::string m_header;     ///< buffer for composing a header
     State m_state = State::unregistered;
 
     Fifo<DeliveryPtr> m_messages;

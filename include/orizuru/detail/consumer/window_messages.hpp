@@ -30,7 +30,7 @@ inline DeliveryPtr Window::hand_out() {
         return nullptr;
     }
     const DeliveryPtr& message = m_messages[m_next++];
-    message->handed_out = true;
+    message->taken = true;
     find_next();
     // One that was taken back may have an owner besides.
     return message.unique() ? message.second() : message;
@@ -39,7 +39,7 @@ inline DeliveryPtr Window::hand_out() {
 // Those behind the next one wait, too, except after a match with an edited list.
 inline void Window::find_next() noexcept {
     const auto waits = [](const Delivery& message) {
-        return message.state == S::held && !message.handed_out;
+        return message.state == S::held && !message.taken;
     };
     while (m_next < m_messages.size() && !waits(*m_messages[m_next])) {
         ++m_next;
@@ -48,21 +48,21 @@ inline void Window::find_next() noexcept {
 
 inline void Window::forsake() noexcept {
     for (const DeliveryPtr& message : m_messages) {
-        message->handed_out = message->handed_out && message->state != S::held;
+        message->taken = message->taken && message->state != S::held;
     }
     recount();
 }
 
 inline void Window::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
     for (const DeliveryPtr& message : messages) {
-        message->handed_out = false;
+        message->taken = false;
         message->deferred_ack.forget();
     }
     recount();
 }
 
 inline void Window::take_back(const DeliveryPtr& message) noexcept {
-    message->handed_out = false;
+    message->taken = false;
     message->deferred_ack.forget();
     message->unattended = false;
     message->refusal.clear();

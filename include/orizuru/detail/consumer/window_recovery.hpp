@@ -56,7 +56,7 @@ inline void Window::conclude(const Adoption::Result& result) {
         message->state = S::lost;
         if (message->deferred_ack.close()) {
             message->deferred = true;
-            ++recovered.given_up;
+            ++recovered.acked;
         }
     }
     if (m_failed_fetches >= most_failed_fetches) {

@@ -143,7 +143,7 @@ inline Verdict Window::on_blocking_fetch(Reply&& reply) {
     }
 }
 
-// Each of the messages may come to be among the moves when there is no memory.
+// Reserves now, so that queuing a move of any held message never allocates.
 inline void Window::expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
 
 inline void Window::ran(Request& request) noexcept {

@@ -146,7 +146,7 @@ inline void Window::send_release(std::string& out) {
     for (const DeliveryPtr& message : m_messages) {
         if (message->state != S::sent) {
             ++index;
-            held = message->handed_out ? index : held;
+            held = message->taken ? index : held;
         }
     }
     compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {

@@ -4,8 +4,8 @@
 
 // A transaction, tried again while others are in its way or the server is away.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/pool.hpp>

@@ -5,9 +5,9 @@
 // The rounds of an OutboxRelay: a step for each queue that something waits for.
 
 #include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/notifications.hpp>
 #include <orizuru/detail/postgres/outbox_stepper.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>

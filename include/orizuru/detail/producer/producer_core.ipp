@@ -63,7 +63,7 @@ ORIZURU_INLINE std::uint64_t ProducerCore::push_all(PayloadSource payloads) {
                 while (series.add(payloads)) {
                 }
             } catch (...) {
-                // What fails in Redis was in front of what has failed here.
+                // If Redis refuses what was sent before, that error is thrown instead.
                 series.settle();
                 throw;
             }

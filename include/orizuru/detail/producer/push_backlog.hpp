@@ -12,9 +12,9 @@
 // What Redis refuses is sent again when nothing is in flight any more, so that the order is lost
 // only to the one LPUSH that was on its way already.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/payload_source.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/endpoint.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 // One LPUSH of many messages, written straight as Redis reads it: a payload is encoded into the
-// bytes that are sent. What stands in front of bytes that are not written yet, their count, is
-// written behind them: room is kept, of the size that it will most likely have.
+// bytes that are sent. A length stands before its bytes, but is known only after them: room is
+// left for it, as wide as the last one was.
 
 #include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/redis/wire.hpp>

@@ -7,8 +7,8 @@
 // on with half a command or a reply that it owes.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/stream.hpp>

@@ -5,7 +5,7 @@
 // Keeps a queue's dead list within its limits. Trims it after a worker has buried a message, and
 // once in a while, because entries grow old and others bury messages, too.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/dead_list.hpp>

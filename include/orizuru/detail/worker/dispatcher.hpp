@@ -11,7 +11,7 @@
 // as long as some thread is free and a moment longer, because it costs several commands to end a
 // wait and begin it again. A task that a waiter brings while no thread is free is requeued.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/polled_queues.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>

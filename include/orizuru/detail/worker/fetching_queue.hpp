@@ -7,8 +7,8 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/redis/limits.hpp>

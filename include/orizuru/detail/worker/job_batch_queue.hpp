@@ -8,10 +8,10 @@
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>

@@ -6,9 +6,9 @@
 // goes. When Redis refuses a settlement or memory is short, the owner of the job repeats it later;
 // the message stays in the processing list until then.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/error.hpp>

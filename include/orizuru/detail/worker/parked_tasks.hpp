@@ -7,8 +7,8 @@
 // are free for others. Nothing more is fetched from their queues meanwhile, so their number cannot
 // grow without end. Parking needs no memory: the tasks form a linked list.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/task.hpp>
 

@@ -5,7 +5,7 @@
 // The queues of a dispatcher: each with the gate through which free threads poll it, and the waiter
 // that waits in Redis while it is empty.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/polling_sequence.hpp>
 #include <orizuru/detail/worker/queue_gate.hpp>
 #include <orizuru/detail/worker/queue_waiter.hpp>

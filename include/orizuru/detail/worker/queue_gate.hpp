@@ -6,8 +6,8 @@
 // queue is paused or fetching is forbidden, and for a moment after a middleware has passed the
 // queue over or a fetch has failed.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>

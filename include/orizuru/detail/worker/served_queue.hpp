@@ -5,8 +5,8 @@
 // A queue that a worker serves, whatever its message type: gives out the tasks and answers their
 // questions.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/turn.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/worker/recoveries.hpp>
 #include <orizuru/detail/worker/task.hpp>

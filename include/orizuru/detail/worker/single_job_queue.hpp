@@ -5,8 +5,8 @@
 // A worker's queue whose jobs are handled one by one.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>

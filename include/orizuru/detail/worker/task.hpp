@@ -5,7 +5,7 @@
 // A task for one of the worker's threads: a job or a batch of jobs.
 
 #include <orizuru/detail/base/at_exit.hpp>
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_options.hpp>

@@ -7,7 +7,7 @@
 // follows.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>

@@ -7,8 +7,8 @@
 // It reports failures and tries again. No queue depends on the health of another.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/worker/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>

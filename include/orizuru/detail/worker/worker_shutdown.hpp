@@ -6,7 +6,7 @@
 // stop callbacks may take long, while Worker::run returns in time. The thread starts before the
 // worker does: a lack of threads may be the reason to shut down.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/worker_core.hpp>
 
 #include <future>

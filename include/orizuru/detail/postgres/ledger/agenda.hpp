@@ -4,8 +4,8 @@
 
 // When a reconciler attends to each queue, and what it has to do there besides a step.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/ledger/queues.hpp>
 #include <orizuru/detail/postgres/ledger/step.hpp>
 

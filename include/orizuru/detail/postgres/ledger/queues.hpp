@@ -4,7 +4,7 @@
 
 // The queues as a reconciler's look at the ledger sees them.
 
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 
 #include <pqxx/pqxx>

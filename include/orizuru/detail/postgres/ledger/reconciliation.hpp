@@ -5,9 +5,9 @@
 // The passes of a LedgerReconciler over all queues, once or as they are due.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/ledger/agenda.hpp>
 #include <orizuru/detail/postgres/ledger/checks.hpp>
 #include <orizuru/detail/postgres/ledger/queues.hpp>
