@@ -34,6 +34,7 @@ class Options {
     [[nodiscard]] const std::string& workload() const noexcept { return m_workload; }
     [[nodiscard]] const std::string& socket() const noexcept { return m_socket; }
 
+    [[nodiscard]] bool has(const std::string& name) const { return m_values.contains(name); }
     [[nodiscard]] const std::string& word(const std::string& name) const {
         const auto found = m_values.find(name);
         if (found == m_values.end()) {

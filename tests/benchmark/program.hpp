@@ -6,6 +6,7 @@
 #pragma once
 
 #include "benchmark/options.hpp"
+#include "benchmark/placement.hpp"
 
 #include <exception>
 #include <iostream>
@@ -24,7 +25,7 @@ using Workloads = std::map<std::string, void (*)(const Options&)>;
         if (found == workloads.end()) {
             throw std::invalid_argument("unknown workload: " + options.workload());
         }
-        found->second(options);
+        on_its_cpu(options, [&] { found->second(options); });
         return 0;
     } catch (const std::exception& error) {
         std::cerr << argv[0] << ": " << error.what() << std::endl;

@@ -5,11 +5,13 @@
 """Measures the library against a bare hiredis program that sends the same commands.
 
 Both run in turns against the same redis-server, which the benchmark starts for itself, and are
-pinned: all on one CPU, then Redis on one and the programs on another; then neither is pinned, to
-two CPUs. Only the ratios say something about the library; the rates belong to the machine.
+pinned: all on one CPU, then Redis on one and the programs on another; then so are the programs'
+threads, while the programs may use both CPUs. Only the ratios say something about the library; the
+rates belong to the machine.
 """
 
 import argparse
+import dataclasses
 import datetime
 import fnmatch
 import itertools
@@ -25,9 +27,18 @@ import report
 import results
 from private_redis import private_redis
 from results import PROGRAMS
-from workloads import ONE_CORE, TWO_CORES, UNPINNED, WORKLOADS
+from workloads import ONE_CORE, TWO_CORES, APART, WORKLOADS
 
 RUN_TIMEOUT = 60  # seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """The CPUs of Redis and of the programs, and what the programs are told of it."""
+
+    redis: set
+    programs: set
+    arguments: dict = dataclasses.field(default_factory=dict)
 
 
 def main():
@@ -41,12 +52,12 @@ def main():
     described = machine.describe(options.redis_server, options.compiler)
     print(report.heading())
     rows = []
-    for placement, cpus in placements(options.cores).items():
-        here = [workload for workload in workloads if placement in workload.placements]
+    for name, placement in placements(options.cores).items():
+        here = [workload for workload in workloads if name in workload.placements]
         for server, group in itertools.groupby(here, key=lambda workload: workload.server):
-            with private_redis(options.redis_server, cpus[0], list(server)) as redis:
+            with private_redis(options.redis_server, placement.redis, list(server)) as redis:
                 for workload in group:
-                    rows += measure(workload, placement, redis, cpus[1], options)
+                    rows += measure(workload, name, placement, redis, options)
     result = {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": described,
@@ -87,34 +98,34 @@ def chosen(pattern):
 
 
 def placements(cores):
-    """The CPUs of Redis and of the programs."""
     cpus = sorted(os.sched_getaffinity(0))
     found = {}
     if cores in (None, 1):
-        found[ONE_CORE] = ({cpus[0]}, {cpus[0]})
+        found[ONE_CORE] = Placement({cpus[0]}, {cpus[0]})
     if cores in (None, 2) and len(cpus) > 1:
-        found[TWO_CORES] = ({cpus[0]}, {cpus[1]})
-        found[UNPINNED] = (set(cpus[:2]), set(cpus[:2]))
+        found[TWO_CORES] = Placement({cpus[0]}, {cpus[1]})
+        found[APART] = Placement({cpus[0]}, set(cpus[:2]), {"cpu": cpus[1]})
     elif cores in (None, 2):
         print("two cores: left out, this machine gives us one CPU only")
     return found
 
 
-def measure(workload, placement, redis, cpus, options):
+def measure(workload, name, placement, redis, options):
     """A row for each figure of the workload."""
     arguments = {**workload.arguments, **(workload.quick if options.quick else {})}
+    arguments.update(placement.arguments)
     runs = {program: [] for program in PROGRAMS}
     for pair in range(options.pairs):
         # The program that comes second finds the machine warm.
         for program in PROGRAMS if pair % 2 == 0 else reversed(PROGRAMS):
             redis.empty()
             path = getattr(options, program)
-            outcome = run(path, workload.command, redis.socket, arguments, cpus)
+            outcome = run(path, workload.command, redis.socket, arguments, placement.programs)
             if "missing" in outcome:
                 print(f"{workload.name}: left out, the {program} has no {outcome['missing']}")
                 return []
             runs[program].append(outcome)
-    rows = [results.row_of(workload, figure, placement, runs) for figure in workload.figures]
+    rows = [results.row_of(workload, figure, name, runs) for figure in workload.figures]
     if workload.command != "memory":
         rows[0]["cpu"] = results.cpu_times(runs)
     for row in rows:

@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <limits>
@@ -23,11 +24,11 @@ using orizuru::detail::Clock;
 using orizuru::detail::TimePoint;
 using orizuru::detail::Wake;
 
-// How many short waits it takes until the next one polls.
-int short_waits_until_polling(BusyPoll& poll) {
+// How many waits that sleep it takes until the next one polls.
+int waits_until_polling(BusyPoll& poll, BusyPoll::Duration time = 60us) {
     int count = 0;
     while (poll.budget() == BusyPoll::Duration::zero()) {
-        poll.slept(50us);
+        poll.slept(time);
         ++count;
         REQUIRE(count <= 10'000);
     }
@@ -40,10 +41,13 @@ void miss_until_sleeping(BusyPoll& poll) {
     }
 }
 
-TEST_CASE("the first wait sleeps, and a wait behind a short one polls for 50 us") {
+TEST_CASE("after eight waits that slept for long enough to wake a CPU, the next polls for 50 us") {
     BusyPoll poll(2);
-    CHECK(poll.budget() == 0us);
-    poll.slept(100us);
+    for (int i = 0; i < 7; ++i) {
+        poll.slept(60us);
+        CHECK(poll.budget() == 0us);
+    }
+    poll.slept(60us);
     CHECK(poll.budget() == 50us);
 }
 
@@ -52,29 +56,50 @@ TEST_CASE("with one CPU no wait polls") {
     CHECK_FALSE(poll.useful());
 }
 
-TEST_CASE("long waits never lead to polling") {
+TEST_CASE("waits that are long, or so short that Redis is on the same CPU, never lead to polling") {
+    for (const auto time : {1us, 24us, 201us, 1'000'000us}) {
+        BusyPoll poll(2);
+        for (int i = 0; i < 1000; ++i) {
+            poll.slept(time);
+        }
+        CHECK(poll.budget() == 0us);
+    }
+}
+
+TEST_CASE("one of these among the others begins the count anew") {
     BusyPoll poll(2);
-    for (int i = 0; i < 1000; ++i) {
-        poll.slept(201us);
+    for (int i = 0; i < 7; ++i) {
+        poll.slept(60us);
+    }
+    poll.slept(10ms);
+    for (int i = 0; i < 7; ++i) {
+        poll.slept(60us);
     }
     CHECK(poll.budget() == 0us);
+    poll.slept(60us);
+    CHECK(poll.budget() == 50us);
 }
 
-TEST_CASE("each wait that polled in vain halves the time, until waits sleep") {
+TEST_CASE("16 waits that polled in vain do not count, since Redis' CPU has slept, too; then each "
+          "halves the time, until waits sleep") {
     BusyPoll poll(2);
-    poll.slept(1us);
-    poll.polled(poll.budget(), false);
+    waits_until_polling(poll);
+    for (int i = 0; i < 16; ++i) {
+        poll.polled(50us, false);
+        CHECK(poll.budget() == 50us);
+    }
+    poll.polled(50us, false);
     CHECK(poll.budget() == 25us);
-    poll.polled(poll.budget(), false);
+    poll.polled(25us, false);
     CHECK(poll.budget() > 10us);
-    poll.polled(poll.budget(), false);
+    poll.polled(13us, false);
     CHECK(poll.budget() == 0us);
 }
 
-TEST_CASE("whenever polling did not pay, it takes twice as many short waits, up to 1024") {
+TEST_CASE("whenever polling did not pay, it takes twice as many waits, up to 1024") {
     BusyPoll poll(2);
-    for (const int expected : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024}) {
-        CHECK(short_waits_until_polling(poll) == expected);
+    for (const int expected : {8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024}) {
+        CHECK(waits_until_polling(poll) == expected);
         miss_until_sleeping(poll);
     }
 }
@@ -83,58 +108,68 @@ TEST_CASE("a thread that loses its CPU while it polls sleeps from then on, also 
           "there") {
     for (const bool answered : {true, false}) {
         BusyPoll poll(2);
-        short_waits_until_polling(poll);
+        waits_until_polling(poll);
         poll.polled(151us, answered);
         CHECK(poll.budget() == 0us);
-        CHECK(short_waits_until_polling(poll) == 2);
+        CHECK(waits_until_polling(poll) == 16);
     }
 }
 
-TEST_CASE("a long wait among the short ones begins their count anew") {
+TEST_CASE("waits that poll go on doing so while they are a quarter shorter than those that slept") {
     BusyPoll poll(2);
-    poll.slept(1us);
-    miss_until_sleeping(poll);
-    poll.slept(1us);
-    poll.slept(10ms);
-    poll.slept(1us);
-    CHECK(poll.budget() == 0us);
-    poll.slept(1us);
+    waits_until_polling(poll, 80us);
+    for (int i = 0; i < 10'000; ++i) {
+        poll.polled(59us, true);
+    }
     CHECK(poll.budget() == 50us);
+}
+
+TEST_CASE("waits that poll for as long as others slept soon sleep, too") {
+    BusyPoll poll(2);
+    waits_until_polling(poll, 80us);
+    for (int i = 0; i < 63; ++i) {
+        poll.polled(61us, true);
+    }
+    CHECK(poll.budget() == 50us);
+    poll.polled(61us, true);
+    CHECK(poll.budget() == 0us);
 }
 
 TEST_CASE("a wait that was answered while it polled restores the whole time") {
     BusyPoll poll(2);
-    short_waits_until_polling(poll);
-    poll.polled(50us, false);
+    waits_until_polling(poll);
+    while (poll.budget() == 50us) {
+        poll.polled(50us, false);
+    }
     CHECK(poll.budget() == 25us);
     poll.polled(20us, true);
     CHECK(poll.budget() == 50us);
 }
 
-TEST_CASE("a thousand answers in time halve the number of short waits, and fewer do not") {
+TEST_CASE("256 answers in time halve the number of waits, and fewer do not") {
     BusyPoll poll(2);
     for (int i = 0; i < 5; ++i) {
-        short_waits_until_polling(poll);
+        waits_until_polling(poll);
         miss_until_sleeping(poll);
     }
-    CHECK(short_waits_until_polling(poll) == 32);
-    for (int i = 0; i < 999; ++i) {
+    CHECK(waits_until_polling(poll) == 256);
+    for (int i = 0; i < 255; ++i) {
         poll.polled(20us, true);
     }
     miss_until_sleeping(poll);
-    CHECK(short_waits_until_polling(poll) == 64);
-    for (int i = 0; i < 2000; ++i) {
+    CHECK(waits_until_polling(poll) == 512);
+    for (int i = 0; i < 512; ++i) {
         poll.polled(20us, true);
     }
     miss_until_sleeping(poll);
-    CHECK(short_waits_until_polling(poll) == 32);
+    CHECK(waits_until_polling(poll) == 256);
 }
 
 TEST_CASE("a wait that polls ends by what is ready, by the wake and at the deadline") {
     BusyPoll poll(2);
     const Wake ready;
     const Wake wake;
-    poll.slept(1us);
+    waits_until_polling(poll);
     SUBCASE("ready") {
         ready.signal();
         CHECK(wait_ready(poll, ready.fd(), POLLIN, &wake, Clock::now() + 1min) == POLLIN);
@@ -149,7 +184,6 @@ TEST_CASE("a wait that polls ends by what is ready, by the wake and at the deadl
         const TimePoint deadline = Clock::now() + 2ms;
         CHECK(wait_ready(poll, ready.fd(), POLLIN, &wake, deadline) == 0);
         CHECK(Clock::now() >= deadline);
-        CHECK(poll.budget() == 25us);
     }
     SUBCASE("a deadline long past") {
         CHECK(wait_ready(poll, ready.fd(), POLLIN, &wake, TimePoint()) == 0);
@@ -179,23 +213,30 @@ TEST_CASE("a process' control group is that of version 2") {
     CHECK(control_group("").empty());
 }
 
-TEST_CASE("a thread that is bound to one CPU has one to use") {
-    int bound = 0;
+TEST_CASE("a process that is bound to one CPU has one to use, whatever its threads are bound to") {
+    using orizuru::detail::usable_cpus;
+    cpu_set_t all;
+    REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all)) {
+        ++cpu;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    const int before = usable_cpus();
+    CHECK(before >= 1);
+    int in_thread = 0;
     std::thread([&] {
-        cpu_set_t all;
-        REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
-        int cpu = 0;
-        while (!CPU_ISSET(cpu, &all)) {
-            ++cpu;
-        }
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
-        bound = orizuru::detail::usable_cpus();
+        ::sched_setaffinity(0, sizeof one, &one);
+        in_thread = usable_cpus();
     }).join();
-    CHECK(bound == 1);
-    CHECK(orizuru::detail::usable_cpus() >= 1);
+    CHECK(in_thread == before);
+    REQUIRE(::sched_setaffinity(::getpid(), sizeof one, &one) == 0);
+    std::thread([&] { in_thread = usable_cpus(); }).join();
+    CHECK(in_thread == 1);
+    CHECK(usable_cpus() == 1);
+    REQUIRE(::sched_setaffinity(::getpid(), sizeof all, &all) == 0);
 }
 
 } // namespace busy_poll_test

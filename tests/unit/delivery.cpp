@@ -68,7 +68,7 @@ TEST_CASE("a pool gives out what nobody else has, as new") {
     const Delivery* const memory = &*first;
     first->state = Delivery::State::settled;
     first->refusal = "NOPERM";
-    first->handed_out = first->deferred = first->unattended = true;
+    first->taken = first->deferred = first->unattended = true;
     first->version = 7;
     first->failures = 3;
     pool.recycle(std::move(first));
@@ -80,7 +80,7 @@ TEST_CASE("a pool gives out what nobody else has, as new") {
     CHECK(second->payload == "second payload");
     CHECK(second->state == Delivery::State::held);
     CHECK(second->refusal.empty());
-    CHECK_FALSE(second->handed_out);
+    CHECK_FALSE(second->taken);
     CHECK_FALSE(second->deferred);
     CHECK_FALSE(second->unattended);
     CHECK(second->version == 0);

@@ -84,7 +84,7 @@ class SearchConsumer {
         std::vector<detail::DeliveryPtr> result;
         std::copy_if(m_window.messages().begin(), m_window.messages().end(),
                      std::back_inserter(result), [](const detail::DeliveryPtr& message) {
-                         return message->state == Held::held && message->handed_out;
+                         return message->state == Held::held && message->taken;
                      });
         return result;
     }

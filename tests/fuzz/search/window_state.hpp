@@ -60,7 +60,7 @@ template struct Reveal<Header, &detail::Adoption::m_header>;
 inline std::string text_of(const detail::Delivery& message) {
     std::string text = message.payload + '/' + std::to_string(static_cast<int>(message.state)) +
                        '/' + std::to_string(message.version) + '/' +
-                       std::to_string(message.failures) + (message.handed_out ? "h" : "");
+                       std::to_string(message.failures) + (message.taken ? "h" : "");
     if (message.move != nullptr) {
         for (const std::string& key : message.move->keys) {
             text += '>' + key;

@@ -201,7 +201,7 @@ inline void Simulation::send_while_stopping() {
 inline bool Simulation::none_handed_out() const {
     return std::none_of(
         m_window->messages().begin(), m_window->messages().end(),
-        [](const auto& message) { return message->handed_out && message->state != Held::sent; });
+        [](const auto& message) { return message->taken && message->state != Held::sent; });
 }
 
 inline void Simulation::read(Line line) {

@@ -25,7 +25,7 @@ inline void Simulation::use_guards(bool quiet) {
     if (!m_stopping && m_chance.happens(0.7)) {
         const auto& messages = m_window->messages();
         const auto first = std::find_if(messages.begin(), messages.end(), [](const auto& message) {
-            return message->state == Held::held && !message->handed_out;
+            return message->state == Held::held && !message->taken;
         });
         if (m_window->has_ready() != (first != messages.end())) {
             throw Violation("what is ready is not what was not handed out");

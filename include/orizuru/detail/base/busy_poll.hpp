@@ -16,15 +16,19 @@ namespace orizuru::detail {
 /// Learns from the waits of one socket how long the next one may poll before it sleeps. With one
 /// CPU it never polls: what it waits for would need that CPU.
 ///
-/// Polling begins after short waits, ends after waits that polled in vain, and ends at once when
-/// the kernel takes the CPU away: other threads need it then, and the kernel serves a thread sooner
-/// that has slept. Each end doubles the number of short waits until it begins again; many answers
-/// in time halve it.
+/// Polling begins when waits that slept took as long as it takes to wake a CPU, and not much
+/// longer. It goes on while waits that poll are a good deal shorter than those were. It ends after
+/// waits that polled in vain, and at once when the kernel takes the CPU away: other threads need it
+/// then, and the kernel serves a thread sooner that has slept. Each end doubles the number of waits
+/// until it begins again; many answers in time halve it.
 class BusyPoll {
   public:
     using Duration = Clock::duration;
 
     static constexpr Duration longest = std::chrono::microseconds(50);
+    /// Who sleeps less shares a CPU with Redis: nothing is to be gained, and the kernel would have
+    /// to part the two.
+    static constexpr Duration wakes = std::chrono::microseconds(25);
     /// A wait that slept no longer might have been answered within `longest` without sleeping.
     static constexpr Duration near = std::chrono::microseconds(200);
     /// A polling thread that was away for so long had lost its CPU.
@@ -42,39 +46,63 @@ class BusyPoll {
             stop();
         } else if (answered) {
             m_budget = longest;
-            if (++m_answers == forgiving) {
-                m_answers = 0;
-                m_trials = std::max(m_trials / 2, 1);
-            }
+            on_answer(time);
+        } else if (m_warm_up > 0) {
+            --m_warm_up;
         } else if (m_budget /= 2; m_budget < shortest) {
             stop();
         }
     }
     /// The wait slept for so long, and did not poll.
     void slept(Duration time) noexcept {
-        m_short_waits = time <= near ? m_short_waits + 1 : 0;
-        if (m_short_waits >= m_trials) {
+        if (time < wakes || time > near) {
+            m_waits = 0;
+            return;
+        }
+        m_slept = m_waits == 0 ? time : average(m_slept, time);
+        if (++m_waits >= m_trials) {
             m_budget = longest;
+            m_polled = Duration::zero();
+            m_waits = 0;
+            m_warm_up = cold;
         }
     }
 
   private:
     static constexpr Duration shortest = std::chrono::microseconds(10);
+    static constexpr int least_trials = 8;
     static constexpr int most_trials = 1024;
-    static constexpr int forgiving = 1000;
+    static constexpr int sample = 64;
+    /// Redis' CPU, too, has slept until now: so many waits in vain do not count.
+    static constexpr int cold = 16;
+    static constexpr int forgiving = 256;
 
+    static Duration average(Duration before, Duration now) noexcept {
+        return before + (now - before) / 8;
+    }
+
+    void on_answer(Duration time) noexcept {
+        m_polled = m_polled == Duration::zero() ? time : average(m_polled, time);
+        if (++m_waits % sample == 0 && m_polled > m_slept * 3 / 4) {
+            stop();
+        } else if (m_waits == forgiving) {
+            m_waits = 0;
+            m_trials = std::max(m_trials / 2, least_trials);
+        }
+    }
     void stop() noexcept {
         m_budget = Duration::zero();
         m_trials = std::min(m_trials * 2, most_trials);
-        m_short_waits = 0;
-        m_answers = 0;
+        m_waits = 0;
     }
 
     bool m_useful;
     Duration m_budget{};
-    int m_trials = 1;      ///< so many short waits let it poll again
-    int m_short_waits = 0; ///< in a row
-    int m_answers = 0;     ///< since it last stopped or was forgiven
+    int m_trials = least_trials; ///< so many waits that sleep let it poll
+    int m_waits = 0;             ///< such waits in a row; or answers since it polls
+    int m_warm_up = 0;           ///< waits in vain that do not count yet
+    Duration m_slept{};          ///< on average, before it polled
+    Duration m_polled{};         ///< on average, since it polls
 };
 
 /// Waits as `wait_ready` does, and first polls for as long as `poll` permits.

@@ -61,12 +61,13 @@ namespace orizuru::detail {
     return {};
 }
 
-/// Reads the affinity of the calling thread and a file for each control group; one when the kernel
+/// Reads the affinity of the main thread and a file for each control group; one when the kernel
 /// does not say. May throw std::bad_alloc.
 [[nodiscard]] inline int usable_cpus() {
     cpu_set_t affinity;
-    // Fails on a machine with more CPUs than the set has room for.
-    if (::sched_getaffinity(0, sizeof affinity, &affinity) != 0) {
+    // Of the process, whatever this thread is bound to. Fails on a machine with more CPUs than the
+    // set has room for.
+    if (::sched_getaffinity(::getpid(), sizeof affinity, &affinity) != 0) {
         return 1;
     }
     int cpus = CPU_COUNT(&affinity);
