@@ -74,6 +74,8 @@ class BufferedProducer {
 
     /// The length of the queue, without what is in the buffer.
     /// Redis: LLEN, O(1), behind the answers to LPUSHes in flight.
+    /// Blocks: until these have come, and for a round trip; at most connect_timeout and twice
+    ///     command_timeout, and as long for each call of another thread before it.
     /// Throws: ReplyError, ConnectionError, ProtocolError; there is no made-up 0.
     std::uint64_t size() { return m_core.length(); }
 

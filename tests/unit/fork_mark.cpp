@@ -75,7 +75,7 @@ TEST_CASE("a thousand marks need no page each") {
     const ForkMark first;
     const auto before = mappings();
     const std::vector<ForkMark> marks(1000);
-    CHECK(mappings() <= before + 2); // the vector may need one
+    CHECK(mappings() < before + 100); // the vector, and what a sanitizer notes, need some
 }
 
 } // namespace fork_mark_test
