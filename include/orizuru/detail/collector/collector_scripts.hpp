@@ -13,20 +13,20 @@
 
 namespace orizuru::detail {
 
-/// How long a message's recoveries are remembered.
+/// How long Redis remembers a message's recoveries.
 inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 
-/// Returns a dead consumer's messages to the source's serving end, fences its list and takes it out
-/// of the registry. Those that are blamed for the death are counted, and go to the dead list when
-/// that was once too often: the oldest ones, as many as is said, and no other for them, not even an
-/// equal one. Equal ones among them are counted once and buried together.
+/// Requeues a dead consumer's messages at the source's serving end, fences its list and unregisters
+/// it. Blames the oldest messages for the death, as many as ARGV says. Counts the death for each of
+/// them, and moves those with more than the most recoveries to the dead list. Equal blamed messages
+/// count once and move together; an equal message that is not blamed is requeued.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
 ///   how many are blamed
-/// Returns {-1} alive | {-2} fenced already | {moved, buried, payload...}, of the buried, the
-///   oldest first | WRONGTYPE | ERR (what was counted is no number)
-/// O(messages held); the payloads of the blamed are hashed.
+/// Returns {-1} alive | {-2} fenced already | {moved, buried, payload of each buried message,
+///   oldest first} | WRONGTYPE | ERR (a stored count is no number)
+/// O(messages held); hashes the payloads of the blamed.
 inline const std::string& reap_script() {
     static const std::string script = moving_script(std::string(take_headers_function) + R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
@@ -92,7 +92,7 @@ return outcome
     return script;
 }
 
-/// Moves up to n messages from one list's right end to another's left end, the oldest first.
+/// Moves up to n messages from one list's right end to another's left end, oldest first.
 ///
 /// KEYS from, to; ARGV n
 /// Returns how many | WRONGTYPE

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Lets the processes of a fleet share work that one of them does for all: each asks for a turn when
-// the work is due, and gets one when nobody has had one for so long. Processes may differ in how
-// often they want it done. A process that dies in its turn holds up nobody for longer than that.
+// Lets the processes of a fleet share work that one of them does for all. Each asks for a turn when
+// the work is due, and gets it if no process had one for the interval that it asks with. Intervals
+// may differ. A process that dies in its turn delays the others by no more than that.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
@@ -22,12 +22,12 @@
 
 namespace orizuru::detail {
 
-/// Writes down when a turn was had: in how long the key expires, by Redis' clock. A longer time
-/// than any turn leaves is somebody else's, and counts for nothing.
+/// Records a turn in the key's time to live, by Redis' clock. If that is longer than any turn sets,
+/// something else has set it, and it does not count.
 ///
-/// KEYS turn; ARGV how long ago the last turn must be (ms), for how long a turn is remembered (ms),
-///   a command that the turn is for, or ''
-/// Returns 0 it is the caller's turn | in how long it is due (ms) | NOPERM the user may not run
+/// KEYS turn; ARGV how long ago the last turn must be (ms), how long a turn is remembered (ms), a
+///   command that the user must have the right to, or ''
+/// Returns 0 it is the caller's turn | time until it is due (ms) | NOPERM the user may not run
 ///   that command
 inline const CachedScript& cached_fleet_turn() {
     static const std::string script = moving_script(R"lua(
@@ -48,18 +48,18 @@ return 0
 
 struct FleetTurn {
     std::string key;
-    std::chrono::milliseconds memory; ///< the same for all who use the key
-    std::string_view command = {};    ///< whose right a turn needs
+    std::chrono::milliseconds memory; ///< must be the same for all users of the key
+    std::string_view command = {};    ///< a turn needs the right to it
 
-    /// Takes the turn if nobody had one for `apart`, or for `memory` if that is less. Returns 0
-    /// then, else in how long it is due. A user who may not ask cannot share: each turn is his.
-    /// Redis: a script, O(1). Throws ConnectionError, ProtocolError, and ReplyError when Redis
-    /// cannot serve at present.
+    /// Takes the turn if no process had one for `apart`, or for `memory` if that is less. Returns 0
+    /// then, otherwise the time until it is due. A user without the rights cannot share: always
+    /// returns 0. Redis: a script, O(1). Throws ConnectionError, ProtocolError, and ReplyError when
+    /// Redis cannot serve at present.
     [[nodiscard]] std::chrono::milliseconds take(Connection& connection,
                                                  std::chrono::milliseconds apart) const;
     /// Lets the next process that asks have the turn. Does nothing for a user without the right to
-    /// it. If another process has had a turn since, that one is given back: the work is then done
-    /// once more than is due. Redis: DEL. Throws as take().
+    /// it. If another process has had a turn since, this gives that turn back, and the work is done
+    /// once too often. Redis: DEL. Throws as take().
     void give_back(Connection& connection) const;
 };
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Whether the living have had the time to be heard: after a restart or a failover of Redis, and
-// after a collector's connection was lost, their heartbeats are gone although they live.
+// Tells whether live consumers have had the time to beat. After a restart or failover of Redis, or
+// after a collector lost its connection, their heartbeats are gone although they live.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -24,28 +24,28 @@ class Grace {
   public:
     explicit Grace(std::chrono::milliseconds time) : m_time(time) {}
 
-    /// Whether it is over. Redis: INFO, unless it was refused on this connection. Throws as
-    /// Connection::command, but for that refusal.
+    /// Whether the grace is over. Redis: INFO, unless this connection was refused it. Throws as
+    /// Connection::command, except for that refusal.
     bool over(Connection& connection);
-    /// Whether it was, on this connection.
+    /// Whether the last over() returned true, on this connection.
     [[nodiscard]] bool was_over(const Connection& connection) const noexcept {
         return m_over == connection.connected_at();
     }
-    /// The policy by which Redis may evict keys; empty when it will not, or did not say.
+    /// Redis' policy if it may evict keys; empty if it may not, or did not say.
     [[nodiscard]] const std::string& evicting_policy() const noexcept { return m_policy; }
 
   private:
-    /// None when it is refused.
+    /// Returns nullopt when INFO is refused.
     std::optional<std::string> ask(Connection& connection);
     void look_for_promotion(const Connection& connection, std::string_view info);
 
     std::chrono::milliseconds m_time;
     std::string m_policy;
-    TimePoint m_over{};     ///< when the connection was made on which it is over
+    TimePoint m_over{};     ///< when the connection was made on which the grace is over
     TimePoint m_refused{};  ///< when the connection was made on which INFO is refused
     TimePoint m_asked{};    ///< when the connection was made on which INFO was asked last
-    TimePoint m_promoted{}; ///< when the server was seen to be another's successor since then
-    std::string m_history;  ///< the name of its replication history then
+    TimePoint m_promoted{}; ///< when the server was seen promoted on that connection
+    std::string m_history;  ///< name of its replication history at that INFO
 };
 
 inline bool Grace::over(Connection& connection) {
@@ -58,7 +58,7 @@ inline bool Grace::over(Connection& connection) {
     if (info && uptime(*info) < m_time) {
         return false;
     }
-    // Redis' uptime says nothing of a time in which it was out of reach, or a replica.
+    // Redis' uptime includes times in which it was out of reach, or a replica.
     const TimePoint since = std::max(connection.connected_at(), m_promoted);
     const bool by_uptime = info && !connection.replaced() && !was_replica(*info);
     if (!by_uptime && Clock::now() - since < m_time) {
@@ -69,7 +69,7 @@ inline bool Grace::over(Connection& connection) {
 }
 
 /// A server can become a replica and a primary again while a connection stays open. A new history
-/// alone does not say so: a server begins one with its first replica, too.
+/// alone does not prove it: a server also begins one with its first replica.
 inline void Grace::look_for_promotion(const Connection& connection, std::string_view info) {
     const std::string_view history = info_field(info, "master_replid");
     if (m_asked == connection.connected_at() && m_history != history && was_replica(info)) {

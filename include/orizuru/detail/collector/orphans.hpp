@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Lists whose owners are not registered. They can only come from a Redis that forgot the
-// registration: rare, but nobody else would ever find them. One seen at two passes is an orphan.
+// Finds lists whose owners are not registered. They exist only if Redis forgot the registration:
+// rare, but nothing else would ever find them. A list seen in two passes is an orphan.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -25,19 +25,19 @@ namespace orizuru::detail {
 
 class Orphans {
   public:
-    /// How often all keys are searched.
+    /// How often to search all keys.
     static constexpr std::chrono::minutes interval{10};
 
     [[nodiscard]] bool search_due() const { return Clock::now() >= m_next_search; }
-    /// Whose lists there are, registered or not. Then, too, the next search is due `interval`
+    /// Returns the owners' ids of all lists, registered or not. The next search is due `interval`
     /// later. Redis: SCAN to its end, O(keys of the database). Throws as Connection::command.
     std::set<std::string> search(Connection& connection, const Keys& keys);
     void postpone_search() { m_next_search = Clock::now() + interval; }
 
     /// Ids of lists that were seen once.
     [[nodiscard]] const std::set<std::string>& suspects() const noexcept { return m_suspects; }
-    /// Those of these lists that were seen before, and whose owners are still not registered; they
-    /// stay suspects, as the others become, until they are forgotten.
+    /// Returns the suspects among `lists` whose owners are still not registered. From now on all
+    /// unregistered owners in `lists` are the suspects; forget() removes one.
     std::vector<std::string> seen_again(std::set<std::string> lists,
                                         const std::vector<std::string>& registered);
     void forget(const std::string& id) { m_suspects.erase(id); }
@@ -65,10 +65,10 @@ inline std::set<std::string> Orphans::search(Connection& connection, const Keys&
             connection.refuse("SCAN");
         }
         cursor = page.elements[0].text;
-        // A page may be empty and the scan not at its end.
+        // A page may be empty before the end of the scan.
         for (const Reply& key : page.elements[1].elements) {
-            // A queue named "processing:{Q}" has lists of other kinds under the same prefix, and so
-            // has "{t}Q:processing" beside "{t}Q": their ends do not look like ids.
+            // Lists of other queues can have this prefix: those of "processing:{Q}", and those of
+            // "{t}Q:processing" beside "{t}Q". Their ends do not look like ids.
             if (key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))) {
                 ids.insert(key.text.substr(prefix.size()));
             }

@@ -2,13 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// When a collector of a fleet asks for its turn to make a pass, and what becomes of a turn whose
+// Decides when a collector of a fleet asks for its turn to make a pass, and gives back a turn whose
 // pass fails.
 //
 // A turn is due 9/10 of an interval after the last one. Each collector asks at a random moment of
 // the tenth after that. So a pass begins within an interval of the last one even if the process
-// that made that one is gone; each process asks about once per interval; a thousand do not ask at
-// once.
+// that made the last is gone. Each process asks about once per interval, and a thousand do not ask
+// at once.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -30,34 +30,34 @@ class PassTurns {
 
     explicit PassTurns(std::string key) : m_turn{std::move(key), 2 * longest_interval} {}
 
-    /// Whether it is this collector's turn. Then done() or give_back() follows. Throws as
-    /// FleetTurn::take.
+    /// Returns whether it is this collector's turn. If so, call done() or give_back() next. Throws
+    /// as FleetTurn::take.
     [[nodiscard]] bool take(Connection& connection, std::chrono::milliseconds interval);
-    /// The pass was made to its end.
+    /// Notes that the pass is complete.
     void done() noexcept {
         m_taken = false;
         m_tries = 0;
         m_stands_back = false;
     }
-    /// Gives back a turn that was taken and not done; stands back if that was not the first in a
-    /// row. Throws as FleetTurn::give_back, and can be tried again then.
+    /// Gives back a turn that was taken and not done; stands back from the second in a row on.
+    /// Throws as FleetTurn::give_back; can then be tried again.
     void give_back(Connection& connection);
-    /// Leaves the turns to others, as long as some of them take theirs, until a pass is done.
+    /// Leaves turns to other collectors, as long as any take theirs, until a pass is done.
     void stand_back() {
         m_stands_back = true;
         m_rests_until = deadline_in(apart(m_interval));
     }
-    /// Does not ask before so long.
+    /// Puts off asking for `time`, but for an interval at most.
     void put_off(std::chrono::milliseconds time, std::chrono::milliseconds interval) {
         m_next = deadline_in(std::min(time, apart(interval)) + spread(interval));
     }
 
-    /// When to ask, after take() or put_off().
+    /// When to ask next, after take() or put_off().
     [[nodiscard]] TimePoint next() const noexcept { return m_next; }
 
   private:
-    /// How long ago the last turn must be. A collector that stands back asks after an interval, by
-    /// which time all others have asked.
+    /// How long ago the last turn must be. A collector that stands back asks after an interval,
+    /// when all others have asked.
     [[nodiscard]] std::chrono::milliseconds apart(std::chrono::milliseconds interval) const {
         return m_stands_back ? interval + interval / 10 : interval - interval / 10;
     }
@@ -68,8 +68,8 @@ class PassTurns {
     FleetTurn m_turn;
     TimePoint m_next{};
     TimePoint m_rests_until{};
-    std::chrono::milliseconds m_interval{}; ///< as last taken with
-    int m_tries = 0;                        ///< since a pass was done
+    std::chrono::milliseconds m_interval{}; ///< of the last take()
+    int m_tries = 0;                        ///< turns taken since a pass was done
     bool m_taken = false;
     bool m_stands_back = false;
     Random m_random;
@@ -95,8 +95,8 @@ inline void PassTurns::give_back(Connection& connection) {
     }
     m_turn.give_back(connection);
     m_taken = false;
-    // Once is an outage. A collector that never completes a pass would hold the turn most of the
-    // time, for it takes it again as soon as it has given it back.
+    // A single failure is likely an outage. A collector that never completes a pass would hold the
+    // turn most of the time, because it takes it again right after giving it back.
     if (m_tries > 1) {
         stand_back();
     }

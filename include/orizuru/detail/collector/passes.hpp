@@ -48,7 +48,7 @@ class Passes {
     void run(std::stop_token token, std::chrono::milliseconds interval);
 
   private:
-    /// For whom the search for orphans is made.
+    /// Whether the search for orphans serves this collector or the fleet.
     enum class Sweeps { own, shared };
 
     Collected pass(Sweeps sweeps);
@@ -123,7 +123,7 @@ inline void Passes::reap(const std::string& id, Collected& collected) {
                    recovery_memory.count(), m_options.dead_limit, m_options.blamed);
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
-        return; // alive, or another collector was here before
+        return; // alive, or another collector has reaped it
     }
     if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
         std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
@@ -147,7 +147,7 @@ inline bool Passes::search_due(Sweeps sweeps) {
             FleetTurn{m_keys.swept(), interval, "SCAN"}.take(m_connection, interval).count() == 0);
 }
 
-/// Of all lists, or of none when SCAN is refused.
+/// Searches all lists; finds none when SCAN is refused.
 inline std::set<std::string> Passes::search() {
     try {
         return m_orphans.search(m_connection, m_keys);
@@ -169,7 +169,7 @@ inline void Passes::refill(Collected& collected) {
     if (!is_count(length)) {
         m_connection.refuse("LLEN");
     }
-    // Bounded, or a handler that rejects at once would keep a pass from ever ending.
+    // Bounded: otherwise a handler that rejects at once could keep a pass from ending.
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
@@ -188,21 +188,21 @@ inline void Passes::refill(Collected& collected) {
 
 inline void Passes::take_part(std::chrono::milliseconds interval) {
     const Connection::Pin pin(m_connection);
-    m_turns.give_back(m_connection); // taken on a connection that was lost
+    m_turns.give_back(m_connection); // one taken on a connection that was lost
     if (!m_grace.was_over(m_connection) && !may_reap()) {
-        // The turn is for those who may reap.
+        // The turn is for collectors that may reap.
         Collected collected;
         refill(collected);
         m_turns.put_off(m_options.grace, interval);
         return;
     }
-    // Nobody else knows of the suspects.
+    // Only this collector knows its suspects.
     if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
         return;
     }
     pass(Sweeps::shared);
     if (!m_grace.was_over(m_connection)) {
-        m_turns.give_back(m_connection); // to those who may reap
+        m_turns.give_back(m_connection); // to collectors that may reap
         m_turns.put_off(m_options.grace, interval);
         return;
     }
@@ -225,13 +225,13 @@ inline void Passes::run(std::stop_token token, std::chrono::milliseconds interva
     }
 }
 
-/// To collectors that may be able to make the pass that this one cannot.
+/// Leaves the turns to collectors that may be able to make the pass that this one cannot.
 inline void Passes::leave_turns() noexcept {
     m_turns.stand_back();
     try {
         m_turns.give_back(m_connection);
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-        // It is given back in the next run, or forgotten.
+        // The next run gives it back, or it expires.
     }
 }
 

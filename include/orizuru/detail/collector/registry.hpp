@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Who is registered as a consumer of a queue, and who of them is not heard.
+// Finds the registered consumers of a queue, and those of them without a heartbeat.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -21,7 +21,7 @@
 
 namespace orizuru::detail {
 
-/// Ids. Redis: SMEMBERS. Throws as Connection::command.
+/// Returns the consumers' ids. Redis: SMEMBERS. Throws as Connection::command.
 inline std::vector<std::string> registered_consumers(Connection& connection, const Keys& keys) {
     const std::string consumers = keys.consumers();
     Reply members = connection.command(consumers, "SMEMBERS", consumers);
@@ -36,7 +36,7 @@ inline std::vector<std::string> registered_consumers(Connection& connection, con
     return ids;
 }
 
-/// Their heartbeats; nil: there is none. All are nil for a user who may not run MGET.
+/// Returns their heartbeats; nil if there is none. All are nil for a user who may not run MGET.
 inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
                                      std::span<const std::string> ids) {
     try {
@@ -62,7 +62,7 @@ inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
     }
 }
 
-/// The ids without a heartbeat. REAP looks again, in the step that takes the list.
+/// Returns the ids without a heartbeat. REAP checks again, in the step that takes the list.
 /// Redis: an MGET for each 1000. Throws as Connection::command.
 inline std::vector<std::string> unheard_consumers(Connection& connection, const Keys& keys,
                                                   std::span<const std::string> ids) {
