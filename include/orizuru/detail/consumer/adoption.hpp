@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// After a doubt: takes over the processing list under a new identity and finds out what the old one
-// had come to. Without I/O. A reply to ADOPT can be lost too; it is then sent again for the same
-// target with another new identity, and the fence that an earlier one left behind leads on to where
-// the list is now.
+// Recovers from a doubt: takes over the processing list under a new identity and learns from its
+// header which requests ran. Does no I/O. If the reply to ADOPT is lost, ADOPT is sent again for
+// the same target under another new identity. The fence of the earlier ADOPT then names the new
+// owner.
 
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
@@ -32,8 +32,8 @@ class Adoption {
   public:
     struct Result {
         std::string header;                           ///< as the in-doubt requests left it
-        std::optional<std::vector<std::string>> list; ///< oldest first; none: a collector had it
-        Identity identity;                            ///< owner of the list, when there is one
+        std::optional<std::vector<std::string>> list; ///< oldest first; nullopt: reaped or released
+        Identity identity;                            ///< owner of the list, if there is one
     };
 
     explicit Adoption(Identity target) : m_target(std::move(target)) {}
@@ -41,7 +41,7 @@ class Adoption {
     /// Appends the command. Each call tries a new identity.
     [[gnu::cold]] void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
                             const std::function<Identity()>& make_identity) {
-        m_result.reset(); // nobody could take it
+        m_result.reset(); // the caller failed to use it
         const Identity& next = m_tried.emplace_back(make_identity());
         append_command(out, "EVAL", adopt_script(), 5, keys.heartbeat(m_target.id),
                        keys.processing(m_target.id), keys.heartbeat(next.id),
@@ -49,7 +49,7 @@ class Adoption {
                        next.header(0), fence_time.count(), lease.count(), m_target.header_prefix());
     }
 
-    /// The reply to the last `send`. `result()` is there when it was the last one needed.
+    /// Takes the reply to the last `send`. Sets `result()` if no other reply is needed.
     [[gnu::cold]] Verdict on_reply(const Reply& reply);
 
     [[nodiscard]] const std::optional<Result>& result() const noexcept { return m_result; }
@@ -57,8 +57,8 @@ class Adoption {
   private:
     [[gnu::cold]] void finish(std::string_view header,
                               std::optional<std::vector<std::string>> list) {
-        // The first header met is the one that the in-doubt requests wrote; those of identities
-        // that only passed the list on say nothing.
+        // The first header found is the one that the in-doubt requests wrote. Later ones belong to
+        // identities that only passed the list on.
         m_result = Result{m_header.value_or(std::string(header)), std::move(list), m_tried.back()};
     }
     [[gnu::cold]] Verdict on_fence(std::string_view text);
@@ -84,7 +84,7 @@ inline Verdict Adoption::on_reply(const Reply& reply) {
     return refused(reply);
 }
 
-// "adopted <id> <header>", "reaped <header>" or "released <header>".
+// Parses "adopted <id> <header>", "reaped <header>" or "released <header>".
 inline Verdict Adoption::on_fence(std::string_view text) {
     const auto word = [&text] {
         const auto space = text.find(' ');

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Waiting in Redis for a message: BLMOVE on the wait connection, always for a finite time, ended
-// early by CLIENT UNBLOCK on control (blocking_fetch_stop.hpp). Used by the one thread that is in
-// `next`, under the lock.
+// Waits in Redis for a message: sends BLMOVE with a finite timeout on the wait connection. CLIENT
+// UNBLOCK on control ends it early (blocking_fetch_stop.hpp). The one thread in `next` uses this,
+// under the lock.
 
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -36,36 +36,36 @@ class BlockingFetch {
     /// `wake` ends every wait of the thread in `next`.
     BlockingFetch(Channels& channels, const Wake& wake) : m_channels(channels), m_wake(wake) {}
 
-    /// One step towards an outstanding BLMOVE: waits until one may be sent, connects, or sends it.
+    /// Takes one step towards an outstanding BLMOVE: waits until it may send, connects or sends.
     void start(Lock& lock, TimePoint deadline);
-    /// Waits for the reply to the outstanding one, for `wake` or the deadline.
+    /// Waits for the reply to the outstanding BLMOVE, for `wake` or the deadline.
     void read(Lock& lock, TimePoint deadline);
-    /// Ends the outstanding one; true when there is none any more. It may have brought a message.
-    /// False without the right to end it, without a control connection, or at the deadline: then
-    /// it stays outstanding.
+    /// Ends the outstanding BLMOVE, which may still bring a message. Returns true when none is
+    /// outstanding. Returns false at the deadline, or without a control connection or the right to
+    /// CLIENT UNBLOCK; BLMOVE then stays outstanding.
     bool stop(Lock& lock, TimePoint deadline) {
         return stop(lock, deadline, [] { return false; });
     }
-    /// The same, and false when `interrupted()`, which is asked when `wake` is signalled.
+    /// The same, but returns false if `interrupted()`; asks it again when `wake` is signalled.
     bool stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
-    /// Closes the connection under whatever is outstanding, for the end of a consumer.
+    /// Closes the connection even with a BLMOVE outstanding, for the end of a consumer.
     void abort() {
         m_channels.wait.reset();
         m_channels.window.forget_blocking_fetch();
     }
 
-    /// Redis' memory is full: BLMOVE is refused, a script that fetches is not.
+    /// Redis' memory is full: it refuses BLMOVE but runs a script that fetches.
     [[nodiscard]] bool refused_for_memory() const noexcept { return m_oom_pause.count() > 0; }
 
   private:
-    // Long enough to be rare, short enough that the waiter of a vanished client is soon forgotten.
+    // Long enough to repeat rarely, short enough that Redis soon forgets a vanished client.
     static constexpr std::chrono::milliseconds longest{5000};
     static constexpr std::chrono::milliseconds shortest_oom_pause{50};
     static constexpr std::chrono::milliseconds longest_oom_pause{1000};
-    // A refusal that recovery does not cure is the user's to know.
+    // The user gets a refusal that recovery does not cure.
     static constexpr int most_failures = 4;
 
-    // How long to wait for what is on its way before Redis is asked again.
+    // How long to wait for a reply that may be on its way before asking Redis again.
     static constexpr std::chrono::milliseconds transit{5};
 
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
@@ -76,13 +76,13 @@ class BlockingFetch {
 
     Channels& m_channels;
     const Wake& m_wake;
-    std::int64_t m_connection_id = 0; ///< Redis' number of the connection; 0 = not to be had
+    std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
-    TimePoint m_due{}; ///< when the outstanding one must have been answered
+    TimePoint m_due{}; ///< by when Redis must answer the outstanding BLMOVE
     TimePoint m_not_before{};
     JitteredPauses m_backoff;
     std::chrono::milliseconds m_oom_pause{};
-    int m_failures = 0; ///< in a row, of a kind that only recovery could cure
+    int m_failures = 0; ///< in a row, which only recovery could cure
 };
 
 inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
@@ -120,7 +120,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
         try {
             stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
             stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
-            // Without the right to ask, a wait ends at its own time only.
+            // Without the right to CLIENT ID, BLMOVE ends only at its own timeout.
             id = stream->await_reply(until, &m_wake).integer;
         } catch (const ReplyError& error) {
             stream.reset();
@@ -131,11 +131,11 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
             stream.reset();
             given_up = true;
         } catch (const Error&) {
-            stream.reset(); // tried again; control tells what is wrong
+            stream.reset(); // connects again later; control reports the failure
         }
     });
     if (given_up || (!stream && refusal.empty() && Clock::now() >= deadline)) {
-        return; // the caller's haste says nothing about Redis
+        return; // the caller gave up: this says nothing about Redis
     }
     if (!refusal.empty()) {
         m_channels.note_refusal(refusal);
@@ -157,7 +157,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
         const TimePoint until = std::min(deadline, m_due);
         unlocked(lock, [&] { ready = stream->wait(wanted, &m_wake, until); });
         if (m_channels.wait_doomed) {
-            return; // a recovery came in between: what arrives now counts no more
+            return; // a recovery has begun: further replies do not count
         }
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream->fill();
@@ -171,7 +171,7 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
             m_channels.begin_recovery(m_channels.at_address("BLMOVE was not answered in time"));
         }
     } catch (const std::exception& error) {
-        // A reader that ran out of memory in the middle of a reply is as broken as a connection.
+        // A reader that ran out of memory inside a reply is as unusable as a broken connection.
         pause();
         if (!m_channels.wait_doomed) {
             m_channels.begin_recovery(error.what());
@@ -218,7 +218,7 @@ inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
         return;
     case Action::reconnect:
         pause();
-        // Redis' role has changed, so it may have gone back in time: the list must be seen.
+        // Redis' role has changed, so it may have gone back in time: check the list.
         m_channels.begin_recovery(m_channels.at_address(verdict.reason));
         return;
     case Action::recover:
@@ -239,7 +239,7 @@ inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
     }
 }
 
-// "none" when Redis does not say: a fence is then the likelier reason.
+// Returns "none" if Redis gives no type: a fence is then the likelier reason.
 inline std::string BlockingFetch::source_type(Lock& lock) {
     const auto answer = m_channels.ask("TYPE", m_channels.window.keys().source());
     const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a wait in Redis is ended before a message comes. The class is in blocking_fetch.hpp.
+// Ends a wait in Redis before a message comes. The class is in blocking_fetch.hpp.
 
 #include <orizuru/detail/consumer/blocking_fetch.hpp>
 
@@ -16,7 +16,7 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline, FunctionRef<bool
             return false;
         }
         if (m_connection_id == 0 || Clock::now() >= deadline) {
-            read(lock, Clock::now()); // what has arrived is not left lying
+            read(lock, Clock::now()); // takes a reply that has already arrived
             return !window.blocked();
         }
         if (m_unblocking.pending()) {
@@ -43,7 +43,7 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline, FunctionRef<bool
             return false;
         }
         if (window.blocked()) {
-            // Redis may not have read the BLMOVE yet: then nothing was there to be ended.
+            // Redis may not have read the BLMOVE yet: UNBLOCK then found nothing to end.
             read(lock, std::min(deadline, Clock::now() + transit));
         }
     }

@@ -2,11 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A consumer's window and its two connections behind one mutex: control carries every script, wait
-// only the blocking fetch. A thread that awaits a reply calls `drive`: one thread at a time, the
-// leader, reads control for all, connects and recovers; the others sleep until something has
-// changed. Only the leader closes control, only the thread in `next` closes wait, and a thread that
-// finds a doubt shuts both down.
+// Guards a consumer's window and its two connections with one mutex: control carries every script,
+// wait only the blocking fetch. A thread that awaits a reply calls `drive`. One thread at a time
+// leads: it reads control for all, connects and recovers. The others sleep until something changes.
+// Only the leader closes control, only the thread in `next` closes wait. Any thread that finds a
+// doubt shuts both down.
 
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
@@ -70,9 +70,9 @@ class Channels {
           m_control(std::move(endpoint), deadline) {}
 
     Window window;         ///< under the lock
-    EventQueue events;     ///< under the lock, but for `tell`
+    EventQueue events;     ///< under the lock, except `tell`
     Unattended unattended; ///< under the lock
-    KeepAlive guards;      ///< under the lock: what was handed out and not settled
+    KeepAlive guards;      ///< under the lock; counts messages handed out, not settled
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
     [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
@@ -80,18 +80,18 @@ class Channels {
     /// In a forked child: closes the descriptors and touches nothing else.
     [[gnu::cold]] void close_after_fork() noexcept;
 
-    /// How many recoveries have ended. Without the lock.
+    /// How many recoveries have ended. Needs no lock.
     [[nodiscard]] std::uint64_t recoveries() const noexcept {
         return m_recoveries.load(std::memory_order_relaxed);
     }
 
-    // All that follows is called under the lock.
+    // Callers hold the lock for everything below.
 
-    /// Until `done()` holds, composes, sends, reads, connects and recovers. False at the deadline.
-    /// `wake`, when there is one, ends the caller's waiting so that `done` is asked again.
+    /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
+    /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
 
-    /// From now on no call of `drive` goes on beyond this time, whatever its own deadline.
+    /// From now on every call of `drive` ends by this time, even if its own deadline is later.
     void limit(TimePoint time) noexcept {
         m_limit = time;
         m_turns.wake_all();
@@ -100,28 +100,28 @@ class Channels {
 
     /// True when a request can be composed and sent now.
     [[nodiscard]] bool ready() const noexcept { return window.can_send() && m_control.ready(); }
-    /// Sends what `compose` appends, a request of the window's chain.
+    /// Sends what `compose` appends: a request of the window's chain.
     void send(FunctionRef<void(std::string&)> compose) {
         m_control.send(Control::Purpose::chain, compose);
         flush();
     }
-    /// Sends a command outside the chain; null when there is no connection.
+    /// Sends a command outside the chain; returns null without a connection.
     template <class... Arguments>
     std::shared_ptr<Answer> ask(const Arguments&... arguments) {
         return ask_with([&](std::string& out) { append_command(out, arguments...); });
     }
-    /// Ends an idle control connection that Redis has closed, before anything is sent on it: so
-    /// nothing is in doubt, and the next one is connected at once.
+    /// Ends an idle control connection that Redis has closed, before anything is sent on it.
+    /// Nothing is then in doubt, and the next connection needs no recovery.
     void drop_closed() noexcept;
     /// Takes over the acks that guards have given without the lock.
     void take_acks() noexcept { guards.drop(window.take_acks()); }
-    /// Acks leave with the next chance instead of the next fetch.
+    /// Has acks sent at the next chance instead of with the next fetch.
     void hurry_acks() noexcept { m_hurry_acks = true; }
 
-    /// What Redis has become is in doubt: both connections end, the list will be adopted.
+    /// Ends both connections because Redis' state is in doubt; `drive` then adopts the list.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
 
-    /// An error that only a person can mend, once; it is forgotten by the call.
+    /// Throws the noted error that only a person can fix, if any, and forgets it.
     void throw_refusal() {
         if (m_refusal) {
             std::rethrow_exception(std::exchange(m_refusal, nullptr));
@@ -129,7 +129,7 @@ class Channels {
     }
     void forget_refusal() noexcept { m_refusal = nullptr; }
     [[gnu::cold]] void note_refusal(std::string_view text);
-    /// Why something failed, with Redis' address in front.
+    /// Puts Redis' address in front of `reason`.
     [[nodiscard]] std::string at_address(std::string_view reason) const {
         return joined({endpoint().address(), ": ", reason});
     }
@@ -139,16 +139,16 @@ class Channels {
     }
 
     void confirm_lease(TimePoint asked) noexcept { m_lease_from = std::max(m_lease_from, asked); }
-    /// When the lease that Redis last confirmed began; counted from the asking, so never too late.
+    /// When the lease that Redis last confirmed began. Counts from the request, so never too late.
     [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
 
-    /// Tells what was noted, without the lock.
+    /// Delivers the noted events, with the lock released.
     void tell_events(Lock& lock);
-    /// Who is woken when a recovery begins, so that it does not wait for a caller of `drive`.
+    /// A recovery signals `wake` when it begins, so that it need not wait for a caller of `drive`.
     void set_caretaker(const Wake* wake) noexcept { m_caretaker = wake; }
 
-    std::unique_ptr<Stream> wait; ///< made and closed by the thread in `next` only
-    bool wait_doomed = false;     ///< shut down; what it still brings counts no more
+    std::unique_ptr<Stream> wait; ///< only the thread in `next` makes and closes it
+    bool wait_doomed = false;     ///< shut down; further replies do not count
 
   private:
     [[noreturn]] [[gnu::cold]] void throw_forked() const;
@@ -217,7 +217,7 @@ inline bool Channels::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             return false;
         }
         if (!events.empty()) {
-            // Not by a leader: a callback may settle a guard, and would wait for itself.
+            // A leader must not do this: a callback that settles a guard would wait for itself.
             tell_events(lock);
             continue;
         }
@@ -285,7 +285,7 @@ inline void Channels::read(Lock& lock, TimePoint deadline, const Wake& wake) {
             lose_control(at_address("no reply within command_timeout"));
         }
     } catch (const std::exception& error) {
-        // A reader that ran out of memory in the middle of a reply is as broken as a connection.
+        // A reader that ran out of memory inside a reply is as unusable as a broken connection.
         lose_control(error.what());
     }
 }
@@ -315,7 +315,7 @@ inline void Channels::advance() {
 inline void Channels::flush() {
     try {
         if (!m_control.flush()) {
-            m_turns.wake_leader(); // to poll for more room
+            m_turns.wake_leader(); // so that it polls for more room
         }
     } catch (const std::exception& error) {
         lose_control(error.what());

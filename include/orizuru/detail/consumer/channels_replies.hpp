@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What replies to a consumer's scripts lead to, and how a doubt ends in recovery. The class is in
+// Acts on the replies to a consumer's scripts and begins recovery after a doubt. The class is in
 // channels.hpp.
 
 #include <orizuru/detail/base/digits.hpp>
@@ -10,8 +10,8 @@
 
 namespace orizuru::detail {
 
-// What stops half-way, for want of memory, may have changed a part of the window: only the list
-// itself can tell what it holds.
+// Running out of memory half-way may leave the window partly changed. Only the list can then tell
+// what it holds.
 inline void Channels::take(Reply&& reply) {
     try {
         on_reply(std::move(reply));
@@ -34,7 +34,7 @@ inline void Channels::on_reply(Reply&& reply) {
         break;
     case Purpose::adopt: {
         const Verdict verdict = window.on_adopt(reply);
-        // First of all: what throws must not keep the recovery's outcome from counting.
+        // Comes before follow(), which may throw: the recovery's outcome must count.
         if (const auto recovered = window.take_recovered()) {
             on_registered(expected.sent);
             after_recovery(*recovered);
@@ -45,7 +45,7 @@ inline void Channels::on_reply(Reply&& reply) {
     case Purpose::chain: {
         const Verdict verdict = window.on_reply(std::move(reply));
         if (verdict.action == Verdict::Action::proceed) {
-            // Registering and adopting work even where settling does not.
+            // Registering and adopting do not count: they can work where settling fails.
             m_control.succeeded();
         }
         follow(verdict);
@@ -130,12 +130,12 @@ inline void Channels::drop_closed() noexcept {
     }
     m_control.end("the server closed the idle connection");
     if (!m_control.proven()) {
-        m_control.delay_connecting(); // something accepts connections only to close them
+        m_control.delay_connecting(); // the peer accepts connections only to close them
     }
     m_turns.wake_all();
 }
 
-// A connection that breaks with nothing unanswered leaves no doubt: the next one goes on.
+// A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Channels::lose_control(std::string_view reason) noexcept {
     if (window.unanswered()) {
         begin_recovery(reason);

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Consumer does that does not depend on the type of its messages.
+// Implements the part of Consumer that does not depend on the message type.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -26,10 +26,10 @@ namespace orizuru::detail {
 
 class Session;
 
-/// Throws std::invalid_argument for options that cannot be.
+/// Throws std::invalid_argument for invalid options.
 [[gnu::cold]] void check(const ConsumerOptions& options);
 
-/// Blocks and throws as Consumer says; what is said of threads there holds here.
+/// Blocks, throws and allows threads as Consumer documents.
 class ConsumerCore {
   public:
     [[gnu::cold]] ConsumerCore(Endpoint endpoint, std::string queue, ConsumerOptions options);
@@ -37,13 +37,13 @@ class ConsumerCore {
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
 
-    /// The next message, handed out; null when the time is over or when stopped. It must go on to
+    /// Hands out the next message; returns null at the timeout or when stopped. Pass the message to
     /// `guard`, `bury` or `put_back`.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
     [[nodiscard]] GuardCore guard(DeliveryPtr&& delivery) noexcept {
         return {*m_session, std::move(delivery)};
     }
-    /// As Session's.
+    /// See Session::bury.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                              const std::stop_token& token, TimePoint deadline);
     void put_back(DeliveryPtr message) noexcept;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The definitions of consumer_core.hpp.
+// Defines the functions of consumer_core.hpp.
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>

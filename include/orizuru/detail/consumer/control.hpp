@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The connection that carries a consumer's scripts, with what is expected on it in order, and the
-// pauses between attempts. All calls but `attempt` are made under the consumer's lock. Any thread
-// may send, or end the connection; only the one that polls it closes it, because a descriptor that
-// is closed under a poll may be another file's by then.
+// Keeps the connection that carries a consumer's scripts, the replies expected on it in order, and
+// the pauses between attempts. Callers hold the consumer's lock, except for `attempt`. Any thread
+// may send or end the connection. Only the thread that polls it closes it: a descriptor closed
+// during a poll may already belong to another file.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
@@ -32,17 +32,17 @@ namespace orizuru::detail {
 
 class Control {
   public:
-    /// What a command is sent for.
+    /// Why a command is sent.
     enum class Purpose {
         start,
         adopt,
-        chain, ///< a request of the window's
-        answer ///< for someone who waits for an Answer
+        chain, ///< a request of the window's chain
+        answer ///< a thread waits for the Answer
     };
 
     struct Answer {
         std::optional<Reply> reply;
-        bool failed = false; ///< there will be none
+        bool failed = false; ///< no reply will come
     };
 
     struct Expected {
@@ -51,15 +51,15 @@ class Control {
         std::shared_ptr<Answer> answer;
     };
 
-    /// What an attempt to connect has come to.
+    /// Outcome of an attempt to connect.
     struct Attempt {
         std::unique_ptr<Stream> stream;
-        std::string failure;        ///< why there is none
-        std::exception_ptr refusal; ///< the same, when only a person can mend it
-        bool given_up = false;      ///< `wake` or the deadline came first: no word about Redis
+        std::string failure;        ///< why there is no stream
+        std::exception_ptr refusal; ///< the same, if only a person can fix it
+        bool given_up = false;      ///< `wake` or the deadline came first: Redis may be fine
     };
 
-    /// Connects until the deadline; throws as Stream does, but for a Redis that is not ready yet.
+    /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
     [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline);
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
@@ -69,9 +69,9 @@ class Control {
         return connected() && Clock::now() >= m_hold_until;
     }
 
-    // Sending, while connected. What is composed goes out with the next `flush`.
+    // Sending, while connected. The next `flush` sends what was composed.
 
-    /// Sends what `compose` appends. When it throws, nothing is sent or expected.
+    /// Sends what `compose` appends. If that throws, nothing is sent or expected.
     void send(Purpose purpose, FunctionRef<void(std::string&)> compose) {
         expect(purpose, nullptr, compose);
     }
@@ -81,7 +81,7 @@ class Control {
         expect(Purpose::answer, answer, compose);
         return answer;
     }
-    /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
+    /// Sends as much as the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush() { return !connected() || m_stream->flushed() || m_stream->flush(); }
     [[nodiscard]] bool expects(Purpose purpose) const noexcept {
         return std::any_of(m_expected.begin(), m_expected.end(),
@@ -91,35 +91,35 @@ class Control {
     // Reading, by the thread that polls.
 
     [[nodiscard]] Stream& stream() noexcept { return *m_stream; }
-    /// When the oldest outstanding reply must have come.
+    /// By when the oldest outstanding reply must come.
     [[nodiscard]] TimePoint reply_due() const noexcept {
         return m_expected.empty() ? TimePoint::max()
                                   : m_expected.front().sent + m_endpoint.command_timeout();
     }
-    /// Connected, with nothing to send and no reply to come.
+    /// Connected, with nothing to send and no reply outstanding.
     [[nodiscard]] bool idle() const noexcept {
         return connected() && m_expected.empty() && m_stream->flushed();
     }
     /// A reply has come on this connection.
     [[nodiscard]] bool proven() const noexcept { return m_proven; }
-    /// What the reply that has just come was expected for; throws ProtocolError when for nothing.
+    /// Returns the command that the new reply answers; throws ProtocolError if there is none.
     [[nodiscard]] Expected take_expected();
 
-    // Ending and connecting anew.
+    // Ending and reconnecting.
 
-    /// Shuts the connection down; nothing that was expected will come.
+    /// Shuts the connection down. No expected reply will come, so each Answer fails.
     [[gnu::cold]] void end(std::string_view reason) noexcept;
-    /// By the thread that polls: closes what has ended.
+    /// Closes a connection that has ended. Only the thread that polls may call it.
     void close_ended() noexcept {
         if (std::exchange(m_ended, false)) {
             m_stream.reset();
         }
     }
     [[nodiscard]] bool closed() const noexcept { return !m_stream; }
-    /// Without the lock.
+    /// Called without the lock.
     [[nodiscard]] [[gnu::cold]] static Attempt attempt(const Endpoint& endpoint, TimePoint deadline,
                                                        const Wake& wake);
-    /// True when it takes the place of one that had ended.
+    /// Returns true if `stream` replaces an earlier one.
     bool use(std::unique_ptr<Stream> stream) noexcept {
         m_stream = std::move(stream);
         m_proven = false;
@@ -132,13 +132,13 @@ class Control {
         }
     }
 
-    // Pauses, longer from one to the next until something has succeeded.
+    // Pauses, which grow until something succeeds.
 
     void succeeded() noexcept { m_backoff.reset(); }
-    /// Nothing is composed for a while.
+    /// Pauses composing until `hold_until`.
     void hold() noexcept { m_hold_until = Clock::now() + m_backoff.next(); }
     [[nodiscard]] TimePoint hold_until() const noexcept { return m_hold_until; }
-    /// Nothing is connected for a while.
+    /// Pauses connecting until `connect_at`.
     [[gnu::cold]] void delay_connecting() noexcept;
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
 
@@ -151,8 +151,8 @@ class Control {
 
     Endpoint m_endpoint;
     std::unique_ptr<Stream> m_stream;
-    bool m_ended = false;    ///< shut down; the thread that polls is to close it
-    bool m_replaced = false; ///< the next one is not the first
+    bool m_ended = false;    ///< shut down; the thread that polls closes it
+    bool m_replaced = false; ///< the next stream is not the first
     bool m_proven = false;
     Fifo<Expected> m_expected;
 
@@ -185,7 +185,7 @@ inline void Control::note_failure(std::string_view reason) noexcept {
     try {
         m_last_failure = reason;
     } catch (const std::bad_alloc&) {
-        m_last_failure.clear(); // of no reason rather than of a wrong one
+        m_last_failure.clear(); // no reason is better than a wrong one
     }
 }
 

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// An ack that need not be sent at once costs its guard no lock: in a large batch, taking and giving
-// back one was an eighth of what the client spent on a message. The guard leaves the ack at the
-// message, where whoever has the consumer's lock finds it before the next request.
+// A guard gives a deferred ack without the lock. In a large batch, locking took an eighth of the
+// client's time per message. The guard leaves the ack at the message. A thread with the consumer's
+// lock finds it there before the next request.
 
 #include <atomic>
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace orizuru::detail {
 
 class DeferredAck {
   public:
-    /// By the guard, without the lock. When it succeeds, the guard no longer keeps the consumer
-    /// alive; else it is settled under the lock.
+    /// The guard calls it without the lock. If it succeeds, the guard no longer keeps the consumer
+    /// alive. Otherwise the guard settles under the lock.
     [[nodiscard]] bool give() noexcept {
         State expected = State::open;
         return m_state.compare_exchange_strong(expected, State::given, std::memory_order_release,
@@ -30,11 +30,11 @@ class DeferredAck {
     [[nodiscard]] bool given() const noexcept {
         return m_state.load(std::memory_order_acquire) == State::given;
     }
-    /// None can be given any more; true when one was.
+    /// Accepts no more acks; returns true if one was given.
     bool close() noexcept {
         return m_state.exchange(State::closed, std::memory_order_acquire) == State::given;
     }
-    /// The same when nobody can be giving one just now.
+    /// The same, if no guard can be giving one at this moment.
     void forget() noexcept { m_state.store(State::closed, std::memory_order_relaxed); }
 
   private:

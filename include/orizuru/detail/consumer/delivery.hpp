@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A message that a consumer holds: shared between the consumer's window and the message's guard,
-// and used again for another message when both have let go.
+// A message that a consumer holds. The consumer's window and the message's guard share it. When
+// both have let go, it is reused for another message.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/consumer/deferred_ack.hpp>
@@ -32,28 +32,28 @@ struct Move {
 struct Delivery {
     enum class State : std::uint8_t {
         held,    ///< in the list, no settlement under way
-        wanted,  ///< a settlement is asked for and not sent
-        sent,    ///< the settlement, or the giving back, is sent and not answered
-        settled, ///< it ran
-        lost     ///< the lease was lost first: the message is someone else's
+        wanted,  ///< a settlement is requested but not sent
+        sent,    ///< the settlement or requeue is sent but not answered
+        settled, ///< the settlement or requeue ran
+        lost     ///< the lease was lost first: the message is no longer ours
     };
 
     std::string payload;
-    std::unique_ptr<Move> move; ///< what is wanted; null = ack
+    std::unique_ptr<Move> move; ///< the wanted settlement; null = ack
     std::string refusal;        ///< why Redis refused the settlement; then the state is held
-    std::uint64_t version = 0;  ///< of the request that settles it, when that was sent
+    std::uint64_t version = 0;  ///< of the request that settles it, once sent
     State state = State::held;
-    DeferredAck deferred_ack; ///< all else is under the consumer's lock, once it is taken
-    bool taken = false;       ///< by the thread in `next`; it has a guard, or will get one
-    bool deferred = false;    ///< an ack that was accepted and whose outcome nobody awaits
-    bool unattended = false;  ///< nobody awaits the outcome: it goes to on_event
+    DeferredAck deferred_ack; ///< needs no lock; all else but reading the payload does
+    bool taken = false;       ///< by the thread in `next`; has a guard or will get one
+    bool deferred = false;    ///< an accepted ack whose outcome no thread awaits
+    bool unattended = false;  ///< no thread awaits the outcome: on_event gets it
     int failures = 0;         ///< how often the settlement failed for a reason of its own
 
-    // For the thread in `next` alone, without the lock.
-    int shortages = 0;     ///< how often in a row there was no memory to decode it
-    TimePoint decode_at{}; ///< before which it is not tried again, when it has any
+    // Only the thread in `next` uses these, without the lock.
+    int shortages = 0;     ///< how often in a row memory ran out while decoding
+    TimePoint decode_at{}; ///< when to try again after a shortage
 
-    /// As new, but for the payload.
+    /// Makes it as new, except for the payload.
     void reset() noexcept {
         move.reset();
         refusal.clear();
@@ -66,7 +66,7 @@ struct Delivery {
     }
 };
 
-/// A shared pointer that can tell, to a thread that may then write, that it is the only one.
+/// A shared pointer that knows whether it is the only owner; if so, its thread may write.
 class DeliveryPtr {
   public:
     DeliveryPtr() noexcept = default;
@@ -91,7 +91,7 @@ class DeliveryPtr {
         }
     }
 
-    /// A second owner of what has one only: without an atomic operation.
+    /// Makes a second owner where there is only one; costs no atomic read-modify-write.
     [[nodiscard]] DeliveryPtr second() const noexcept {
         m_shared->owners.store(2, std::memory_order_relaxed);
         return DeliveryPtr(m_shared);
@@ -102,7 +102,7 @@ class DeliveryPtr {
     [[nodiscard]] explicit operator bool() const noexcept { return m_shared != nullptr; }
     friend bool operator==(const DeliveryPtr&, const DeliveryPtr&) noexcept = default;
 
-    /// What other owners did before they let go has happened before.
+    /// If true, everything that earlier owners did happened before this.
     [[nodiscard]] bool unique() const noexcept {
         return m_shared->owners.load(std::memory_order_acquire) == 1;
     }

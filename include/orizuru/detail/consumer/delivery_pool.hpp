@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Deliveries that are done with, for the messages to come: in steady state none is allocated.
+// Reuses deliveries for later messages: in steady state none is allocated.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
@@ -15,14 +15,14 @@ namespace orizuru::detail {
 
 class DeliveryPool {
   public:
-    /// A message of these bytes. They are swapped for memory that `payload` can use again.
+    /// Makes a message of these bytes. Swaps them for memory that `payload` can use again.
     [[nodiscard]] DeliveryPtr make(std::string& payload) {
         DeliveryPtr message = spare();
         message->payload.swap(payload);
         return message;
     }
 
-    /// Takes back what the window has let go; a guard may still have it, for its payload.
+    /// Takes a message that the window has let go; a guard may still use its payload.
     void recycle(DeliveryPtr message) noexcept {
         message->move.reset();
         if (m_spare.size() >= most_kept || message->payload.capacity() > largest_kept) {
@@ -31,7 +31,7 @@ class DeliveryPool {
         try {
             m_spare.push_back(std::move(message));
         } catch (...) { // NOLINT(bugprone-empty-catch)
-            // One that is not kept costs an allocation later, nothing else.
+            // Not keeping one only costs an allocation later.
         }
     }
 

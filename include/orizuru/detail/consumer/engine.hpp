@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The consumer's engine, whole: its classes and the definitions of their members.
+// Includes the consumer's whole engine: its classes and the definitions of their members.
 
 #include <orizuru/detail/consumer/blocking_fetch_stop.hpp>
 #include <orizuru/detail/consumer/channels_replies.hpp>

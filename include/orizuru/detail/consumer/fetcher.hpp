@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How messages come to the thread in `next`: by a script that takes a batch, ahead of the handler
-// when there are many, by a blocking fetch when there is none; and how they go back.
+// Fetches messages for the thread in `next`: by script in batches, ahead of the handler when there
+// are many; by a blocking fetch when there are none. Also puts back and requeues.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
@@ -38,11 +38,11 @@ class Fetcher {
           m_ahead(options.prefetch > 1),
           m_blocking_fetch(channels, m_wake) {}
 
-    /// The next message, handed out; null when the time is over or when stopped.
+    /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
-    /// Puts back in front the message that `next` has returned last: there is no memory to decode
-    /// it. `next` returns it again, after a pause of 100 ms for the first time in a row and of 1 s
-    /// for others. For the thread in `next`.
+    /// Puts the message that `next` has returned last back in front, because there is no memory to
+    /// decode it. `next` returns it again after a pause: 100 ms the first time in a row, then 1 s.
+    /// For the thread in `next`.
     void put_back(DeliveryPtr message) noexcept;
 
     void stop() noexcept {
@@ -52,7 +52,7 @@ class Fetcher {
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
     }
-    /// From now on one fetch takes at most so many, and none is sent ahead; for the thread in
+    /// From now on a fetch takes at most `most` messages and none is sent ahead. For the thread in
     /// `next`.
     void limit(int most) noexcept {
         m_most = most;
@@ -60,30 +60,30 @@ class Fetcher {
     }
     /// How many messages `next` hands out without asking Redis; for the thread in `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
-    /// Ends what the thread in `next` waits for, so that it looks around.
+    /// Ends every wait of the thread in `next`, which then checks everything again.
     [[nodiscard]] const Wake& wake() const noexcept { return m_wake; }
 
-    // Under the lock, and by no other thread than that in `next` while there is one.
+    // Under the lock. While a thread is in `next`, only that thread calls these.
 
-    /// Counts what was taken over and not handed out among the fetched again.
+    /// Puts messages that were taken over but not handed out back into the window.
     [[gnu::cold]] void return_run();
-    /// Ends the waiting in Redis; without an answer in time by closing its connection.
+    /// Ends the waiting in Redis; closes its connection if no answer comes in time.
     void stop_waiting(Lock& lock, TimePoint deadline) {
         if (!m_blocking_fetch.stop(lock, deadline)) {
             m_blocking_fetch.abort();
         }
     }
-    /// Sends what is due and gives back what was not handed out; with nothing held it leaves the
-    /// registry. Can be called again when it ran out of time.
+    /// Sends due settlements and requeues messages not handed out; with nothing held it leaves the
+    /// registry. Can be called again after it ran out of time.
     [[gnu::cold]] bool leave(Lock& lock, TimePoint deadline);
 
   private:
-    // A waiter that is to stop within 20 ms can await Redis for a part of that; what is left over
-    // is done by the next call or the destructor.
+    // A waiter must stop within 20 ms and may await Redis for a part of that. The next call or the
+    // destructor does the rest.
     static constexpr std::chrono::milliseconds stop_patience{15};
     static constexpr std::chrono::milliseconds timeout_patience{100};
 
-    // Until memory may be there again.
+    // How long to wait for memory to become free.
     static constexpr std::chrono::milliseconds first_shortage_pause{100};
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
 
@@ -101,22 +101,22 @@ class Fetcher {
 
     Channels& m_channels;
     const ConsumerOptions& m_options;
-    int m_most;   ///< that one fetch takes
-    bool m_ahead; ///< the next batch is fetched while one is handled
+    int m_most;   ///< messages that one fetch takes
+    bool m_ahead; ///< fetch the next batch while one is handled
     std::atomic<bool> m_stopped{false};
     Wake m_wake;
     BlockingFetch m_blocking_fetch;
 
     // The messages that the thread in `next` has taken over and hands out without the lock: two
-    // lock operations a message are a tenth of all that a batch costs.
+    // lock operations per message take a tenth of a batch's time.
     Fifo<DeliveryPtr> m_run;
-    std::uint64_t m_run_recoveries = 0; ///< since when some of it may have been lost
+    std::uint64_t m_run_recoveries = 0; ///< recoveries() when lost messages were last dropped
     std::atomic<bool> m_in_next{false};
 };
 
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
     m_channels.refuse_fork();
-    // No exchange: what it would cost each message is more than catching every misuse is worth.
+    // No atomic exchange: catching every misuse is not worth its cost per message.
     if (m_in_next.load(std::memory_order_relaxed)) {
         throw_two_threads();
     }
@@ -139,7 +139,7 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
         if (Clock::now() >= timeout.deadline()) {
             return nullptr;
         }
-        // Afterwards its lease may be lost.
+        // The lease may be lost during the pause: check again.
         pause(token, std::min(first.decode_at, timeout.deadline()));
     }
 }
@@ -154,10 +154,10 @@ inline void Fetcher::put_back(DeliveryPtr message) noexcept {
     ++message->shortages;
     message->decode_at =
         Clock::now() + (message->shortages == 1 ? first_shortage_pause : later_shortage_pause);
-    m_run.push_front(std::move(message)); // into its old place: it allocates nothing
+    m_run.push_front(std::move(message)); // into its old place, so this allocates nothing
 }
 
-/// Needs no memory; a stop ends it.
+/// Needs no memory. A stop ends it.
 inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     m_wake.clear();
@@ -168,8 +168,8 @@ inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
 
 inline void Fetcher::take_run() {
     Window& window = m_channels.window;
-    // Acks that are given without the lock have to be looked for: where many messages are held, the
-    // lock is cheaper.
+    // Finding acks that are given without the lock takes a search of the held messages. Where there
+    // are many, the lock is cheaper.
     const bool open_acks = m_options.ack == AckMode::deferred &&
                            std::cmp_less_equal(window.messages().size(), 2 * m_most);
     m_run.reserve(static_cast<std::size_t>(m_most));

@@ -2,15 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How the thread in `next` waits for a message, and what it asks Redis for meanwhile. The class is
-// in fetcher.hpp.
+// Waits for a message in `next`, and asks Redis for one meanwhile. The class is in fetcher.hpp.
 
 #include <orizuru/detail/consumer/fetcher.hpp>
 
 namespace orizuru::detail {
 
-// One round of the loop does one thing and then looks at everything again, because whatever it
-// waits for can be overtaken: by a stop, by a lost lease, by a guard that settles elsewhere.
+// Each round of the loop does one thing and then checks everything again. Meanwhile there may be a
+// stop, a lost lease or a guard that settles elsewhere.
 inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                                       TimePoint deadline) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
@@ -18,7 +17,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     const Window& window = m_channels.window;
     const bool had_some = window.has_ready();
     std::uint64_t fetches = window.fetches();
-    bool looked = false; // asked without waiting, and nothing was there
+    bool looked = false; // asked without waiting and found nothing
     TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
@@ -33,7 +32,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                 leave(lock, until);
             }
             if (!had_some && window.has_ready() && m_run.empty() && !stopped()) {
-                // It came in this call: nobody else would get it until the next one.
+                // It came during this call: do not leave it waiting for the next one.
                 take_run();
                 return true;
             }
@@ -47,13 +46,13 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
         deadline = std::min(deadline, m_channels.limit());
         const bool late = Clock::now() >= deadline;
         if (late) {
-            // What is on its way may still arrive, but not for ever.
+            // A message on its way may still arrive: wait a little longer.
             last_chance = std::min(last_chance, Clock::now() + timeout_patience);
         }
         const TimePoint until = late ? last_chance : deadline;
         const auto running = [&] { return window.state() == Window::State::running; };
         const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
-        // A batch that was fetched ahead could not take the acks of the one before with it.
+        // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
         looked = looked || (fetched && !window.has_acks());
         bool in_time = true;
         if (!running()) {
@@ -80,22 +79,22 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             in_time = false;
         }
         if (late && !in_time && !window.has_ready()) {
-            return false; // what is outstanding goes to the next call
+            return false; // the next call gets the outstanding reply
         }
     }
 }
 
-// While the handler works on a batch, Redis fetches the next one: asked for with the batch's first
-// message, so that at most two batches are held, and only after a full batch: after a short one the
-// source is likely empty, and new messages are for other consumers too.
+// Fetches the next batch while the handler works on one. Asks with the batch's first message, so
+// that at most two batches are held. Asks only after a full batch: after a short one the source is
+// likely empty, and new messages are for other consumers too.
 inline void Fetcher::fetch_ahead() {
     if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
         fetch_more();
     }
 }
 
-// The handler was faster than Redis, and nothing is left of its batch: with a second fetch behind
-// the one that is awaited, Redis does not pause between the two.
+// The handler was faster than Redis and has acked its whole batch. A second fetch behind the
+// awaited one keeps Redis busy between the two.
 inline void Fetcher::fetch_behind() {
     if (m_channels.window.all_acked()) {
         fetch_more();
@@ -113,8 +112,8 @@ inline void Fetcher::send_fetch() {
     m_channels.send([this](std::string& out) { m_channels.window.send_settle(out, m_most); });
 }
 
-// One script settles what is due and fetches what is there, without waiting for more. False when
-// it could not be sent in time.
+// Sends one script that settles what is due and fetches without waiting. Returns false if it could
+// not be sent in time.
 inline bool Fetcher::look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
         return interrupted() || m_channels.ready() || m_channels.has_refusal() ||

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a MessageGuard does that does not depend on the type of its message.
+// Implements the part of MessageGuard that does not depend on the message type.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
@@ -20,7 +20,7 @@ namespace orizuru::detail {
 
 class Session;
 
-/// For one thread at a time. Blocks and throws as MessageGuard says.
+/// For one thread at a time. Blocks and throws as MessageGuard documents.
 class GuardCore {
   public:
     GuardCore(Session& session, DeliveryPtr&& delivery) noexcept
@@ -29,7 +29,7 @@ class GuardCore {
         : m_session(std::exchange(other.m_session, nullptr)),
           m_delivery(std::move(other.m_delivery)),
           m_burial(std::move(other.m_burial)) {}
-    /// Settles an own unsettled message as the destructor would, then takes over.
+    /// Rejects its own message if that is unsettled, as the destructor does, then takes over.
     GuardCore& operator=(GuardCore&& other) noexcept {
         if (this != &other) {
             reject_unsettled();
@@ -70,9 +70,9 @@ class GuardCore {
         }
     }
 
-    Session* m_session; // kept alive by what is not settled; null = nothing is left
+    Session* m_session; // an unsettled message keeps it alive; null = nothing to settle
     DeliveryPtr m_delivery;
-    std::unique_ptr<const std::string> m_burial; ///< its reason
+    std::unique_ptr<const std::string> m_burial; ///< the reason, once buried
 };
 
 } // namespace orizuru::detail

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The definitions of guard_core.hpp.
+// Defines the functions of guard_core.hpp.
 
 #include <orizuru/detail/consumer/engine.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The thread that keeps a consumer's lease: a beat three times a lease, on a connection that no
-// handler can block. In between it does what nobody waits for: sends deferred acks that have waited
-// for a third of the lease, adopts the list after a lost lease, and goes on with settlements that
-// their callers have given up on.
+// Runs the thread that keeps a consumer's lease: it beats three times per lease, on a connection
+// that no handler can block. In between it does work that no caller waits for: it sends deferred
+// acks that have waited for a third of the lease, adopts the list after a lost lease, and goes on
+// with settlements that their callers have given up on.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -35,7 +35,7 @@ class Heartbeat {
     Heartbeat& operator=(const Heartbeat&) = delete;
     ~Heartbeat() { stop(); }
 
-    /// The thread keeps `owner`, of which this is a part, alive until `stop`.
+    /// Starts the thread. It keeps `owner`, which contains this object, alive until `stop`.
     void start(std::shared_ptr<const void> owner) {
         m_thread = std::make_unique<std::thread>(
             [this, owner = std::move(owner)]() mutable { run(std::move(owner)); });
@@ -56,10 +56,10 @@ class Heartbeat {
         m_thread.reset();
     }
 
-    /// There is something to do for nobody who waits.
+    /// Wakes the thread for work that no caller waits for.
     void attend() const noexcept { m_wake.signal(); }
 
-    /// In a forked child, where the thread does not exist.
+    /// For a forked child, where the thread does not exist.
     void forget_after_fork() noexcept {
         if (m_stream) {
             m_stream.release()->close_after_fork();
@@ -82,11 +82,11 @@ class Heartbeat {
                 }
                 serve(due);
             } catch (const std::exception&) {
-                // Out of memory, say: a consumer that stops beating would lose its messages.
+                // Out of memory, say. A consumer that stops beating would lose its messages.
                 due = Clock::now() + m_backoff.next();
             }
         }
-        // The owner may be ours alone: nothing of it is touched behind this line.
+        // This may destroy the owner, and this object with it: touch neither afterwards.
         owner.reset();
     }
 
@@ -105,14 +105,14 @@ class Heartbeat {
     Channels& m_channels;
     const ConsumerOptions& m_options;
     Wake m_wake;      ///< there is something to do
-    Wake m_stop_wake; ///< ends a beat that is under way
+    Wake m_stop_wake; ///< ends a beat in flight
     std::atomic<bool> m_closing{false};
     JitteredPauses m_backoff;
     std::unique_ptr<Stream> m_stream;
     std::unique_ptr<std::thread> m_thread;
 };
 
-/// False when Redis gave no answer that counts.
+/// Returns false if Redis gave no valid answer.
 inline bool Heartbeat::beat() {
     std::string id;
     std::string command;
@@ -128,7 +128,7 @@ inline bool Heartbeat::beat() {
                        keys.consumers(), id, m_options.lease.count());
     }
     const TimePoint asked = Clock::now();
-    // Later than this the lease is over, and the next attempt is due anyway.
+    // By then the lease is over, and the next attempt is due anyway.
     const TimePoint until =
         asked + std::min(m_channels.endpoint().command_timeout(), m_options.lease * 2 / 3);
     Reply reply;
@@ -139,7 +139,7 @@ inline bool Heartbeat::beat() {
         m_stream->append([&](std::string& out) { out += command; });
         reply = m_stream->await_reply(until, &m_stop_wake);
     } catch (const std::exception&) {
-        // Whether it ran does not matter: a beat can be repeated at any time.
+        // It does not matter whether it ran: a beat can be repeated at any time.
         m_stream.reset();
         return false;
     }
@@ -152,7 +152,7 @@ inline bool Heartbeat::beat() {
         const Channels::Lock lock(m_channels);
         const Window& window = m_channels.window;
         if (window.identity().id != id || window.state() != Window::State::running) {
-            return true; // an answer to a former incarnation says nothing
+            return true; // the answer is for an earlier incarnation
         }
         if (reply.integer == 1) {
             m_channels.confirm_lease(asked);
@@ -167,7 +167,7 @@ inline bool Heartbeat::beat() {
         try {
             m_options.on_beat();
         } catch (...) { // NOLINT(bugprone-empty-catch)
-            // The lease goes on whatever the callback does; the user was told so.
+            // Exceptions are swallowed, as ConsumerOptions::on_beat says.
         }
     }
     return true;

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Keeps an object alive as long as something of it is in use: counted under the object's own lock,
-// where a count costs nothing.
+// Keeps an object alive while any part of it is in use. The object's own lock guards the count, so
+// that counting costs nothing.
 
 #include <cstddef>
 #include <memory>
@@ -27,7 +27,7 @@ class KeepAlive {
             m_ended = std::move(m_alive);
         }
     }
-    /// What may be the last that keeps the object alive: it must outlive the lock.
+    /// Returns a pointer that may be the last to the object: it must outlive the lock.
     [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {
         return std::exchange(m_ended, nullptr);
     }
@@ -37,7 +37,7 @@ class KeepAlive {
     std::size_t m_count = 0;
     std::weak_ptr<void> m_object;
     std::shared_ptr<void> m_alive; ///< while something is in use
-    std::shared_ptr<void> m_ended; ///< the same, of what is no longer
+    std::shared_ptr<void> m_ended; ///< the same after the last use, until taken
 };
 
 } // namespace orizuru::detail

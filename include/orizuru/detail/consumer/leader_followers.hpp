@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Threads that wait for one connection take turns: the leader polls it for all, the followers sleep
-// until something has changed. Whoever stops leading wakes the others, one of whom goes on. All
-// calls are made under the one lock that the threads share.
+// Threads that wait for one connection take turns. The leader polls it for all; the followers sleep
+// until something changes. A leader that resigns wakes the others, one of which leads next. Callers
+// hold the one lock that the threads share.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
@@ -20,8 +20,8 @@ class LeaderFollowers {
   public:
     [[nodiscard]] bool has_leader() const noexcept { return m_leader != nullptr; }
 
-    /// Runs `action(wake)`, which may let go of the lock, as the leader; there is none yet. What
-    /// signals `wake` ends the leader's waiting; null: one of the leaders' own.
+    /// Runs `action(wake)` as the leader; there must be none yet. The action may release the lock.
+    /// Signalling `wake` ends the leader's waiting; null stands for the leaders' own Wake.
     template <class Action>
     void lead(const Wake* wake, Action action) {
         if (wake == nullptr) {
@@ -36,7 +36,7 @@ class LeaderFollowers {
         action(*wake);
     }
 
-    /// Sleeps until something has changed, `wake` is signalled, if there is one, or the deadline.
+    /// Sleeps until something changes, `wake` (if any) is signalled, or the deadline.
     void follow(std::unique_lock<std::mutex>& lock, TimePoint deadline, const Wake* wake) {
         if (wake == nullptr) {
             m_changed.wait_until(lock, deadline);
@@ -62,7 +62,7 @@ class LeaderFollowers {
 
   private:
     std::condition_variable m_changed;
-    std::vector<const Wake*> m_followers; ///< those who sleep on a Wake of their own
+    std::vector<const Wake*> m_followers; ///< the Wakes that followers sleep on
     Wake m_own;
     const Wake* m_leader = nullptr;
 };

@@ -4,11 +4,11 @@
 
 // The Lua scripts: each is one atomic step on a queue's lists. The header, the rightmost element of
 // a processing list, is `orz:<nonce>:<v>`; v counts the settlement scripts that have run. A script
-// names the header that it expects and writes the next one, so each runs in the order sent and at
-// most once. A string in place of the list is a fence: whoever finds it has lost the list.
+// names the header it expects and writes the next one, so each runs in the order sent and at most
+// once. A string in place of the list is a fence: the consumer that finds it has lost the list.
 //
-// All check before their first write. They only move or free, so they run when memory is full
-// (allow-oom).
+// All scripts check before their first write. They only move or free, so they run when memory is
+// full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
@@ -20,10 +20,10 @@
 
 namespace orizuru::detail {
 
-/// Registers a consumer. Rights come first: a user who may fetch but not settle must not start.
+/// Registers a consumer. Checks rights first: a user who may fetch but not settle must not start.
 ///
 /// KEYS heartbeat, processing, consumers, source, unack, dead; ARGV id, lease (ms), header
-/// Returns 1 registered | 0 fenced | NOPERM. Repeated with the same id it changes nothing.
+/// Returns 1 registered | 0 fenced | NOPERM. Repeating it with the same id changes nothing.
 inline const std::string& start_script() {
     static const std::string script = moving_script(R"lua(
 local heartbeat, processing, consumers, source, unack, dead = unpack(KEYS)
@@ -73,18 +73,18 @@ return kind == 'none' and 2 or 1
 
 /// Removes settled messages by position and fetches others.
 ///
-/// Of all rights it asks for the one without which what it took from the source would be lost.
-/// START has asked for the others. When one of them is taken away later, the script stops on its
-/// way. It has then left the next header somewhere in the list, by which ADOPT and REAP know that
-/// its messages are settled, or has changed nothing.
+/// Checks only the right without which it would lose the messages that it takes from the source.
+/// START has checked the others. If the user loses one of those later, the script stops half-way.
+/// It has then either changed nothing, or left the next header somewhere in the list; that tells
+/// ADOPT and REAP that its messages are settled.
 ///
 /// KEYS processing, source
-/// ARGV expected header, next header, least length, k, n, index...: the k oldest go, then those at
-///   the indices (from the right, before anything is removed; the marker is the next header), and
-///   up to n come from the source.
+/// ARGV expected header, next header, least length, k, n, index...: removes the k oldest and those
+///   at the indices (from the right, before anything is removed; the marker is the next header),
+///   and fetches up to n from the source.
 /// Returns the fetched, oldest first | STALE | SRC (settled, but the source is no list) | NOPERM |
 ///   WRONGTYPE
-/// O(k + n + greatest index); in the size of the payloads only for those fetched.
+/// O(k + n + greatest index); payload size counts for fetched messages only.
 inline constexpr std::string_view settle_script = R"lua(#!lua flags=allow-oom
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
@@ -108,12 +108,12 @@ redis.call('LPUSH', p, unpack(fetched))
 return fetched
 )lua";
 
-/// Gives back to the source's serving end whatever is newer than the `held` oldest messages; with
-/// nothing held it leaves the fence and the registry in the same step.
+/// Requeues all messages but the `held` oldest at the source's serving end. With nothing held, the
+/// same step sets the fence and leaves the registry.
 ///
 /// KEYS processing, source, heartbeat, consumers
 /// ARGV expected header, next header, least length, held, id, fence time (ms)
-/// Returns how many went back | STALE | REFUSED (the source is no list, or a right is missing) |
+/// Returns how many it requeued | STALE | REFUSED (the source is no list, or a right is missing) |
 ///   WRONGTYPE
 inline const std::string& release_script() {
     static const std::string script = moving_script(R"lua(
@@ -148,7 +148,7 @@ return #back
     return script;
 }
 
-/// Takes over the list of an own earlier incarnation and fences it.
+/// Takes over the list of this consumer's earlier incarnation and leaves a fence in its place.
 ///
 /// KEYS old heartbeat, old processing, new heartbeat, new processing, consumers
 /// ARGV old id, new id, new header, fence time (ms), lease (ms), old header without its number
@@ -185,7 +185,7 @@ return {header, held}
     return script;
 }
 
-// Bodies of settlements: script.ipp puts the checks and the removal of `payload` around them.
+// Bodies of settlements: script.ipp wraps them in the checks and the removal of `payload`.
 
 /// push: KEYS target; ARGV [replacement]
 inline const Script& push_body() {

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Consumer and its guards share: fetching, settling, stopping. It lives until the last of
-// them is gone, and that one leaves the registry.
+// A Consumer and its guards share a Session, which fetches, settles and stops. It lives until the
+// last of them is gone, then leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
@@ -38,13 +38,13 @@ namespace orizuru::detail {
 
 class Session {
   public:
-    /// Connects and registers. When the last copy of the pointer goes, what is held is given back
-    /// and the registry left, for at most command_timeout.
+    /// Connects and registers. When the last copy of the pointer goes, the session requeues what it
+    /// holds and leaves the registry, for at most command_timeout.
     [[gnu::cold]] static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
                                                        ConsumerOptions options);
 
-    /// The next message, handed out; null when the time is over or when stopped. It keeps the
-    /// session alive until settle(), abandon(), take_back() or bury() has ended that.
+    /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
+    /// the session alive until settle(), abandon(), take_back() or bury().
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
         return m_fetcher.next(token, timeout);
     }
@@ -52,25 +52,25 @@ class Session {
     void limit(int most);
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_fetcher.in_hand(); }
 
-    /// Settles a held message; `move` null = ack. False: the lease was lost. A ReplyError leaves
-    /// the message held; what else it throws leaves the settlement to go on in the background.
+    /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
+    /// ReplyError the message is still held; after others the settlement goes on in the background.
     bool settle(const DeliveryPtr& message, std::unique_ptr<Move> move, std::string_view what);
-    /// Rejects what its guard left unsettled; waits at most command_timeout.
+    /// Rejects a message that its guard left unsettled; waits at most command_timeout.
     [[gnu::cold]] void abandon(const DeliveryPtr& message) noexcept;
-    /// `next` returns the message again, behind those that it has taken over already.
+    /// Puts the message back: `next` returns it again behind those it has already taken over.
     void take_back(const DeliveryPtr& message) noexcept;
-    /// The same at once, for the message that `next` has returned last and that there is no memory
-    /// to decode: in front, after a pause (fetcher.hpp). For the thread in `next`.
+    /// Puts the message that `next` has returned last back in front, because there is no memory to
+    /// decode it. `next` returns it after a pause (fetcher.hpp). For the thread in `next`.
     void put_back(DeliveryPtr message) noexcept { m_fetcher.put_back(std::move(message)); }
-    /// Sends an undecodable message to the dead list; for the thread in `next`. True: it is there.
-    /// False: the lease was lost. Nothing: the deadline or a stop came first, it goes there in the
-    /// background. When Redis refuses, `next` returns the message again, behind those that it has
-    /// taken over already. Throws std::bad_alloc before anything has happened; the message is put
-    /// back then.
+    /// Moves an undecodable message to the dead list; for the thread in `next`. Returns true once
+    /// it is there, false if the lease was lost. Returns nullopt if the deadline or a stop came
+    /// first; the move then goes on in the background. If Redis refuses, throws ReplyError, and
+    /// `next` returns the message again behind those it has already taken over. Throws
+    /// std::bad_alloc before anything has happened, and puts the message back.
     [[gnu::cold]] std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                                            const std::stop_token& token, TimePoint deadline);
 
-    /// Nobody else can have a message that was handed out.
+    /// True while no other consumer can have this handed-out message.
     [[nodiscard]] bool holds(const DeliveryPtr& message);
 
     std::size_t flush();
@@ -79,7 +79,7 @@ class Session {
 
     void stop() noexcept { m_fetcher.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_fetcher.stopped(); }
-    /// Nothing waits for Redis beyond this time any more, until `close` has returned.
+    /// Until `close` has returned, every wait for Redis ends by this time.
     void end_by(TimePoint time) noexcept {
         {
             const Lock lock(m_channels);
@@ -87,7 +87,7 @@ class Session {
         }
         m_fetcher.wake().signal();
     }
-    /// For the end of a consumer: when its guards live on, what was not handed out is given back.
+    /// Ends a consumer. If its guards live on, requeues the messages not handed out.
     [[gnu::cold]] void close() noexcept;
 
     void refuse_fork() const { m_channels.refuse_fork(); }
@@ -99,7 +99,7 @@ class Session {
   private:
     using Lock = Channels::Lock;
 
-    // For what may be on its way when a time is over.
+    // For a reply that may be on its way when a time is over.
     static constexpr std::chrono::milliseconds grace{100};
 
     [[gnu::cold]] Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
@@ -135,12 +135,12 @@ inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& key
         new Session(std::move(endpoint), keys, std::move(options), deadline));
     session->start(deadline);
     session->m_heartbeat.start(session);
-    // What consumer and guards hold; the heartbeat's thread holds the session itself.
+    // The consumer and its guards hold this; the heartbeat's thread holds the session itself.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
-        // Out of this function object, which lives as long as the session's weak pointer to it.
+        // Moved out of this function object, which lives as long as the session's weak pointer.
         const std::shared_ptr<Session> own = std::move(session);
         if (own->m_channels.forked()) {
-            // A copy without its threads: its locks may be held for ever.
+            // A fork copied the session without its threads: its locks may be held for ever.
             own->m_channels.close_after_fork();
             own->m_heartbeat.forget_after_fork();
             static_cast<void>(new std::shared_ptr(own));
@@ -183,7 +183,7 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
                                      [&] { return answer->reply || answer->failed; })) {
         return;
     }
-    // Without the right to ask there is nothing to warn of.
+    // Without the right to INFO there is nothing to warn of.
     if (answer->reply && !evicting_policy(answer->reply->text).empty()) {
         m_channels.events.note(EventKind::not_noeviction, m_channels.window.identity().id,
                                std::string(evicting_policy(answer->reply->text)));
@@ -202,7 +202,7 @@ inline void Session::end(Lock& lock) {
     // A guard's destructor has just waited in vain: once is enough.
     const bool waited = now - m_gave_up < grace;
     const TimePoint until = waited ? now : now + m_channels.endpoint().command_timeout();
-    m_channels.forget_refusal(); // whatever it was, nobody will be told any more
+    m_channels.forget_refusal(); // no caller is left to tell
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
     m_fetcher.leave(lock, until);
 }
@@ -216,12 +216,12 @@ inline void Session::close() noexcept {
             m_fetcher.return_run();
             if (m_channels.guards.in_use()) {
                 end(lock);
-                m_channels.limit(TimePoint::max()); // it was the consumer's, not its guards'
+                m_channels.limit(TimePoint::max()); // it was for the consumer, not for its guards
                 m_heartbeat.attend();
             }
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
-        // What could not be given back is the collector's, after the lease.
+        // The collector requeues the rest after the lease.
     }
 }
 
@@ -233,7 +233,7 @@ inline void Session::finish() noexcept {
         m_channels.window.forsake();
         end(lock);
     } catch (...) { // NOLINT(bugprone-empty-catch)
-        // What could not be given back is the collector's, after the lease.
+        // The collector requeues the rest after the lease.
     }
     m_heartbeat.stop();
 }

@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a session settles messages, awaits what Redis says to it, and for how long. The class is in
-// session.hpp.
+// Settles messages and waits for Redis' replies, up to a deadline. The class is in session.hpp.
 
 #include <orizuru/detail/consumer/session.hpp>
 
@@ -20,7 +19,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     using S = Delivery::State;
     const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
     if (deferred && message->deferred_ack.give()) {
-        return true; // and nothing keeps this session alive
+        return true; // this session may be gone by now
     }
     Lock lock(m_channels);
     if (message->state == S::lost) {
@@ -62,7 +61,7 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
         return message->state != S::wanted && message->state != S::sent;
     };
     while (!m_channels.drive(lock, patience(since), nullptr, answered)) {
-        // Beats may have been confirmed meanwhile: the lease decides, not the first estimate.
+        // Beats confirmed meanwhile extend the lease, and with it the wait.
         if (Clock::now() >= patience(since)) {
             throw_unanswered(joined({what, " a message"}));
         }
@@ -102,7 +101,7 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
         m_channels.drive(lock, until, nullptr, answered);
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-        // It goes on in the background, as when the time is over.
+        // It goes on in the background, as after a timeout.
     }
     if (message->state != S::settled && message->state != S::lost) {
         m_gave_up = message->state == S::held ? TimePoint() : Clock::now();

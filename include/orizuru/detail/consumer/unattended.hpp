@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Settlements whose callers no longer wait: a destructor's, one that outlasted its caller's
-// patience, a deferred ack. They stay queued, their outcome is told to on_event.
+// Keeps settlements whose callers do not wait: a destructor's, one that outlasted its caller's
+// patience, a deferred ack. They stay queued, and on_event gets their outcome.
 
 #include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/consumer/window.hpp>
@@ -25,12 +25,12 @@ class Unattended {
         try {
             m_messages.push_back(message);
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
-            // It goes on all the same; only its outcome will not be told.
+            // The settlement still goes on; only its outcome is not reported.
         }
     }
     [[nodiscard]] bool empty() const noexcept { return m_messages.empty(); }
 
-    /// Deferred acks that came too late since the last call.
+    /// How many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
 
     void on_lost(const std::vector<DeliveryPtr>& messages) noexcept {
@@ -39,7 +39,7 @@ class Unattended {
         }
     }
 
-    /// Tells the outcomes that are known by now.
+    /// Reports the outcomes known so far.
     void tell(EventQueue& events, std::string_view consumer) noexcept {
         std::erase_if(m_messages, [&](const DeliveryPtr& message) {
             const bool settled = message->state == Delivery::State::settled;
@@ -53,7 +53,7 @@ class Unattended {
         });
     }
 
-    /// Asks again for what Redis refused: nobody else would.
+    /// Requests refused settlements again, because no caller will.
     static void retry(Window& window, EventQueue& events) {
         std::vector<DeliveryPtr> refused;
         for (const DeliveryPtr& message : window.messages()) {

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the replies on a wait connection mean when CLIENT UNBLOCK may have ended a BLMOVE. It also
-// "ends" one that CLIENT PAUSE or FAILOVER has postponed, and Redis before 8.2 runs that one all
-// the same. (Ended with TIMEOUT in place of ERROR, it brings Redis down.) Only the reply to what is
-// sent behind it, a marker, tells that it was over.
+// Interprets the replies on a wait connection after CLIENT UNBLOCK may have ended a BLMOVE. UNBLOCK
+// also "ends" a BLMOVE that CLIENT PAUSE or FAILOVER has postponed, but Redis before 8.2 still runs
+// that BLMOVE. (UNBLOCK with TIMEOUT instead of ERROR then crashes Redis.) Only the reply to a
+// marker, a command sent behind the BLMOVE, proves that the BLMOVE is over.
 
 #include <orizuru/reply.hpp>
 
@@ -17,21 +17,21 @@ class Unblocking {
   public:
     enum class Meaning {
         result,    ///< it is BLMOVE's reply
-        ended,     ///< BLMOVE was over, and brought nothing
-        unblocked, ///< a marker is to be sent
-        nothing,   ///< a marker has done its work
-        doubt      ///< nobody asked for it, or it cannot be told what it belongs to
+        ended,     ///< BLMOVE is over and brought nothing
+        unblocked, ///< send a marker
+        nothing,   ///< it is the reply to a marker
+        doubt      ///< unexpected, or it is unclear which command it answers
     };
 
-    /// What the next reply means; `blocked`: a BLMOVE is unanswered.
+    /// Interprets the next reply; `blocked`: a BLMOVE is unanswered.
     Meaning read(const Reply& reply, bool blocked) noexcept;
-    /// True while the replies to markers are to come.
+    /// True while replies to markers are outstanding.
     [[nodiscard]] bool pending() const noexcept { return m_markers > 0; }
-    /// The connection is another one.
+    /// Starts afresh on a new connection.
     void reset() noexcept { m_markers = 0; }
 
   private:
-    // In Redis since 5.0. Other words would be taken for a change of Redis' role.
+    // Redis' words since 5.0. Others would count as a change of Redis' role.
     static constexpr std::string_view text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
     int m_markers = 0; ///< unanswered
@@ -46,7 +46,7 @@ inline Unblocking::Meaning Unblocking::read(const Reply& reply, bool blocked) no
         return blocked ? Meaning::result : Meaning::doubt;
     }
     if (blocked && !reply.is(Reply::Type::integer)) {
-        // A marker that was refused cannot be told from a BLMOVE that was.
+        // The error may be for the marker or for the BLMOVE.
         return reply.is(Reply::Type::error) ? Meaning::doubt : Meaning::result;
     }
     --m_markers;

@@ -2,15 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A consumer's mirror of its processing list, without I/O: which messages it holds, which requests
-// are unanswered, what to send next, and after any doubt what has run. Bytes to send go into a
-// string, replies come in as values; connections and threads are the caller's.
+// Mirrors a consumer's processing list without I/O: which messages it holds, which requests are
+// unanswered, what to send next and, after a doubt, which requests ran. Appends bytes to send to a
+// string and takes replies as values. The caller owns connections and threads.
 //
-// Every settlement carries the header's version that it expects and writes the next (scripts.hpp):
-// requests form a chain of which Redis runs a prefix. After a refusal nothing more is sent until
-// the rest of the chain has answered; after a doubt the list is adopted under a new identity and
-// its header tells which requests ran. The caller composes and sends in the order of the calls, all
-// on one connection, and hands in replies in that order.
+// Every settlement names the header version that it expects and writes the next (scripts.hpp), so
+// requests form a chain and Redis runs a prefix of it. After a refusal the window sends nothing
+// until the rest of the chain is answered. After a doubt it adopts the list under a new identity;
+// the list's header tells which requests ran. The caller sends requests in the order of the calls,
+// all on one connection, and passes on replies in that order.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
@@ -45,10 +45,10 @@ namespace orizuru::detail {
 /// What a recovery found.
 struct Recovered {
     bool reaped = false;               ///< a collector had taken the whole list
-    std::vector<DeliveryPtr> lost;     ///< someone else's now
-    std::vector<DeliveryPtr> surfaced; ///< fetched before, though the reply was lost
-    std::size_t acked = 0;             ///< lost ones whose guards had acked them
-    std::string refusal;               ///< what fetching fails with however often it recovers
+    std::vector<DeliveryPtr> lost;     ///< no longer ours
+    std::vector<DeliveryPtr> surfaced; ///< fetched by a request whose reply was lost
+    std::size_t acked = 0;             ///< lost messages whose guards had acked them
+    std::string refusal;               ///< error of a fetch that no recovery cured
 };
 
 class Window {
@@ -60,7 +60,7 @@ class Window {
         left        ///< released everything and left the registry
     };
 
-    /// Requests that may be unanswered at a time. More are safe and gain nothing.
+    /// How many requests may be unanswered at a time. More are safe but gain nothing.
     static constexpr std::size_t depth = 2;
 
     [[gnu::cold]] Window(Keys keys, std::chrono::milliseconds lease,
@@ -73,17 +73,17 @@ class Window {
     [[nodiscard]] State state() const noexcept { return m_state; }
     [[nodiscard]] const Identity& identity() const noexcept { return m_self; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
-    /// What the list holds as far as is known, the oldest first.
+    /// The messages known to be in the list, oldest first.
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
-    /// A request to leave is among the unanswered: the fence may be its own.
+    /// A request to leave is unanswered: a fence may be its own.
     [[nodiscard]] bool leaving() const noexcept;
-    /// True when the next request could settle all that is known and not in a request.
+    /// True when the next request could settle every known message that is in no request.
     [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
     [[nodiscard]] bool fetching() const noexcept;
     /// How many fetches by script have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
-    /// The last one that was answered brought all that it asked for: there are likely more.
+    /// The last answered fetch was full: there are likely more messages.
     [[nodiscard]] bool more_to_fetch() const noexcept { return m_more_to_fetch; }
     [[nodiscard]] bool blocked() const noexcept { return m_blocked; }
 
@@ -91,45 +91,45 @@ class Window {
 
     /// Asks for a settlement of a held message; `move` null = ack.
     void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
-    /// The same for an ack whose outcome nobody awaits.
+    /// The same for an ack whose outcome no thread awaits.
     void want_deferred(const DeliveryPtr& message) noexcept;
-    /// True when acks, or other settlements, are wanted that have not been sent.
+    /// True when acks (moves: other settlements) are wanted and not sent.
     [[nodiscard]] bool has_acks() const noexcept { return m_acks > 0; }
     [[nodiscard]] bool has_moves() const noexcept { return !m_moves.empty(); }
-    /// The next message for the user, or null. It is marked as handed out.
+    /// Hands out the next message, or returns null.
     [[nodiscard]] DeliveryPtr hand_out();
     [[nodiscard]] bool has_ready() const noexcept { return ready() > 0; }
-    /// From the next one to the newest.
+    /// How many messages there are from the next one to the newest.
     [[nodiscard]] std::size_t ready() const noexcept { return m_messages.size() - m_next; }
-    /// Puts messages that were handed out and will not be processed back in front.
+    /// Puts messages that were handed out but not processed back in front.
     void take_back(const Fifo<DeliveryPtr>& messages) noexcept;
     void take_back(const DeliveryPtr& message) noexcept;
 
     // Acks that a guard gives without the lock.
 
-    /// The guard of a message that was handed out may give one.
+    /// Lets the guard of a handed-out message give one.
     void open_ack(Delivery& message) noexcept {
         message.deferred_ack.open();
         ++m_open;
     }
-    /// Wants what was given since the last call; returns how many that were.
+    /// Takes over the acks given since the last call; returns how many.
     std::size_t take_acks() noexcept;
-    /// The same, and no more can be given.
+    /// The same, and accepts no more.
     std::size_t close_acks() noexcept;
 
-    // Requests: each appends one command to `out`. When one throws, for want of memory, the window
-    // is as it was, and what it has appended must be cut off.
+    // Requests: each appends one command to `out`. If one runs out of memory, it throws and leaves
+    // the window unchanged; the caller must cut off what it has appended.
 
     [[nodiscard]] bool can_send() const noexcept {
         return m_state == State::running && !m_draining && m_requests.size() < depth;
     }
     [[gnu::cold]] void send_start(std::string& out) const;
-    /// All acks that are wanted; fetches up to `fetch` messages when it is not 0.
+    /// Sends all wanted acks; fetches up to `fetch` messages if it is not 0.
     void send_settle(std::string& out, int fetch);
-    /// The oldest wish that is not an ack.
+    /// Sends the oldest wanted settlement that is not an ack.
     void send_move(std::string& out);
-    /// Gives back what was not handed out; leaves the registry when nothing else is held. No fetch
-    /// may be under way.
+    /// Requeues messages not handed out; leaves the registry if nothing else is held. No fetch may
+    /// be in flight.
     [[gnu::cold]] void send_release(std::string& out);
     /// Waits in Redis for a message, on a connection of its own.
     void send_blocking_fetch(std::string& out, std::chrono::milliseconds block);
@@ -144,14 +144,14 @@ class Window {
 
     // Recovery.
 
-    /// Everything unanswered is in doubt. Both connections must be closed; nothing that they may
-    /// still answer counts.
+    /// Puts everything unanswered in doubt. The caller must close both connections; further replies
+    /// on them do not count.
     [[gnu::cold]] void begin_recovery() noexcept;
 
-    /// The blocking fetch's connection is closed for good and no other will be sent: what it may
-    /// still move lies behind the fence, or is given back by the last release.
+    /// For when the blocking fetch's connection is closed and no other will be sent. If Redis runs
+    /// the fetch later, the fence refuses it or the last release requeues its message.
     void forget_blocking_fetch() noexcept { m_blocked = false; }
-    /// Nobody holds a guard any more: whatever is not wanted elsewhere may be given back.
+    /// For when no guard is left: every message without a wanted settlement may be requeued.
     [[gnu::cold]] void forsake() noexcept;
 
     /// Result of the finished recovery; empty while one runs.
@@ -164,30 +164,30 @@ class Window {
         enum class Kind : std::uint8_t {
             settle,
             move,
-            release, ///< gives back what was not handed out
+            release, ///< requeues messages not handed out
             leave    ///< the same with nothing held: leaves the registry
         };
         Kind kind = Kind::settle;
-        int fetch = 0; ///< the most messages that it brings
+        int fetch = 0; ///< the most messages that it may bring
         std::uint64_t version = 0;
-        std::size_t messages = 0; ///< how many it still has to settle; each has the version, too
-        bool with_body = false;   ///< of its script, not only the script's name
-        std::string failure;      ///< an error of its own that says neither "ran" nor "did not"
+        std::size_t messages = 0; ///< how many it still has to settle; each carries `version`
+        bool with_body = false;   ///< carries its script's body, not only the name
+        std::string failure;      ///< an error of its own that does not tell whether it ran
     };
 
     using S = Delivery::State;
 
-    // How often a move may be the first to be cut off before it is given up.
+    // A move is given up after it was the first cut off this many times.
     static constexpr int most_cuts = 6;
 
-    // Like an error of Redis, which it becomes for the user when it does not end.
+    // Worded like an error of Redis: the user gets it as one if it persists.
     static constexpr const char* wrong_type = "ERR a reply of the wrong type";
 
-    // A refusal that recovery does not cure is the user's to know.
+    // The user gets a refusal that recovery does not cure.
     static constexpr int most_failed_fetches = 4;
 
     [[nodiscard]] std::size_t live() const noexcept { return m_messages.size() - m_sent; }
-    /// `message` is one of those that `request`, a sent one, settles.
+    /// True if `request`, which was sent, settles `message`.
     [[nodiscard]] static bool settles(const Request& request, const DeliveryPtr& message) noexcept {
         return message->state == S::sent && message->version == request.version;
     }
@@ -223,16 +223,16 @@ class Window {
     std::chrono::milliseconds m_lease;
     std::function<Identity()> m_make_identity;
     Identity m_self;
-    std::string m_processing; ///< its key
+    std::string m_processing; ///< the list's key
     std::string m_header;     ///< buffer for composing a header
     State m_state = State::unregistered;
 
     Fifo<DeliveryPtr> m_messages;
     std::size_t m_next = 0;    ///< position of the oldest that waits to be handed out
-    Fifo<DeliveryPtr> m_moves; ///< wanted and not sent, acks apart
+    Fifo<DeliveryPtr> m_moves; ///< wanted and not sent, except acks
     DeliveryPool m_pool;
-    std::vector<std::size_t> m_holes; ///< of the request that is being composed
-    std::size_t m_open = 0;           ///< messages whose guards may give an ack, or have
+    std::vector<std::size_t> m_holes; ///< indices that the composed request removes
+    std::size_t m_open = 0;           ///< messages whose guards may give an ack or have
     std::size_t m_acks = 0;           ///< acks wanted and not sent
     std::size_t m_sent = 0;           ///< messages in unanswered requests
 
@@ -243,7 +243,7 @@ class Window {
     bool m_blocked = false;        ///< a blocking fetch is unanswered
     bool m_more_to_fetch = false;
     std::uint64_t m_fetches = 0;
-    int m_failed_fetches = 0; ///< in a row, for a reason of their own
+    int m_failed_fetches = 0; ///< in a row, each for a reason of its own
     std::string m_fetch_failure;
     std::set<std::string, std::less<>> m_cached; ///< names of the scripts that Redis has seen
 

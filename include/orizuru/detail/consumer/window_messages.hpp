@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a window's messages go through on this side: handed out, wanted, acked without the lock,
-// taken back. The class is in window.hpp.
+// Tracks a window's messages in this process: handed out, wanted, acked without the lock, put back.
+// The class is in window.hpp.
 
 #include <orizuru/detail/consumer/window.hpp>
 
@@ -32,11 +32,11 @@ inline DeliveryPtr Window::hand_out() {
     const DeliveryPtr& message = m_messages[m_next++];
     message->taken = true;
     find_next();
-    // One that was taken back may have an owner besides.
+    // A message that was put back may have another owner.
     return message.unique() ? message.second() : message;
 }
 
-// Those behind the next one wait, too, except after a match with an edited list.
+// Messages behind the next one wait too, except after match() met an edited list.
 inline void Window::find_next() noexcept {
     const auto waits = [](const Delivery& message) {
         return message.state == S::held && !message.taken;

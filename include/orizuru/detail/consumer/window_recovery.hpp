@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a window finds out, after a doubt, what has run. The class is in window.hpp.
+// Finds out, after a doubt, which requests ran. The class is in window.hpp.
 
 #include <orizuru/detail/consumer/window.hpp>
 
@@ -32,7 +32,7 @@ inline Verdict Window::on_adopt(const Reply& reply) {
     return verdict;
 }
 
-// What throws, for want of memory, leaves the adoption to be tried again.
+// If this runs out of memory, the adoption is tried again.
 inline void Window::conclude(const Adoption::Result& result) {
     const auto version = m_self.version(result.header);
     const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
@@ -69,8 +69,8 @@ inline void Window::conclude(const Adoption::Result& result) {
     recount();
 }
 
-// Of the unanswered requests those up to the header's version have run. With no version that can
-// be right (Redis was rewound or emptied) none counts as run.
+// The unanswered requests up to the header's version have run. Without a version that can be right
+// (Redis was rewound or emptied) none counts as run.
 inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
     bool first = true;
     while (!m_requests.empty()) {
@@ -88,9 +88,9 @@ inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
     }
 }
 
-// A request that fails for a reason of its own is sent twice. One that was the first to be cut off,
-// again and again, may be the reason itself (Redis closes the connection on what is too large for
-// it), and would keep all others from being sent.
+// A request that fails for a reason of its own is sent twice. One that is the first to be cut off
+// again and again may be the reason itself: Redis closes the connection on a request that is too
+// large. It would keep all others from being sent.
 inline std::string Window::blame(const Request& request, bool first_not_run) {
     std::string refusal;
     for (const DeliveryPtr& message : m_messages) {
@@ -111,9 +111,9 @@ inline std::string Window::blame(const Request& request, bool first_not_run) {
     return refusal;
 }
 
-// The messages of the list, which is the truth: its elements are matched, the oldest first, with
-// the messages of equal bytes; what is left over on one side is delivered, on the other lost. Only
-// when the list is not what it should be, a message whose ack was confirmed can come again by that.
+// The list is the truth. Matches its elements, oldest first, with our messages of equal bytes.
+// Unmatched elements are delivered, unmatched messages are lost. Only if Redis was rewound or the
+// list edited can a message come again whose ack was confirmed.
 inline Fifo<DeliveryPtr> Window::match(const std::vector<std::string>& list, Recovered& recovered) {
     Fifo<DeliveryPtr> before = m_messages;
     Fifo<DeliveryPtr> now;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What replies do to a window. The class is in window.hpp.
+// Applies replies to a window. The class is in window.hpp.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/consumer/window.hpp>
@@ -57,7 +57,7 @@ inline void Window::answered() noexcept {
     }
 }
 
-// No more and no less than what the script returns when it has run.
+// True only for what the script returns when it has run.
 inline bool Window::is_result(const Request& request, const Reply& reply) noexcept {
     switch (request.kind) {
     case Request::Kind::settle:
@@ -97,14 +97,14 @@ inline Verdict Window::on_error(Request& request, const Reply& reply) {
     case ReplyClass::passing:
         return refuse(Verdict::Action::back_off, {});
     case ReplyClass::elsewhere:
-        // Redis' role has changed, so it may have gone back in time: the list must be seen.
+        // Redis' role has changed, so it may have gone back in time: check the list.
         return refuse(Verdict::Action::recover, {});
     case ReplyClass::no_script:
         m_cached.clear();
-        // What answers so to the body as well must not be asked without a pause.
+        // If Redis says so even to the body, pause before asking again.
         return refuse(request.with_body ? Verdict::Action::back_off : Verdict::Action::proceed, {});
     case ReplyClass::rights: {
-        // Whoever waits for a settlement is told; for the rest somebody must be.
+        // A caller that awaits the settlement gets the error; without one, the user must.
         const bool awaited = request.kind == Request::Kind::move ||
                              (request.kind == Request::Kind::settle && request.fetch == 0);
         return refuse(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
@@ -126,11 +126,10 @@ inline Verdict Window::on_blocking_fetch(Reply&& reply) {
         return {};
     }
     if (!reply.is(Reply::Type::error)) {
-        m_blocked = true; // what ran is unknown: still in doubt
+        m_blocked = true; // still in doubt: it may have run
         return {Verdict::Action::recover, wrong_type};
     }
-    // Refused before it ran, whatever the reason: only what a fence says, or nobody knows, asks for
-    // recovery.
+    // Redis refused it before it ran. Only a fence's error or an unknown one asks for recovery.
     switch (classify(reply)) {
     case ReplyClass::passing:
         return {Verdict::Action::back_off, reply.text};
@@ -180,7 +179,7 @@ inline void Window::done(Request& request) noexcept {
     }
 }
 
-// What did not run is wanted again; with a refusal it is left to its owner.
+// A settlement that did not run is wanted again; after a refusal its message is held again.
 inline void Window::put_back(const Request& request, const std::string& refusal) {
     const bool wanted =
         request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
@@ -193,8 +192,8 @@ inline void Window::put_back(const Request& request, const std::string& refusal)
     recount();
 }
 
-// The request stays in the chain as the first whose outcome is unknown. A refusal of its own, told
-// by recovery to have changed nothing, is tried once more and then handed to whoever asked.
+// The request stays in the chain as the first whose outcome is unknown. If recovery finds that a
+// refusal of its own changed nothing, the request is retried once, then its caller gets the error.
 inline Verdict Window::doubt(Request& request, const std::string& text) {
     if (!text.starts_with("STALE")) {
         request.failure = text;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a window's requests are composed. The class is in window.hpp.
+// Composes a window's requests. The class is in window.hpp.
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -11,7 +11,7 @@
 
 namespace orizuru::detail {
 
-// A script's body is sent once; should Redis have lost it meanwhile, it says NOSCRIPT.
+// Sends a script's body once. If Redis loses it later, it answers NOSCRIPT.
 inline void Window::begin_request(std::string& out, Request& request, std::string_view sha1,
                                   std::string_view source, std::size_t keys, std::size_t args) {
     const bool cached = m_cached.contains(sha1);
@@ -30,8 +30,8 @@ inline void Window::append_header(std::string& out, std::uint64_t version) {
     append_argument(out, m_header);
 }
 
-// Every script of the chain begins with the header that it expects, the next one, and how many
-// messages the list holds at the least once the requests before it have run. A lower bound only: a
+// Every script of the chain begins with the header that it expects, the next header, and the least
+// number of messages in the list once the requests before it have run. The list may hold more: a
 // blocking fetch may have added one that is not known here yet.
 inline void Window::chain_arguments(std::string& out) {
     append_header(out, m_last_sent);
@@ -139,8 +139,8 @@ inline void Window::send_move(std::string& out) {
 
 inline void Window::send_release(std::string& out) {
     assert(can_send() && !m_blocked && !fetching());
-    // Handed-out messages are the oldest, except after a match with an edited list: then what lies
-    // between them stays until the last of them is settled.
+    // Handed-out messages are the oldest, except after match() met an edited list. Messages between
+    // them then stay until the last of them is settled.
     std::size_t held = 0;
     std::size_t index = 0;
     for (const DeliveryPtr& message : m_messages) {
@@ -171,7 +171,7 @@ inline void Window::send_release(std::string& out) {
 
 inline void Window::send_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
     assert(m_state == State::running && !m_blocked && !fetching());
-    const Digits thousandths(1000 + block.count() % 1000); // behind a digit that keeps the zeros
+    const Digits thousandths(1000 + block.count() % 1000); // the leading 1 keeps the zeros
     const std::string seconds =
         joined({Digits(block.count() / 1000), ".", std::string_view(thousandths).substr(1)});
     append_command(out, "BLMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT", seconds);
