@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a BufferedProducer.
+// Options of a BufferedProducer.
 
 #include <chrono>
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace orizuru {
 
 struct BufferedProducerOptions {
-    /// Larger payloads are refused with EncodeError before they are accepted. In bytes, up to
-    /// 512 MiB; keep it at or below that of the consumers.
+    /// push() refuses larger payloads with EncodeError and does not accept them. In bytes, up to
+    /// 512 MiB; keep it at or below the consumers' max_payload.
     std::int64_t max_payload = std::int64_t{16} << 20;
 
-    /// How many messages go to Redis in one LPUSH, 1 to 1000; about 1 MiB of them at most. The
+    /// How many messages one LPUSH carries, 1 to 1000, and at most about 1 MiB of them. The
     /// producer keeps up to three times as many in memory.
     int size = 100;
 
-    /// The longest that a message waits for others while Redis can be reached, 1 ms to 24 h.
+    /// The longest time that a message waits for others while Redis is reachable, 1 ms to 24 h.
     std::chrono::milliseconds time = std::chrono::milliseconds(10);
 };
 

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a message becomes bytes and bytes a message: `Codec<T>`, a trait that users specialise, and
-// the concepts that say what it must give. msgpack.hpp specialises it for numbers, std::string,
-// most standard containers of such and types with MSGPACK_DEFINE; other types that msgpack-c adapts
-// you enable there. `Raw` passes bytes through untouched.
+// Converts messages to bytes and back: `Codec<T>`, a trait that you specialise, and the concepts
+// that describe its interface. msgpack.hpp specialises it for numbers, std::string, types with
+// MSGPACK_DEFINE and most standard containers of these; you can enable other types that msgpack-c
+// adapts. `Raw` passes bytes through untouched.
 
 #include <concepts>
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace orizuru {
 
-/// Memory that a decoder keeps from one message to the next. Belongs to one thread.
+/// Memory that a decoder reuses from one message to the next. Belongs to one thread.
 class Scratch {
   public:
-    /// The one object of type S, made at the first call and kept.
+    /// Returns the object of type S that it keeps; a call with another type replaces it.
     template <std::default_initializable S>
     [[nodiscard]] S& as() {
         if (m_type != &type_mark<S>) {
@@ -28,7 +28,7 @@ class Scratch {
     }
 
   private:
-    // Its address names the type, in programs without RTTI too.
+    // The address identifies the type, also in programs without RTTI.
     template <class S>
     static constexpr char type_mark = 0;
 
@@ -36,21 +36,22 @@ class Scratch {
     const char* m_type = nullptr;
 };
 
-/// How T is written and read. Undefined for a T that has none; specialise it for your own:
+/// Encodes and decodes T. The primary template is undefined; specialise it for your own types:
 ///
 ///     template <> struct orizuru::Codec<Order> {
 ///         static std::string encode(const Order& order);
 ///         static Order decode(std::string_view bytes);
 ///     };
 ///
-/// or, without a copy and with memory that is reused,
+/// or, without a copy and with reused memory,
 ///
 ///         static void encode(const Order& order, std::string& appended_to);
 ///         static Order decode(std::string_view bytes, orizuru::Scratch& scratch);
 ///
-/// What encode throws becomes EncodeError. What decode throws sends the message to the dead list;
-/// std::bad_alloc only when it is thrown three times in a row (Consumer::next). The bytes given to
-/// decode live as long as the message's guard.
+/// An exception from encode becomes EncodeError, except std::bad_alloc, which passes through. An
+/// exception from decode sends the message to the dead list; std::bad_alloc does so only when
+/// thrown three times in a row (Consumer::next). The bytes given to decode live as long as the
+/// message's guard.
 template <class T>
 struct Codec;
 
@@ -78,15 +79,15 @@ concept decodes_with_scratch = requires(std::string_view bytes, Scratch& scratch
 
 } // namespace detail
 
-/// `Codec<T>::encode` works, in either form.
+/// `Codec<T>::encode` exists in either form.
 template <class T>
 concept MessageEncodable = detail::encodes<T> || detail::appends<T>;
 
-/// `Codec<T>::decode` works, in either form.
+/// `Codec<T>::decode` exists in either form.
 template <class T>
 concept MessageDecodable = detail::decodes<T> || detail::decodes_with_scratch<T>;
 
-/// Bytes as they are: no encoding, any content.
+/// A message of arbitrary bytes, sent without encoding.
 struct Raw {
     std::string bytes;
 

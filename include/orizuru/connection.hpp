@@ -3,8 +3,8 @@
 #pragma once
 
 // A connection to Redis that sends a command and waits for its reply. The collector and the tools
-// talk through it, and code of your own can. A producer drives its stream itself, to have two
-// LPUSHes in flight.
+// use it, and your own code can. A producer drives the stream itself, to keep two LPUSHes in
+// flight.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -29,11 +29,11 @@ class PushPipeline;
 class Stream;
 } // namespace detail
 
-/// One connection, used by one thread at a time.
+/// One connection, for one thread at a time.
 ///
-/// It never repeats a command by itself. After an error it is closed; the next command connects
-/// anew, within connect_timeout. A connection found closed before anything was sent is replaced
-/// without an error, since nothing can have been lost.
+/// It never repeats a command by itself. A ConnectionError or ProtocolError closes it; the next
+/// command connects again, within connect_timeout. When a command finds the connection closed
+/// before it sends anything, it reconnects without an error, since nothing can have been lost.
 class Connection {
   public:
     /// Connects. Throws ConnectionError within connect_timeout (name resolution excluded),
@@ -47,19 +47,19 @@ class Connection {
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
 
-    /// When the present connection was made, or the last one if there is none.
+    /// When the current connection was made; if there is none, when the last one was made.
     [[nodiscard]] std::chrono::steady_clock::time_point connected_at() const noexcept {
         return m_connected_at;
     }
-    /// Whether it replaces an earlier one: Redis was out of reach in between, or is another server.
+    /// Whether it replaced an earlier one: Redis was unreachable in between, or is another server.
     [[nodiscard]] bool replaced() const noexcept { return m_replaced; }
 
-    /// Keeps all commands on one connection: while it lives, a lost one is not replaced, and a
-    /// command then throws a ConnectionError that is not in doubt. Lives no longer than the
-    /// connection, and on its thread.
+    /// Keeps all commands on one connection: while a Pin lives, a lost connection is not replaced,
+    /// and commands throw a ConnectionError that is not in doubt. A Pin must not outlive the
+    /// connection and stays on its thread.
     class Pin {
       public:
-        /// Replaces a lost connection first, as commands do; not under another pin.
+        /// Replaces a lost connection first; under another Pin it throws instead.
         explicit Pin(Connection& connection) : m_connection(connection) {
             m_connection.ensure_connected();
             m_before = std::exchange(m_connection.m_pinned, true);
@@ -75,8 +75,9 @@ class Connection {
 
     /// Sends one command and waits for its reply, at most command_timeout.
     ///
-    /// Throws: ReplyError for an error reply (nothing was run); ConnectionError, whose in_doubt()
-    /// says whether any byte had left; ProtocolError. `about` names key or purpose in the message.
+    /// Throws: ReplyError for an error reply (the command did not run); ConnectionError, whose
+    ///     in_doubt() says whether any byte was sent; ProtocolError. `about` names a key or purpose
+    ///     in the message.
     template <class... Arguments>
     Reply command(std::string_view about, std::string_view name, const Arguments&... arguments) {
         std::string bytes;
@@ -84,7 +85,7 @@ class Connection {
         return exchange(about, name, bytes);
     }
 
-    /// The same for a command that `write` appends to the bytes to be sent.
+    /// The same for a command that `write` appends to the output.
     template <std::invocable<std::string&> Write>
     Reply roundtrip(std::string_view about, std::string_view name, Write write) {
         std::string bytes;
@@ -92,8 +93,8 @@ class Connection {
         return exchange(about, name, bytes);
     }
 
-    /// Sends a command and does not wait: its reply is what `finish` returns. Nothing else can be
-    /// sent before, but by a std::logic_error.
+    /// Sends a command without waiting; `finish` returns its reply. Until then every other command
+    /// throws std::logic_error.
     template <class... Arguments>
     void begin(std::string_view name, const Arguments&... arguments) {
         std::string bytes;
@@ -102,19 +103,19 @@ class Connection {
     }
     [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
 
-    /// The reply to what was begun; none when the time is over or a stop was requested: then it can
-    /// be asked for again. Throws as `command` does, std::logic_error when nothing was begun.
+    /// Returns the reply to the begun command, or nothing at `until` or a stop: then you can call
+    /// it again. Throws as `command` does, std::logic_error when no command was begun.
     std::optional<Reply> finish(std::chrono::steady_clock::time_point until,
                                 const std::stop_token& token);
 
-    /// Drops the connection and throws ProtocolError unless `reply` has the type.
+    /// Drops the connection and throws ProtocolError unless `reply` has this type.
     void require(const Reply& reply, Reply::Type type, std::string_view name) {
         if (!reply.is(type)) {
             refuse(name);
         }
     }
 
-    /// Drops the connection and throws ProtocolError: no reply to `name` can be what came.
+    /// Drops the connection and throws ProtocolError: `name` cannot have such a reply.
     [[noreturn]] void refuse(std::string_view name);
 
   private:
@@ -130,7 +131,7 @@ class Connection {
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
-    std::string m_begun; ///< the command that owes a reply, on this stream
+    std::string m_begun; ///< the command whose reply m_stream still owes
     detail::TimePoint m_connected_at;
     bool m_replaced = false;
     bool m_pinned = false;

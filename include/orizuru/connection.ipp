@@ -77,14 +77,13 @@ ORIZURU_INLINE std::string Connection::describe(std::string_view about,
 
 ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view name,
                                        std::string_view bytes) {
-    // What is thrown here leaves a stream with half a command or a reply that it owes: it must
-    // not live on.
+    // An exception leaves a stream with half a command or an unread reply: it must not live on.
     auto stream = std::move(m_stream);
     stream->append([bytes](std::string& out) { out += bytes; });
     try {
         Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout(),
                                           detail::Cutoff::of(m_endpoint));
-        // One that answers early will not read the rest.
+        // A server that answers early does not read the rest.
         if (stream->flushed()) {
             m_stream = std::move(stream);
         }
@@ -127,7 +126,7 @@ ORIZURU_INLINE std::optional<Reply> Connection::finish(std::chrono::steady_clock
     }
     const detail::Wake wake;
     const std::stop_callback stop(token, [&wake] { wake.signal(); });
-    // As in `await`.
+    // An exception drops the stream, as in `await`.
     auto stream = std::move(m_stream);
     while (true) {
         const bool all = stream->flush();

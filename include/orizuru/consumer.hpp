@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Takes messages from a queue. Delivery is at least once: a message is in Redis, in the source or
-// in the consumer's processing list, until it is settled. It is delivered again when the consumer
-// dies or is unheard for its lease before an ack has reached Redis, and when Redis itself loses
-// what it had confirmed (a failover, a restart without appendfsync always).
+// Takes messages from a queue and delivers each at least once. Until it is settled, a message stays
+// in Redis, in the source or in the consumer's processing list. It is redelivered when the consumer
+// dies or goes unheard for its lease before an ack reaches Redis, and when Redis itself loses
+// confirmed writes (a failover, a restart without appendfsync always).
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
@@ -42,9 +42,9 @@ class FetchingQueue;
 
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
-/// `next` and iteration belong to one thread; guards may be settled on any; stop(), stopped(),
-/// size(), name() and flush() may be called from any. An outage of Redis is waited out; a
-/// connection that Redis has closed while it was idle is replaced (name() says what that changes).
+/// `next` and iteration belong to one thread. Any thread may settle guards or call stop(),
+/// stopped(), size(), name() and flush(). The consumer waits out outages of Redis. It replaces a
+/// connection that Redis closed while it was idle (name() says what that changes).
 template <MessageDecodable T>
 class Consumer {
   public:
@@ -52,36 +52,36 @@ class Consumer {
 
     /// Connects and registers.
     /// Redis: one script, O(1), and INFO memory.
-    /// Throws: std::invalid_argument for a queue name or options that cannot be;
-    ///     ConnectionError within connect_timeout (name resolution excluded); ReplyError when
-    ///     Redis refuses the credentials, or the user lacks a right that consuming needs;
-    ///     std::system_error when the process can have no more descriptors or threads.
+    /// Throws: std::invalid_argument for an invalid queue name or option; ConnectionError within
+    ///     connect_timeout (name resolution excluded); ReplyError when Redis refuses the
+    ///     credentials, or the user lacks a right that consuming needs; std::system_error when the
+    ///     process has no descriptor or thread left.
     Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
         : m_core(std::move(endpoint), std::move(queue), std::move(options)) {}
 
     Consumer(const Consumer&) = delete;
     Consumer& operator=(const Consumer&) = delete;
 
-    /// Sends deferred acks and gives back what was fetched and not handed out; waits at most
-    /// command_timeout, or less after end_by. Guards live on; the last one leaves the registry.
+    /// Sends deferred acks and requeues messages that were fetched but not handed out. Waits at
+    /// most command_timeout, or less after end_by. Guards live on; the last one unregisters the
+    /// consumer.
     ~Consumer() = default;
 
-    /// The next message; waits until there is one. Nothing = stopped.
-    /// Redis: BLMOVE, or one script that sends the deferred acks too and takes up to `prefetch`.
-    ///     A BLMOVE whose time is up is ended by CLIENT UNBLOCK and CLIENT ID, which Redis counts
-    ///     as an error reply; without the right to them it ends within 5 s.
+    /// Returns the next message and waits until there is one; nothing after a stop.
+    /// Redis: BLMOVE, or one script that also sends the deferred acks and fetches up to `prefetch`
+    ///     messages. When its time is up, CLIENT UNBLOCK and CLIENT ID end the BLMOVE; Redis counts
+    ///     that as an error reply. Without the right to them it ends within 5 s.
     /// Throws: DecodeError when a message cannot be decoded or is over max_payload: it is on the
     ///     dead list. ReplyError when the source is no list, rights were taken away, or Redis
-    ///     refuses each fetch for a reason that neither waiting nor a new connection mends.
-    ///     std::bad_alloc when memory is short. Nothing is lost by any of them, and `next` can be
-    ///     called again.
+    ///     refuses each fetch for a reason that neither waiting nor a new connection fixes.
+    ///     std::bad_alloc when memory is short. None of them loses a message, and you can call
+    ///     `next` again.
     ///
-    /// When decoding a message throws std::bad_alloc, so does `next`, and the message stays in
-    /// hand, in its place: the following call hands it out before any other. That call waits until
-    /// 100 ms have passed since the first failure, or a second since the second one; a stop ends
-    /// the wait, and so does a timeout that is over before. The third failure in a row sends the
-    /// message to the dead list, as a DecodeError: a Codec may ask for memory that no machine has.
-    /// The count is this consumer's, and in memory.
+    /// When decoding a message throws std::bad_alloc, `next` throws it too. The message keeps its
+    /// place, and the following call hands it out first. That call waits until 100 ms after the
+    /// first failure, or 1 s after the second; a stop or an earlier timeout ends the wait. The
+    /// third failure in a row sends the message to the dead list with a DecodeError: a Codec may
+    /// ask for memory that no machine has. This consumer keeps the count, in memory only.
     [[nodiscard]] std::optional<MessageGuard<T>> next() {
         return next(std::stop_token(), detail::Timeout::never());
     }
@@ -89,7 +89,7 @@ class Consumer {
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::chrono::milliseconds timeout) {
         return next(std::stop_token(), detail::Timeout(timeout));
     }
-    /// The same; a stop that `token` requests ends this call only.
+    /// The same; a stop requested through `token` ends only this call.
     [[nodiscard]] std::optional<MessageGuard<T>> next(std::stop_token token) {
         return next(token, detail::Timeout::never());
     }
@@ -99,56 +99,56 @@ class Consumer {
     }
 
     /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead.
-    /// Call it before each `next` when the number that you can handle varies. For the thread that
-    /// calls `next`. Throws std::invalid_argument.
+    /// Call it before each `next` if your capacity varies, on the thread that calls `next`. Throws
+    /// std::invalid_argument.
     void limit(int most) { m_core.limit(most); }
 
-    /// How many messages `next` hands out without asking Redis: what is left of a batch, and a
-    /// message that there was no memory to decode. With a prefetch of 1 there is no batch. For the
+    /// How many messages `next` hands out without asking Redis: the rest of a batch, and a message
+    /// that there was no memory to decode. With a prefetch of 1 there is no batch. Call it on the
     /// thread that calls `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_core.in_hand(); }
 
-    /// Ends `next`, now and for good, within 20 ms. Any thread, and a signal handler. What was
-    /// fetched and not handed out is given back by `next` or the destructor.
+    /// Ends `next` for good, within 20 ms. Call it from any thread or from a signal handler. `next`
+    /// or the destructor requeues messages that were fetched but not handed out.
     void stop() noexcept { m_core.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_core.stopped(); }
 
-    /// Bounds the end: nothing of this consumer waits for Redis beyond `deadline` any more, neither
-    /// the calls of `next` and the settlements that are under way, which then end as if their own
-    /// time were over, nor the destructor. What it has not given back by then comes again after the
-    /// lease. Guards that outlive it wait as ever. Any thread.
+    /// Nothing in this consumer waits for Redis beyond `deadline`: running calls of `next` and
+    /// settlements end as if their own time were over, and the destructor does not wait longer
+    /// either. Messages not given back by then are redelivered after the lease. Guards that outlive
+    /// the consumer wait as usual. Thread-safe.
     void end_by(std::chrono::steady_clock::time_point deadline) noexcept {
         m_core.end_by(deadline);
     }
 
     /// Sends the deferred acks and waits for Redis, as long as a settlement would.
-    /// Returns how many acks since the last flush came too late: those messages are delivered
-    /// again. After 0 none of the messages acked so far will be.
-    /// Throws ConnectionError when Redis could not be reached, ReplyError when it refused: the acks
-    /// stay queued.
+    /// Returns how many acks since the last flush came too late: those messages are redelivered.
+    /// When it returns 0, none of the messages acked so far is redelivered.
+    /// Throws ConnectionError when Redis is unreachable, ReplyError when it refuses: the acks stay
+    /// queued.
     std::size_t flush() { return m_core.flush(); }
 
     /// The length of the source list.
-    /// Redis: LLEN, O(1); waits at most command_timeout, connecting anew included.
-    /// Throws ConnectionError when there is none in time, or it breaks before the answer;
-    /// ReplyError.
+    /// Redis: LLEN, O(1); waits at most command_timeout, including a reconnect.
+    /// Throws ConnectionError when it cannot connect in time or the connection breaks before the
+    /// answer; ReplyError.
     std::uint64_t size() { return m_core.size(); }
 
-    /// The id of the present incarnation, as in the registry. It changes when a lease was lost,
-    /// when a connection broke in the middle of something, and when the connection that waits for
-    /// messages has closed: only the list tells then what Redis still knows of.
+    /// The id of the current incarnation, as in the registry. It changes when a lease is lost, when
+    /// a connection breaks during a command, and when the connection that waits for messages
+    /// closes: only the processing list then tells which messages Redis knows of.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
-    /// for (auto& guard : consumer): until stopped. An undecodable message is told to on_event and
-    /// passed over; the guard of the round before is rejected unless it was settled. What else
-    /// `next` throws leaves the loop; begun again, it goes on.
+    /// for (auto& guard : consumer): runs until stopped. It reports an undecodable message to
+    /// on_event and skips it. Each step rejects the previous guard unless it was settled. Any other
+    /// exception of `next` leaves the loop; you can start it again.
     [[nodiscard]] Iterator begin() { return Iterator(*this); }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   private:
     using Guard = MessageGuard<T>;
 
-    // For a worker: it takes over messages that it has no memory to decode, as another type.
+    // Lets a worker take over, as another type, messages that it has no memory to decode.
     template <class>
     friend class detail::FetchingQueue;
 
@@ -158,9 +158,9 @@ class Consumer {
         return next(token, timeout,
                     [](const std::bad_alloc&, detail::DeliveryPtr&) { return false; });
     }
-    /// `take_over`, called with a delivery that there is no memory to decode, returns whether it
-    /// has moved it out; then there is no message. A delivery that it leaves, or throws from, stays
-    /// in hand.
+    /// Calls `take_over` with a delivery that there is no memory to decode. It returns true when it
+    /// has moved the delivery out; there is no message then. Otherwise, or if it throws, the
+    /// delivery stays in hand.
     template <class TakeOver>
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout,
                               TakeOver take_over);
@@ -177,7 +177,7 @@ class Consumer {
                             Scratch& scratch) {
         message = std::make_unique<U>(detail::decode<U>(payload, scratch));
     }
-    /// The delivery as another message. What its Codec throws leaves the delivery where it is.
+    /// The delivery as another message. If the Codec throws, the delivery stays where it is.
     template <MessageDecodable U>
     [[nodiscard]] MessageGuard<U> guard_as(detail::DeliveryPtr& delivery) {
         typename MessageGuard<U>::Holder message;
@@ -217,7 +217,7 @@ class Consumer<T>::Iterator {
                 m_guard = m_consumer->next();
                 return;
             } catch (const DecodeError&) { // NOLINT(bugprone-empty-catch)
-                // on_event has been told; the message is on the dead list.
+                // `next` has called on_event; the message is on the dead list.
             }
         }
     }
@@ -261,8 +261,8 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
     return std::nullopt;
 }
 
-/// Without a message, `reason` says why there is none, unless `take_over` has the delivery. Throws
-/// std::bad_alloc, as long as it does not bury the message for that.
+/// If it leaves `message` empty, `reason` says why, unless `take_over` has the delivery. Throws
+/// std::bad_alloc before the third shortage in a row.
 template <MessageDecodable T>
 template <class TakeOver>
 void Consumer<T>::decode(detail::DeliveryPtr& delivery, typename Guard::Holder& message,
@@ -280,7 +280,7 @@ void Consumer<T>::decode(detail::DeliveryPtr& delivery, typename Guard::Holder& 
     }
 }
 
-/// Without a message, `reason` says why there is none. Throws std::bad_alloc.
+/// If it leaves `message` empty, `reason` says why. Throws std::bad_alloc.
 template <MessageDecodable T>
 void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& message,
                          std::string& reason) {

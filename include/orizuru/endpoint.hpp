@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Where Redis is and how to greet it, parsed from a URI:
+// The address of Redis and how to greet it, parsed from a URI:
 //
 //   redis://[[user]:password@]host[:port][/db][?query]     redis://[::1]:6379/2
 //   unix://[[user]:password@]/path/to.sock[?db=N&query]
@@ -26,12 +26,12 @@ class Cutoff;
 class Wake;
 } // namespace detail
 
-/// An address and the credentials for it: a cheap value, no connection. Not changed once made, so
-/// it may be read by any number of threads.
+/// An address and its credentials: a cheap value, no connection. It does not change once made, so
+/// any number of threads may read it.
 class Endpoint {
   public:
     /// Parses `uri`, which must not be null. Throws std::invalid_argument that names the address
-    /// (without the password) and the reason. `rediss://` is refused: TLS is not built yet.
+    /// (without the password) and the reason. Refuses `rediss://`: TLS is not supported yet.
     Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(std::string_view uri);
@@ -47,16 +47,16 @@ class Endpoint {
     }
     [[nodiscard]] const std::string& client_name() const noexcept { return m_address.client_name; }
 
-    /// Bound on connecting and greeting, name resolution excluded.
+    /// The limit on connecting and greeting, name resolution excluded.
     [[nodiscard]] std::chrono::milliseconds connect_timeout() const noexcept {
         return m_address.connect_timeout;
     }
-    /// Bound on waiting for a reply, on top of the time that a command blocks by itself.
+    /// The limit on waiting for a reply, on top of the time that a command itself blocks.
     [[nodiscard]] std::chrono::milliseconds command_timeout() const noexcept {
         return m_address.command_timeout;
     }
 
-    /// The address for messages: scheme, host and port or path, database; no user, no password.
+    /// The address for log messages: scheme, host and port or path, database; no user, no password.
     [[nodiscard]] std::string address() const;
 
   private:

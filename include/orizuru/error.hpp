@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can go wrong, as types: one for each thing that a caller would do differently.
-// Wrong arguments are std::invalid_argument, wrong use (settling twice) is std::logic_error;
+// The errors: one type for each way in which a caller would react.
+// Wrong arguments throw std::invalid_argument and wrong use (settling twice) std::logic_error;
 // neither derives from Error.
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 
     /// How many messages of the failed `push_all` are certainly in the queue, counted from the
-    /// first without a gap; 0 for all else.
+    /// first without a gap; 0 for other operations.
     [[nodiscard]] std::uint64_t pushed() const noexcept { return m_pushed; }
 
   private:
@@ -36,8 +36,8 @@ class Error : public std::runtime_error {
     std::uint64_t m_pushed = 0;
 };
 
-/// Redis could not be reached, or the connection broke or timed out. The connection is closed;
-/// the object that threw makes a new one at its next use.
+/// Redis could not be reached, or the connection broke or timed out. The connection is closed; the
+/// object that threw reconnects at its next use.
 class ConnectionError : public Error {
   public:
     enum class Outcome {
@@ -48,7 +48,7 @@ class ConnectionError : public Error {
     explicit ConnectionError(const std::string& what, Outcome outcome = Outcome::not_run)
         : Error(what), m_outcome(outcome) {}
 
-    /// True when the command may have run: a repeated push may then be a duplicate.
+    /// True when the command may have run: repeating a push may then duplicate its messages.
     [[nodiscard]] bool in_doubt() const noexcept { return m_outcome == Outcome::in_doubt; }
 
   private:
@@ -56,7 +56,7 @@ class ConnectionError : public Error {
 };
 
 /// Redis refused the command and did not run it. The connection stays open, unless another server
-/// may answer at the address by now (READONLY, MASTERDOWN): then the next use connects anew.
+/// may now answer at the address (READONLY, MASTERDOWN): then the next use reconnects.
 class ReplyError : public Error {
   public:
     [[gnu::cold]] ReplyError(std::string code, const std::string& what)
@@ -69,26 +69,26 @@ class ReplyError : public Error {
     std::shared_ptr<const std::string> m_code; // copying an exception must not throw
 };
 
-/// Redis (or what answers in its place) sent a reply that the command cannot have, or bytes that
+/// Redis, or another server in its place, sent a reply that the command cannot have, or bytes that
 /// are no reply. The connection is closed; whether the command ran is unknown.
 class ProtocolError : public Error {
     using Error::Error;
 };
 
-/// The message cannot be sent: its Codec threw, or its payload is over `max_payload`. Nothing of
-/// it was sent.
+/// The message cannot be sent: its Codec threw, or its payload is over `max_payload`. No part of it
+/// was sent.
 class EncodeError : public Error {
     using Error::Error;
 };
 
-/// A message could not be decoded, or its payload is over `max_payload`. It is on the dead list
-/// already; `next()` can be called again.
+/// A message could not be decoded, or its payload is over `max_payload`. It is already on the dead
+/// list; you can call `next()` again.
 class DecodeError : public Error {
   public:
     [[gnu::cold]] DecodeError(const std::string& what, std::string payload)
         : Error(what), m_payload(std::make_shared<const std::string>(std::move(payload))) {}
 
-    /// The raw bytes; valid as long as this exception or a copy of it.
+    /// The raw bytes; they live as long as this exception or a copy of it.
     [[nodiscard]] std::string_view payload() const noexcept { return *m_payload; }
 
   private:

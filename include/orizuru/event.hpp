@@ -2,34 +2,34 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What happens behind the caller's back, for a logger: handed to `on_event` of the options.
+// Background events for a logger, passed to `on_event` of the options.
 
 #include <string_view>
 
 namespace orizuru {
 
 enum class EventKind {
-    reconnected,        ///< a lost connection is back; detail: to where, after what
+    reconnected,        ///< a lost connection is back; detail: the address and the failure
     lease_lost,         ///< others took over messages that this consumer held; detail: how many
-    redelivered,        ///< a fetch whose reply was lost had run: its message is delivered now
-    decode_failed,      ///< undecodable, on the dead list or, in an outage, on its way there;
+    redelivered,        ///< a fetch had run but its reply was lost; its message comes now
+    decode_failed,      ///< an undecodable message is or, in an outage, will be on the dead list;
                         ///< detail: why; payload: its bytes
-    late_settlement,    ///< a settlement nobody waits for any more ended; detail: how
-    settlement_refused, ///< Redis refused a settlement nobody waits for; it is tried again
+    late_settlement,    ///< a settlement ended after its caller gave up; detail: the outcome
+    settlement_refused, ///< Redis refused one after its caller gave up; it is tried again
     not_noeviction,     ///< Redis may evict the queue's keys; detail: its maxmemory_policy
-    buried,             ///< a collector gave up on a message that keeps killing consumers
-    sweep_refused       ///< a collector may not run SCAN: it brings back what registered consumers
-                        ///< held, and cannot find lists whose registration Redis has lost;
-                        ///< detail: Redis' words
+    buried,             ///< a collector buried a message that keeps killing consumers
+    sweep_refused       ///< a collector may not run SCAN: it recovers the messages of registered
+                        ///< consumers, but finds no lists whose registration Redis has lost;
+                        ///< detail: Redis' error
 };
 
-/// One thing that happened. The views are valid during the call of `on_event` only.
+/// One event. The views are valid only during the call of `on_event`.
 ///
-/// `on_event` is called on any thread, with no lock held; what it throws is swallowed.
+/// The library calls `on_event` on any thread, with no lock held, and swallows its exceptions.
 struct Event {
     EventKind kind;
     std::string_view queue;
-    std::string_view consumer; ///< id of the incarnation; empty where there is none
+    std::string_view consumer; ///< id of the incarnation; empty without one
     std::string_view detail;
     std::string_view payload;
 };

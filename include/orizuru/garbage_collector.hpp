@@ -2,11 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Brings messages back: those of consumers that died, and those that were rejected. Any number of
-// collectors may run at once, on any host; every step is atomic and can be repeated.
+// Brings back messages of dead consumers and rejected messages. Any number of collectors may run at
+// once, on any host; every step is atomic and can be repeated.
 //
-// Also bounds the harm of a message that kills whoever handles it: the messages that are blamed for
-// a consumer's death are counted, and buried when they have been blamed once too often.
+// A collector also limits the harm of a message that kills its consumers: it counts how often a
+// message is blamed for a consumer's death, and buries it when the count exceeds a limit.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/endpoint.hpp>
@@ -24,7 +24,7 @@ namespace detail {
 class Passes;
 }
 
-/// A collector for one queue: one connection, used by one thread at a time.
+/// A collector for one queue: one connection, for one thread at a time.
 class GarbageCollector {
   public:
     /// Connects. Throws as Producer's constructor does.
@@ -35,29 +35,29 @@ class GarbageCollector {
     GarbageCollector& operator=(GarbageCollector&&) noexcept;
     ~GarbageCollector();
 
-    /// One pass. First the consumers, then the unack list as long as it was at the start.
-    /// Redis: INFO, SMEMBERS, an MGET for 1000 registered consumers, a script per dead one
-    ///     (O(messages it held), and the bytes of those that are blamed), LLEN, a script per
-    ///     `batch` rejected messages; in the first pass and every 10 minutes a SCAN. A user without
-    ///     the right to INFO, MGET or SCAN collects all the same: without a word on evictions, with
-    ///     a script per consumer, without the search for lists that nobody is registered for.
-    /// Atomic: each consumer's whole list is moved and fenced in one step; so is each batch.
+    /// Makes one pass: first the consumers, then the unack list as long as it was at the start.
+    /// Redis: INFO, SMEMBERS, an MGET per 1000 registered consumers, a script per dead one
+    ///     (O(messages it held), plus the bytes of the blamed ones), LLEN, a script per `batch`
+    ///     rejected messages; in the first pass and every 10 minutes a SCAN. Without the right to
+    ///     INFO, MGET or SCAN it still collects: without eviction warnings, with a script per
+    ///     consumer, without the search for lists that have no registered consumer.
+    /// Atomic: one step moves and fences a consumer's whole list; one step moves each batch.
     /// Blocks: at most command_timeout per command.
-    /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError; what was
-    ///     moved stays moved, the next pass goes on.
+    /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError. Moved messages
+    ///     stay moved; the next pass continues.
     Collected collect();
 
-    /// Makes passes until a stop is requested, together with all collectors of the queue that run:
+    /// Makes passes until a stop is requested, together with all running collectors of the queue:
     /// one of them makes a pass for all, every 10 minutes with a SCAN; the others ask Redis with a
     /// script, O(1), about once per `interval`. Passes begin 9/10 to 10/10 of the shortest
-    /// `interval` apart, also when the process that made the last one has died; an interval longer
-    /// than 24 hours counts as 24 hours. A collector that may not ask makes its own passes.
+    /// `interval` apart, even after the process that made the last one has died; an interval over
+    /// 24 hours counts as 24 hours. A collector without the right to ask makes its own passes.
     ///
-    /// Waits out outages of Redis. Throws ReplyError for what only a person can mend: the pass is
-    /// then left to the next collector that asks, and this one, when it runs again, makes passes
-    /// only if nobody else has begun one for 11/10 of `interval`, until it completes one. Throws
-    /// std::invalid_argument for an interval that is not positive, std::system_error when the
-    /// process can have no more descriptors.
+    /// Waits out outages of Redis. Throws ReplyError for errors that only a person can fix: the
+    /// next collector that asks then takes over the pass. When the failed collector runs again, it
+    /// makes passes only if no other has begun one for 11/10 of `interval`, until it completes one.
+    /// Throws std::invalid_argument for an interval that is not positive, std::system_error when
+    /// the process has no descriptor left.
     void run(std::stop_token token, std::chrono::milliseconds interval);
 
   private:

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a garbage collector works, and what a pass of it moved.
+// Options of a GarbageCollector, and the result of one pass.
 
 #include <orizuru/event.hpp>
 
@@ -13,34 +13,34 @@
 namespace orizuru {
 
 struct GarbageCollectorOptions {
-    /// How often a message may be blamed for a consumer's death; once more and it goes to the dead
-    /// list. Counts are forgotten when none was added for 72 h.
+    /// How often a message may be blamed for a consumer's death; the next time it goes to the dead
+    /// list. The counts expire 72 h after the last one was added.
     int max_recoveries = 3;
-    /// The most rejected messages that one step returns, 1 to 1000.
+    /// The most rejected messages that one step requeues, 1 to 1000.
     int batch = 1000;
-    /// No consumer is taken for dead before consumers have had this long to be heard, so that
-    /// neither a restart nor a failover looks like everyone's death: Redis itself must be up for so
-    /// long, and so must the collector's connection if that is not its first, if Redis has been a
-    /// replica (it forgets that in an hour without replicas of its own), or if INFO is refused. If
+    /// How long consumers get to be heard before this collector takes any of them for dead, so that
+    /// neither a restart nor a failover looks like everyone's death. Redis itself must be up for so
+    /// long. So must the collector's connection if it is not the first, if Redis has been a replica
+    /// (Redis forgets that after an hour without replicas of its own), or if INFO is refused. If
     /// Redis became a replica and a primary again while the connection stayed open, the time counts
     /// from the pass that sees it in INFO.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
-    /// The most entries of the dead list when this collector buries; 0 = unbounded.
+    /// The most entries that the dead list keeps when this collector buries; 0 = unbounded.
     std::int64_t dead_limit = 0;
-    /// Told of buried messages, of an eviction policy that may lose messages, and of a SCAN that is
-    /// refused.
+    /// Called for buried messages, for an eviction policy that may lose messages, and for a refused
+    /// SCAN.
     std::function<void(const Event&)> on_event = {};
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
-    /// or more. One that handles n at once needs n, for any of them may have been the killer. One
-    /// that lies beside a killer each time is buried with it; equal messages cannot be told apart,
-    /// a death counts once for them. Collectors of one queue should agree: they count together.
+    /// or more. A consumer that handles n messages at once needs n, for any of them may have killed
+    /// it. A message that lies beside a killer each time is buried with it. Equal messages share a
+    /// count, which a death raises once. Collectors of one queue should agree: they count together.
     std::int64_t blamed = 1;
 };
 
-/// What one pass moved.
+/// The counts of one pass.
 struct Collected {
     std::uint64_t unacked = 0;   ///< rejected messages returned to the source's far end
-    std::uint64_t reclaimed = 0; ///< messages of dead consumers returned to its serving end
+    std::uint64_t reclaimed = 0; ///< messages of dead consumers returned to the serving end
     std::uint64_t buried = 0;    ///< messages sent to the dead list
     std::uint64_t consumers = 0; ///< consumers found dead
 

@@ -3,8 +3,8 @@
 #pragma once
 
 // Jobs on top of messages: the envelope, retries, schedules, recurrences, unique and bounded
-// pushes, tools for dead lists, progress, batches and pauses. You may include each header on its
-// own, too.
+// pushes, tools for dead lists, progress, batches and pauses. You can also include each header on
+// its own.
 
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/batch.hpp>

@@ -7,25 +7,26 @@
 //   Q                               list    the source: pushed left, taken right
 //   orizuru:{Q}:consumers           set     ids of the registered consumers
 //   orizuru:{Q}:heartbeat:<id>      string  expires when the consumer goes unheard for its lease
-//   orizuru:{Q}:processing:<id>     list    what the consumer holds, then its header; a string:
-//   fence orizuru:{Q}:unack               list    rejected; the collector returns them to the
-//   source orizuru:{Q}:dead                list    undecodable, buried, poison
+//   orizuru:{Q}:processing:<id>     list    the consumer's messages, then its header
+//                                   string  a fence in place of the list
+//   orizuru:{Q}:unack               list    rejected messages; the collector requeues them
+//   orizuru:{Q}:dead                list    undecodable, buried and poison messages
 //   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
-//   orizuru:{Q}:collected           string  expires: a collector has begun a pass of late, for all
-//   orizuru:{Q}:swept               string  the same of the search for lists without an owner
-//   orizuru:{Q}:scheduled           zset    not yet due: 8 bytes of a number, then the message
+//   orizuru:{Q}:collected           string  expires: a collector has lately begun a pass for all
+//   orizuru:{Q}:swept               string  the same for the search for lists without an owner
+//   orizuru:{Q}:scheduled           zset    messages not yet due, each behind an 8-byte number
 //   orizuru:{Q}:scheduled:sequence  string  the last such number
-//   orizuru:{Q}:scheduled:wake      list    an element: something is due before all else was
+//   orizuru:{Q}:scheduled:wake      list    an element: a message now comes due before all others
 //   orizuru:{Q}:schedulers          zset    ids of schedulers and when each was last heard
-//   orizuru:{Q}:recurring           hash    name of what recurs -> its last occurrence
-//   orizuru:{Q}:unique:<id>         string  whose lock it is: how it is released, the job's id
-//   orizuru:{Q}:paused              string  there: workers take nothing from the queue
-//   orizuru:{Q}:progress:<id>       hash    how far a job has come: fraction, note, when
-//   orizuru:{Q}:result:<id>         string  what a job has come to
-//   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; what is done:
+//   orizuru:{Q}:recurring           hash    name of a recurrence -> its last occurrence
+//   orizuru:{Q}:unique:<id>         string  a unique job's lock: how it is released, the job's id
+//   orizuru:{Q}:paused              string  exists while workers must not take from the queue
+//   orizuru:{Q}:progress:<id>       hash    a job's progress: fraction, note, time
+//   orizuru:{Q}:result:<id>         string  a job's result
+//   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; once done:
 //                                           state, fence, result
 //   orizuru:{Q}:fences              string  the last claim's fencing token
-//   orizuru:{Q}:ledger              string  epoch:sequence of what a ledger has sent last
+//   orizuru:{Q}:ledger              string  epoch:sequence of the last entry that a ledger sent
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
@@ -38,7 +39,7 @@
 
 namespace orizuru {
 
-/// Names the keys of one queue; a value, no connection.
+/// Names the keys of one queue: a value, no connection.
 class Keys {
   public:
     /// Throws std::invalid_argument when `queue` is empty, has a brace without a valid hash tag

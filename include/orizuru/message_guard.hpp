@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A message in the consumer's hands: what it says, and what is to become of it.
+// A message handed out by a consumer: its content and its settlement.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
@@ -28,25 +28,26 @@ class Consumer;
 /// or by the destructor, which rejects.
 ///
 /// Every settlement
-///   returns true when it is done, false when the lease was lost before: the message is with
-///       another consumer then, or will be;
-///   is one atomic step in Redis: a crash leaves the message either where it was or where it goes;
-///   blocks for a round trip; while Redis cannot be reached, until `lease` has passed since the
-///       last confirmed beat (at least command_timeout);
+///   returns true when it is done, false when the lease was lost first: another consumer then has
+///       the message or will get it;
+///   is one atomic step in Redis: after a crash the message is either where it was or where it
+///       goes;
+///   blocks for a round trip; while Redis is unreachable, until `lease` has passed since the last
+///       confirmed beat (at least command_timeout);
 ///   throws ConnectionError with in_doubt() when that time is over: the guard counts as settled,
-///       the wish stays queued and its outcome goes to on_event;
+///       the settlement stays queued and on_event gets its outcome;
 ///   throws ReplyError when Redis refuses it: nothing has happened, the guard is unsettled;
 ///   throws std::bad_alloc: settled() says whether the settlement continues or nothing happened;
 ///   throws std::logic_error when the guard is settled or was moved from.
 ///
-/// Cost: O(1) for the oldest message held, O(position) for others; of the payload's size only what
-/// is copied. A guard is used by one thread at a time, which may be any: also while another thread
-/// waits in `next`. It may outlive its Consumer.
+/// Cost: O(1) for the oldest message held, O(position) for others; the payload's size counts only
+/// where a settlement copies it. One thread at a time uses a guard; it may be any thread, also
+/// while another one waits in `next`. A guard may outlive its Consumer.
 template <class T>
 class [[nodiscard]] MessageGuard {
   public:
     MessageGuard(MessageGuard&&) noexcept = default;
-    /// Settles an own unsettled message as the destructor would, then takes over.
+    /// Settles its own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
         if (this != &other) {
             m_core = std::move(other.m_core);
@@ -56,70 +57,71 @@ class [[nodiscard]] MessageGuard {
     }
     MessageGuard(const MessageGuard&) = delete;
     MessageGuard& operator=(const MessageGuard&) = delete;
-    /// Rejects an unsettled message. Never throws; waits at most command_timeout, what is left to
-    /// do then is done in the background.
+    /// Rejects an unsettled message. Never throws; waits at most command_timeout and does the rest
+    /// in the background.
     ~MessageGuard() = default;
 
-    /// The message. Valid as long as the guard, settled or not; not after it was moved from.
+    /// The message. Valid as long as the guard, settled or not; not after a move from it.
     [[nodiscard]] const T& operator*() const noexcept { return *m_message; }
     [[nodiscard]] const T* operator->() const noexcept { return &*m_message; }
 
-    /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it
-    /// was moved to.
+    /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it was
+    /// moved to.
     [[nodiscard]] std::string_view payload() const { return m_core.payload(); }
 
-    /// The message is done: it leaves the processing list and is not delivered again.
+    /// The message is done: it leaves the processing list and is not redelivered.
     /// Redis: LTRIM for the oldest held, else LSET and LREM by position, in one script.
     /// With AckMode::deferred it returns at once; true means accepted.
     bool ack() { return m_core.ack(); }
 
-    /// To the unack list, from where a collector returns it to the source: for a message that may
-    /// succeed elsewhere or later.
+    /// Moves the message to the unack list, from where a collector requeues it: for a message that
+    /// may succeed elsewhere or later.
     /// Redis: LPUSH and the removal, in one script.
     bool reject() { return m_core.reject(); }
 
-    /// Back to the source's serving end, as if it had never been fetched; counted nowhere.
+    /// Requeues the message at the source's serving end, uncounted, as if it had never been
+    /// fetched.
     /// Redis: RPUSH and the removal, in one script.
     bool release() { return m_core.release(); }
 
-    /// The same bytes to another queue.
+    /// Moves the same bytes to another queue.
     /// Redis: LPUSH and the removal, in one script; ReplyError WRONGTYPE when `queue` is no list.
-    /// Throws std::invalid_argument for a name that no queue can have.
+    /// Throws std::invalid_argument for an invalid queue name.
     bool push(std::string_view queue) { return m_core.push(queue); }
 
-    /// Another message in its place to another queue. Throws EncodeError before anything is sent.
+    /// Moves `replacement` to another queue instead. Throws EncodeError before anything is sent.
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
         std::string payload;
         detail::encode(replacement, payload, max_payload());
         return m_core.push(queue, std::move(payload));
     }
 
-    /// To the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
+    /// Moves the message to the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
     /// Redis: LPUSH and the removal, in one script.
     bool bury(std::string_view reason = {}) { return m_core.bury(reason); }
-    /// The reason, when bury() has returned true; else null. Valid as long as the guard.
+    /// The reason, once bury() has returned true; else null. Valid as long as the guard.
     [[nodiscard]] const std::string* buried() const noexcept { return m_core.buried(); }
 
-    /// Settles by a script of your own: our checks, its body and the removal are one atomic step.
-    /// `keys` and `args` are KEYS and ARGV of the body; in a cluster the keys must lie in the
-    /// source's slot. A body that returns an error before it writes refuses: ReplyError, the guard
-    /// is unsettled.
+    /// Settles with a script of your own: the library's checks, its body and the removal are one
+    /// atomic step. `keys` and `args` are KEYS and ARGV of the body; in a cluster the keys must lie
+    /// in the source's slot. When the body returns an error before it writes, this throws
+    /// ReplyError and the guard is unsettled.
     bool settle(const Script& script, std::vector<std::string> keys = {},
                 std::vector<std::string> args = {}) {
         return m_core.settle(script, std::move(keys), std::move(args));
     }
 
-    /// The keys of the queue that it came from; an unsettled guard's only.
+    /// The keys of the queue that the message came from. Throws std::logic_error when settled.
     [[nodiscard]] const Keys& keys() const { return m_core.keys(); }
-    /// What a replacement may have, in bytes; an unsettled guard's only.
+    /// The limit on a replacement's payload, in bytes. Throws std::logic_error when settled.
     [[nodiscard]] std::int64_t max_payload() const { return m_core.max_payload(); }
 
-    /// True as long as nobody else can have the message: it was not lost, and the lease that Redis
-    /// confirmed holds, counted from when the last confirmed beat was asked for. False when
+    /// True as long as no other consumer can have the message: it was not lost, and the lease that
+    /// Redis confirmed holds, counted from when the last confirmed beat was requested. False when
     /// settled. No command, O(1).
     [[nodiscard]] bool held() const { return m_core.held(); }
 
-    /// True when there is nothing left to settle here; true for a guard that was moved from.
+    /// True when nothing is left to settle here; also for a guard that was moved from.
     [[nodiscard]] bool settled() const noexcept { return m_core.settled(); }
 
   private:

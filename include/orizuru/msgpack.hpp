@@ -4,20 +4,19 @@
 
 // Codec by msgpack-c, for
 //   - bool, char, wchar_t, integers, float, double, std::byte, std::string;
-//   - types of yours with MSGPACK_DEFINE or MSGPACK_DEFINE_MAP;
-//   - types for which you set enable_msgpack: enums with MSGPACK_ADD_ENUM, what msgpack-c adapts
-//     besides (std::wstring, std::complex), what you adapt;
-//   - of all these, std::vector, deque, list, forward_list, array, set, map, multiset, multimap,
-//   the
-//     unordered ones, pair, tuple, optional, shared_ptr and unique_ptr.
-// To be read, each of them must be default-constructible, or made by an `as` adaptor of msgpack's
-// (not in an array or a tuple). An optional of an empty optional is read as an empty one. There is
-// nothing for std::variant, std::string_view and long double: write a Codec.
+//   - your own types with MSGPACK_DEFINE or MSGPACK_DEFINE_MAP;
+//   - types for which you set enable_msgpack: enums with MSGPACK_ADD_ENUM, other types that
+//     msgpack-c adapts (std::wstring, std::complex), types that you adapt;
+//   - std::vector, deque, list, forward_list, array, set, map, multiset, multimap, the unordered
+//     ones, pair, tuple, optional, shared_ptr and unique_ptr of all these.
+// To be read, each type must be default-constructible, or made by an `as` adaptor of msgpack's (not
+// in an array or a tuple). An optional of an empty optional is read as an empty one. std::variant,
+// std::string_view and long double have no Codec: write your own.
 //
 // MSGPACK_DEFINE writes a struct as an array, as Rust's rmp_serde::to_vec does.
 //
-// Reading is bounded whatever the bytes say: announced sizes by the payload's size, nesting by 64,
-// and at most 1,000,000 values altogether. Bytes behind the value are refused.
+// Reading is bounded whatever the bytes say: announced sizes by the payload's size, nesting by 64
+// levels, and at most 1,000,000 values in total. Bytes behind the value are refused.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
@@ -45,7 +44,7 @@
 
 namespace orizuru {
 
-/// Set it to true for a type that msgpack adapts in a way that cannot be seen from outside: an
+/// Set it to true for a type that msgpack adapts in a way that this header cannot detect: an
 /// adaptor of your own in namespace msgpack, or MSGPACK_ADD_ENUM.
 ///
 ///     template <> inline constexpr bool orizuru::enable_msgpack<Colour> = true;
@@ -54,7 +53,7 @@ inline constexpr bool enable_msgpack = false;
 
 namespace detail {
 
-// MSGPACK_DEFINE writes these members. `packer.pack(value)` cannot be asked instead: it is declared
+// MSGPACK_DEFINE writes these members. A test of `packer.pack(value)` would not do: it is declared
 // for every type and fails only in its body.
 template <class T>
 concept has_msgpack_members = requires(T& value, const T& source,
@@ -64,7 +63,7 @@ concept has_msgpack_members = requires(T& value, const T& source,
     value.msgpack_unpack(object);
 };
 
-// The arithmetic types less those that msgpack has nothing for.
+// The arithmetic types that msgpack supports.
 template <class T>
 concept msgpack_number =
     std::is_arithmetic_v<T> && !std::same_as<T, long double> && !std::same_as<T, char8_t> &&
@@ -80,8 +79,8 @@ struct MsgpackAdapted
 template <class... T>
 using AllAdapted = std::conjunction<MsgpackAdapted<T>...>;
 
-// Of a fixed count of elements, one that msgpack makes by an `as` adaptor: it then reads beyond the
-// end of an array that is too short.
+// No element is made by an `as` adaptor of msgpack's: in a type of fixed size, such elements are
+// read beyond the end of an array that is too short.
 template <class... T>
 using NoneByAs = std::negation<std::disjunction<msgpack::has_as<T>...>>;
 
@@ -134,7 +133,7 @@ struct MsgpackAppender {
 
 } // namespace detail
 
-/// A type of the above list. It says nothing of whether the elements of a container can be made.
+/// A type of the list above. It does not say whether the elements of a container can be made.
 template <class T>
 concept MsgpackAdapted = detail::MsgpackAdapted<T>::value;
 
@@ -145,8 +144,8 @@ struct Codec<T> {
         msgpack::pack(appender, value);
     }
 
-    /// Allocates only what T itself does, as long as there are no more than some 300 values.
-    /// T must not keep a msgpack::object: the tree it is made of goes at once.
+    /// Up to some 300 values, allocates only what T itself does.
+    /// T must not keep a msgpack::object: its tree is freed on return.
     /// Throws std::invalid_argument when the bytes are no msgpack or exceed a limit;
     /// msgpack::type_error when their value is no T.
     static T decode(std::string_view bytes, Scratch& scratch) requires detail::msgpack_makes<T> {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Puts messages on a queue: LPUSH on the source list, as a producer in any language may do.
+// Pushes messages to a queue: LPUSH on the source list, as a producer in any language may do.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
@@ -25,32 +25,31 @@
 
 namespace orizuru {
 
-/// A range, read once, whose elements can be read as T.
+/// A range whose elements can be read as T. It is read once.
 template <class R, class T>
 concept RangeOf = std::ranges::input_range<R> && requires(R& range) {
     { *std::ranges::begin(range) } -> std::convertible_to<const T&>;
 };
 
-/// A producer for one queue: one connection, used by one thread at a time.
+/// A producer for one queue: one connection, for one thread at a time.
 ///
 /// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
-/// says whether Redis may have them all the same; nothing is repeated by itself. After any error
-/// the producer can be used again: it connects anew.
+/// says whether Redis may still have them; the producer repeats nothing by itself. You can use it
+/// again after any error: it reconnects.
 ///
 /// BufferedProducer gathers messages and can be shared by threads.
 template <MessageEncodable T>
 class Producer {
   public:
-    /// Connects. Throws std::invalid_argument for a name that no queue can have or an option that
-    /// cannot be, ConnectionError within connect_timeout (name resolution excluded), ReplyError for
-    /// refused credentials.
+    /// Connects. Throws std::invalid_argument for an invalid queue name or option, ConnectionError
+    /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
     Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
         : m_core(std::move(endpoint), std::move(queue), options) {}
 
-    /// Puts one message on the queue; returns the queue's length after it.
+    /// Pushes one message; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
-    /// Throws: EncodeError; ReplyError (OOM: the queue is full, WRONGTYPE: the key is no list), not
-    ///     pushed; ConnectionError; ProtocolError, in doubt.
+    /// Throws: EncodeError and ReplyError (OOM: Redis' memory is full, WRONGTYPE: the key is no
+    ///     list), not pushed; ConnectionError; ProtocolError, in doubt.
     std::uint64_t push(const T& message) {
         const auto payload = [&](std::string& out) {
             detail::encode(message, out, options().max_payload);
@@ -59,20 +58,20 @@ class Producer {
         return m_core.push(payload);
     }
 
-    /// Puts many messages on the queue, in their order, in few round trips; returns the queue's
-    /// length after the last.
+    /// Pushes many messages, in their order, in few round trips; returns the queue's length after
+    /// the last.
     ///
-    /// Redis: LPUSH of up to 1000 messages or 1 MiB each, every one atomic, the whole not. While
-    ///     Redis works on one, the range is read for the next: two are in flight.
+    /// Redis: LPUSH of up to 1000 messages or 1 MiB each; each is atomic, the whole is not. While
+    ///     Redis works on one, the producer reads the range for the next: two are in flight.
     /// Blocks: until Redis has answered all; at most command_timeout for each LPUSH, from when it
     ///     is sent.
-    /// Throws: as push. The messages before messages[Error::pushed()] are certainly in the queue;
-    ///     who resumes there loses none. Those behind it are not, with two exceptions:
-    ///     ConnectionError::in_doubt() speaks of up to two LPUSHes; and behind one that Redis
-    ///     refused, the next may have been on its way and have been pushed, which what() then says.
-    ///     An exception of the range passes through; batches already full are still sent.
-    ///     When one of those fails, its error is thrown instead, since it is about messages before.
-    ///     std::logic_error when the range uses this producer.
+    /// Throws: as push. The messages before messages[Error::pushed()] are certainly in the queue:
+    ///     resume there to lose none. Those behind it are not, with two exceptions:
+    ///     ConnectionError::in_doubt() covers up to two LPUSHes; and when Redis refuses an LPUSH,
+    ///     the next one may have been in flight and pushed, which what() then says. An exception of
+    ///     the range passes through; batches already full are still sent. When one of those fails,
+    ///     its error is thrown instead, since it is about earlier messages. std::logic_error when
+    ///     the range uses this producer.
     template <RangeOf<T> R>
     std::uint64_t push_all(R&& messages);
 
@@ -80,8 +79,8 @@ class Producer {
         return push_all<const std::initializer_list<T>&>(messages);
     }
 
-    /// A command of your own on the producer's connection, such as a script that pushes in a way of
-    /// its own. Blocks at most command_timeout. Throws as push does.
+    /// Runs a command of your own on the producer's connection, such as a script that pushes.
+    /// Blocks at most command_timeout. Throws as push does.
     template <class... Arguments>
     Reply command(std::string_view name, const Arguments&... arguments) {
         std::string bytes;
@@ -93,7 +92,7 @@ class Producer {
     [[nodiscard]] const ProducerOptions& options() const noexcept { return m_core.options(); }
 
     /// The length of the queue.
-    /// Redis: LLEN, O(1). Throws as push does; there is no made-up 0.
+    /// Redis: LLEN, O(1). Throws as push does; it never returns a made-up 0.
     std::uint64_t size() { return m_core.length(); }
 
   private:
@@ -107,7 +106,7 @@ std::uint64_t Producer<T>::push_all(R&& messages) {
     const auto end = std::ranges::end(messages);
     bool begun = false;
     const auto payloads = [&](std::string& out) {
-        // Not before the next one is wanted: then those before may be on their way.
+        // Advances only when the next message is wanted: earlier ones may be in flight by then.
         if (std::exchange(begun, true)) {
             ++at;
         }

@@ -2,15 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What can be chosen for a Producer.
+// Options of a Producer.
 
 #include <cstdint>
 
 namespace orizuru {
 
 struct ProducerOptions {
-    /// Larger payloads are refused with EncodeError before anything is sent. In bytes, up to
-    /// 512 MiB; keep it at or below that of the consumers.
+    /// push() refuses larger payloads with EncodeError before it sends anything. In bytes, up to
+    /// 512 MiB; keep it at or below the consumers' max_payload.
     std::int64_t max_payload = std::int64_t{16} << 20;
 };
 

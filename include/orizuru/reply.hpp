@@ -27,7 +27,7 @@ struct Reply {
         return std::string_view(text).substr(0, text.find(' '));
     }
 
-    /// What follows the first word of an error.
+    /// The text behind the first word of an error.
     [[nodiscard]] std::string_view behind_code() const noexcept {
         const auto space = text.find(' ');
         return space == std::string::npos ? std::string_view()

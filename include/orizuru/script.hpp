@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A Lua body that settles a message in one step with the message's removal: what
-// `MessageGuard::settle` takes.
+// A Lua body that settles a message in one step with its removal, for `MessageGuard::settle`.
 
 #include <orizuru/detail/base/config.hpp>
 
@@ -14,24 +13,24 @@
 
 namespace orizuru {
 
-/// What is to happen to a message, as the body of a Lua function of three names: KEYS and ARGV
-/// (the caller's own, from 1) and payload (the message's bytes).
+/// A settlement as the body of a Lua function with three parameters: KEYS and ARGV (the caller's
+/// own, from 1) and payload (the message's bytes).
 ///
-/// The message is removed from the consumer's list after the body, in the same step. A body that
-/// refuses returns an error before its first write, and the message stays where it is. So it does
-/// when a command of the body fails; but what the body wrote before stays too. A body that writes
-/// more than once asks for all that it needs first, the types of its keys and the user's rights:
+/// The same step then removes the message from the consumer's list. To refuse, a body returns an
+/// error before its first write; the message then stays where it is. It also stays when a command
+/// of the body fails, but so do the body's earlier writes. A body that writes more than once
+/// therefore first checks the types of its keys and the user's rights:
 ///
 ///     local refused = refusal({{KEYS[1], 'list'}, {KEYS[2], 'hash'}},
 ///         {{'LPUSH', KEYS[1], 'x'}, {'HSET', KEYS[2], 'x', 'x'}})
 ///     if refused then return refused end
 ///
-/// Cheap to copy; never changes; may be used by any thread.
+/// Cheap to copy, immutable, safe to use from any thread.
 class Script {
   public:
     explicit Script(std::string_view body);
 
-    /// The whole script as Redis gets it.
+    /// The whole script as Redis receives it.
     [[nodiscard]] const std::string& source() const noexcept { return m_text->source; }
     /// Its name in Redis' script cache.
     [[nodiscard]] const std::string& sha1() const noexcept { return m_text->sha1; }

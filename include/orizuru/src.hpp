@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// All definitions of the library that are no templates. With ORIZURU_SEPARATE_COMPILATION defined
-// in the whole program, exactly one of its translation units includes this.
+// All definitions of the library that are no templates. When the whole program defines
+// ORIZURU_SEPARATE_COMPILATION, exactly one of its translation units includes this.
 //
-// This header leaves out two things, since they need other libraries. A program that uses them also
+// This header leaves out two parts, since they need other libraries. A program that uses them also
 // includes, in one of its translation units,
 //   <orizuru/jobs/time_zone.ipp>  for time zones by name,
 //   <orizuru/postgres/src.hpp>    for PostgreSQL.
