@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The address of a Redis, its parts.
+// The parts of a Redis address.
 
 #include <chrono>
 #include <optional>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What several parts ask of their arguments before anything is sent.
+// Checks of arguments that several parts share, before anything is sent.
 
 #include <chrono>
 #include <stdexcept>
@@ -21,7 +21,7 @@ inline void check_id(std::string_view id) {
     return time.count() == 0 ? "0" : std::to_string(time.count()) + " ms";
 }
 
-/// Most times have a day as their upper bound.
+/// Throws unless `time` is from `least` to 24 h.
 inline void check_time(std::string_view name, std::chrono::milliseconds time,
                        std::chrono::milliseconds least) {
     if (time < least || time > std::chrono::hours(24)) {
@@ -29,7 +29,7 @@ inline void check_time(std::string_view name, std::chrono::milliseconds time,
     }
 }
 
-/// From 1.
+/// Throws unless `count` is from 1 to `most`.
 inline void check_count(std::string_view name, int count, int most) {
     if (count < 1 || count > most) {
         throw std::invalid_argument(std::string(name) + " must be 1 to " + std::to_string(most));

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Runs something when a block is left, by whichever way.
+// Runs a function when a block is left, also by an exception.
 
 #include <utility>
 

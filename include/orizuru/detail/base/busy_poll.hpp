@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Polls without sleeping for up to 50 us before it sleeps, where that pays: to wake a CPU that
-// sleeps takes longer than the round trip to a Redis nearby.
+// Polls for up to 50 us before it sleeps, where that pays: waking a sleeping CPU takes longer than
+// the round trip to a Redis nearby.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/wake.hpp>
@@ -14,24 +14,24 @@
 namespace orizuru::detail {
 
 /// Learns from the waits of one socket how long the next one may poll before it sleeps. With one
-/// CPU it never polls: what it waits for would need that CPU.
+/// CPU it never polls: Redis or the kernel would need that CPU.
 ///
-/// Polling begins when waits that slept took as long as it takes to wake a CPU, and not much
-/// longer. It goes on while waits that poll are a good deal shorter than those were. It ends after
-/// waits that polled in vain, and at once when the kernel takes the CPU away: other threads need it
-/// then, and the kernel serves a thread sooner that has slept. Each end doubles the number of waits
-/// until it begins again; many answers in time halve it.
+/// Polling begins when waits that slept took about as long as waking a CPU. It continues while
+/// waits that poll are clearly shorter than those were. It ends after waits that polled in vain,
+/// and at once when the kernel takes the CPU away: other threads then need it, and the kernel
+/// sooner serves a thread that has slept. Each end doubles the number of waits until polling begins
+/// again; many answers in time halve it.
 class BusyPoll {
   public:
     using Duration = Clock::duration;
 
     static constexpr Duration longest = std::chrono::microseconds(50);
-    /// Who sleeps less shares a CPU with Redis: nothing is to be gained, and the kernel would have
-    /// to part the two.
+    /// A thread that sleeps less shares a CPU with Redis: polling gains nothing, and the kernel
+    /// would have to separate the two.
     static constexpr Duration wakes = std::chrono::microseconds(25);
-    /// A wait that slept no longer might have been answered within `longest` without sleeping.
+    /// A wait that slept at most this long might have been answered within `longest` of polling.
     static constexpr Duration near = std::chrono::microseconds(200);
-    /// A polling thread that was away for so long had lost its CPU.
+    /// A polling thread that was away for this long has lost its CPU.
     static constexpr Duration away = std::chrono::microseconds(150);
 
     explicit BusyPoll(int cpus) noexcept : m_useful(cpus > 1) {}
@@ -40,7 +40,7 @@ class BusyPoll {
     /// How long the next wait may poll.
     [[nodiscard]] Duration budget() const noexcept { return m_budget; }
 
-    /// The wait polled for so long, and was answered or not.
+    /// The wait polled for `time`, with or without an answer.
     void polled(Duration time, bool answered) noexcept {
         if (time > away) {
             stop();
@@ -53,7 +53,7 @@ class BusyPoll {
             stop();
         }
     }
-    /// The wait slept for so long, and did not poll.
+    /// The wait slept for `time` without polling.
     void slept(Duration time) noexcept {
         if (time < wakes || time > near) {
             m_waits = 0;
@@ -73,7 +73,7 @@ class BusyPoll {
     static constexpr int least_trials = 8;
     static constexpr int most_trials = 1024;
     static constexpr int sample = 64;
-    /// Redis' CPU, too, has slept until now: so many waits in vain do not count.
+    /// Redis' CPU has slept too: this many first waits in vain do not count.
     static constexpr int cold = 16;
     static constexpr int forgiving = 256;
 
@@ -98,14 +98,14 @@ class BusyPoll {
 
     bool m_useful;
     Duration m_budget{};
-    int m_trials = least_trials; ///< so many waits that sleep let it poll
-    int m_waits = 0;             ///< such waits in a row; or answers since it polls
+    int m_trials = least_trials; ///< waits that sleep, until it polls
+    int m_waits = 0;             ///< such waits in a row, or answers since polling began
     int m_warm_up = 0;           ///< waits in vain that do not count yet
-    Duration m_slept{};          ///< on average, before it polled
-    Duration m_polled{};         ///< on average, since it polls
+    Duration m_slept{};          ///< the average before polling began
+    Duration m_polled{};         ///< the average since polling began
 };
 
-/// Waits as `wait_ready` does, and first polls for as long as `poll` permits.
+/// Waits as `wait_ready` does, but first polls for as long as `poll` permits.
 inline short wait_ready(BusyPoll& poll, int fd, short events, const Wake* wake,
                         TimePoint deadline) {
     const TimePoint begin = Clock::now();

@@ -12,7 +12,7 @@ namespace orizuru::detail {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
-/// A time from now; what lies beyond the clock's reach is never.
+/// The deadline `time` from now; 100 years or more mean never.
 [[nodiscard]] inline TimePoint deadline_in(std::chrono::milliseconds time) {
     constexpr std::chrono::hours never(24 * 365 * 100);
     return time >= never ? TimePoint::max()

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A number as text, without memory of its own.
+// A number as text, without an allocation.
 
 #include <charconv>
 #include <concepts>

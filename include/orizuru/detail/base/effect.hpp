@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What is done once, and what it returns.
+// Effects that happen once, and their results.
 
 #include <concepts>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace orizuru::detail {
 
-/// Can be called with this, and returns nothing or a result.
+/// Can be called with `Arguments` and returns nothing or a string.
 template <class F, class... Arguments>
 concept EffectOf = std::invocable<F&, Arguments...> &&
     (std::is_void_v<std::invoke_result_t<F&, Arguments...>> ||
@@ -20,7 +20,7 @@ concept EffectOf = std::invocable<F&, Arguments...> &&
 template <class F, class Token>
 concept Effect = EffectOf<F, Token> || EffectOf<F>;
 
-/// None of one that returns nothing.
+/// Calls `effect`; returns its result, or nullopt when it returns nothing.
 template <class Token, class F>
 std::optional<std::string> result_of(F& effect, const Token& token) {
     const auto call = [&]() -> decltype(auto) {

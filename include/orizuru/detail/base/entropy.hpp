@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Random bits that nobody else has. std::random_device would do, but reads the processor's own
-// source, which takes microseconds for each word.
+// Random bits that no other process has. std::random_device would do, but it reads the processor's
+// own source, which takes microseconds for each word.
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 
 namespace orizuru::detail {
 
-/// Throws std::system_error on a system that has none, as all of these.
+/// Throws std::system_error on a system without entropy, as do the functions below.
 template <std::size_t Bytes>
 [[nodiscard]] std::array<unsigned char, Bytes> random_bytes() {
     std::array<unsigned char, Bytes> bytes;
@@ -31,7 +31,7 @@ template <std::size_t Bytes>
     return std::bit_cast<std::uint64_t>(random_bytes<8>());
 }
 
-/// An even number of hexadecimal digits.
+/// `Digits` random hexadecimal digits, an even number.
 template <std::size_t Digits>
 [[nodiscard]] std::string random_hex() {
     std::string text;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A queue in one piece of memory that it keeps: std::deque allocates and frees a block each few
+// A queue in one block of memory that it reuses; std::deque allocates and frees a block every few
 // dozen elements.
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class Fifo {
     [[nodiscard]] T& operator[](std::size_t i) noexcept { return m_items[m_first + i]; }
     [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return m_items[m_first + i]; }
 
-    /// So many elements, not more at any time, are held without allocating.
+    /// Afterwards it does not allocate as long as it holds at most `count` elements.
     void reserve(std::size_t count) {
         if (m_items.capacity() < 2 * count + 1) {
             m_items.reserve(std::max(2 * count + 1, 2 * m_items.capacity()));
@@ -42,7 +42,7 @@ class Fifo {
     }
 
     void push_back(T item) {
-        // Half of it free: a move costs no more than the pops that it comes after.
+        // Over half is free: moving the rest costs no more than the pops before it.
         if (m_items.size() == m_items.capacity() && m_first > m_items.size() / 2) {
             m_items.erase(m_items.begin(), m_items.begin() + offset());
             m_first = 0;
@@ -85,7 +85,7 @@ class Fifo {
     }
 
     std::vector<T> m_items;
-    std::size_t m_first = 0; ///< what lies before it was moved from
+    std::size_t m_first = 0; ///< the elements before it were moved from
 };
 
 } // namespace orizuru::detail

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Tells a forked child from the process that made an object, without a system call: getpid() costs
+// Detects, without a system call, a forked child of the process that made an object: getpid() costs
 // more than encoding a message. The kernel (Linux 4.14) empties a page in the child.
 
 #include <sys/mman.h>
@@ -16,17 +16,17 @@
 
 namespace orizuru::detail {
 
-/// The number of this process among its ancestors: never that of one of them. One page for all
-/// objects of the process.
+/// A number of this process that none of its ancestors has. All objects of the process share one
+/// page.
 class ProcessGeneration {
   public:
     using Number = std::uint64_t;
 
-    /// Where the number is; it is another one, or 0, in a forked child. Null where the kernel
-    /// cannot do that.
+    /// The address of the number; a forked child finds another number or 0 there. Null where the
+    /// kernel cannot do that.
     [[nodiscard]] static const std::atomic<Number>* page() noexcept {
         static std::atomic<Number>* const page = make_page();
-        // Not in the page: a child goes on counting where its parent was.
+        // Outside the page: a child continues its parent's count.
         static std::atomic<Number> last{0};
         if (page != nullptr && page->load(std::memory_order_relaxed) == 0) {
             Number none = 0;
@@ -37,7 +37,7 @@ class ProcessGeneration {
 
   private:
     static std::atomic<Number>* make_page() noexcept {
-        constexpr std::size_t size = sizeof(std::atomic<Number>); // the kernel makes it a page
+        constexpr std::size_t size = sizeof(std::atomic<Number>); // the kernel maps a whole page
         void* const page =
             ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (page == MAP_FAILED) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A function of the caller's as a parameter of code that is no template.
+// Passes a caller's function to code that is no template.
 
 #include <memory>
 #include <type_traits>
@@ -13,8 +13,8 @@ namespace orizuru::detail {
 template <class Signature>
 class FunctionRef;
 
-/// Refers to a function object and does not own it: only for parameters, which the argument
-/// outlives.
+/// Refers to a function object and does not own it. Use it only for parameters: the argument must
+/// outlive it.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
   public:

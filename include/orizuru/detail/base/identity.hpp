@@ -25,13 +25,13 @@ namespace orizuru::detail {
 
 struct Identity {
     std::string id;    ///< public: label:host:pid:random
-    std::string nonce; ///< private, so that no producer can push something that reads as a header
+    std::string nonce; ///< private, so that no producer can push a text that reads as a header
 
     [[nodiscard]] std::string header_prefix() const { return joined({"orz:", nonce, ":"}); }
     [[nodiscard]] std::string header(std::uint64_t version) const {
         return joined({"orz:", nonce, ":", Digits(version)});
     }
-    /// The same into `text`, whose memory is used again.
+    /// Writes the header into `text` and reuses its memory.
     void write_header(std::string& text, std::uint64_t version) const {
         text.assign("orz:").append(nonce).append(":").append(Digits(version));
     }
@@ -52,7 +52,7 @@ struct Identity {
     }
 };
 
-/// Makes a name that was never used and never will be.
+/// Makes a unique id and nonce for one incarnation.
 [[nodiscard]] [[gnu::cold]] inline Identity make_identity(std::string_view label) {
     std::array<char, 256> host{};
     if (::gethostname(host.data(), host.size() - 1) != 0) {

@@ -2,9 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Waiting times between attempts: exponential from 50 ms to 5 s with full jitter (a time drawn
-// evenly between nothing and the bound), so that the clients of a Redis that comes back do not all
-// arrive at once.
+// Pauses between attempts: exponential from 50 ms to 5 s with full jitter (drawn evenly between
+// zero and the bound), so that clients do not all arrive at once when Redis comes back.
 
 #include <orizuru/detail/base/random.hpp>
 

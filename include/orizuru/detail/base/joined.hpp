@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Text put together from pieces: one function, where each chain of operator+ is compiled anew.
+// Joins pieces of text in one function; the compiler would expand each chain of operator+ anew.
 
 #include <cstddef>
 #include <initializer_list>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Where payloads come from.
+// A source of payloads.
 
 #include <orizuru/detail/base/function_ref.hpp>
 
@@ -10,8 +10,8 @@
 
 namespace orizuru::detail {
 
-/// Appends the next payload to a string. It returns false, and what it has appended does not count,
-/// when there is none left.
+/// Appends the next payload to a string. Returns false when none is left; anything that it has
+/// appended then does not count.
 using PayloadSource = FunctionRef<bool(std::string&)>;
 
 } // namespace orizuru::detail

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Random numbers for waiting times, which differ from process to process. <random> would add 11,000
+// Random numbers for waiting times; they differ from process to process. <random> would add 11,000
 // lines to each program.
 
 #include <orizuru/detail/base/entropy.hpp>
@@ -13,7 +13,7 @@ namespace orizuru::detail {
 
 class Random {
   public:
-    /// Even over 0 to `largest`, as far as a waiting time needs it.
+    /// A number from 0 to `largest`, evenly distributed as far as a waiting time needs it.
     [[nodiscard]] std::int64_t up_to(std::int64_t largest) noexcept {
         m_state = m_state * 6364136223846793005 + 1442695040888963407; // Knuth's, of MMIX
         const std::uint64_t drawn = m_state >> 16U; // the low bits repeat soonest

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// SHA-1 (FIPS 180-4), the name under which Redis caches a script. Computed here, because asking
-// Redis (SCRIPT LOAD) costs a round trip on every connection and one more right.
+// SHA-1 (FIPS 180-4), the name under which Redis caches a script. The library computes it, since
+// asking Redis (SCRIPT LOAD) costs a round trip on every connection and needs another right.
 
 #include <array>
 #include <bit>

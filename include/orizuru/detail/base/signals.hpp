@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Signals as bytes in a pipe, which a thread can wait for: a handler may do next to nothing itself.
+// Turns signals into bytes in a pipe that a thread can wait for: a handler may do very little.
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -21,17 +21,17 @@
 
 namespace orizuru::detail {
 
-/// Listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN for as long as it lives; then their actions are
-/// what they were. One at a time in a process; other signals, and those that were ignored, are left
-/// alone. A forked child, which has these actions but nobody who listens, takes the ones before.
+/// Listens to SIGTERM, SIGINT, SIGTSTP and SIGTTIN while it lives, then restores their actions. One
+/// at a time in a process; it leaves other signals, and ignored ones, alone. A forked child has
+/// these handlers but no listener: on a signal it restores the earlier action and takes it.
 ///
-/// A SIGTERM or SIGINT that comes after another one, or after end_at_next(), ends the process at
-/// once, whatever its threads wait for. One that came is raised again when an exception ends this:
-/// nobody has stopped for it.
+/// A second SIGTERM or SIGINT, or one after end_at_next(), ends the process at once, whatever its
+/// threads wait for. If an exception destroys this object, it raises the received signal again,
+/// since nothing has stopped for it.
 class Signals {
   public:
-    /// Throws std::logic_error when there is one already, std::system_error for want of
-    /// descriptors.
+    /// Throws std::logic_error when there is one already, std::system_error without a free
+    /// descriptor.
     Signals() {
         const pid_t self = ::getpid();
         if (listener().exchange(self) == self) {
@@ -74,8 +74,8 @@ class Signals {
   private:
     static constexpr std::array numbers{SIGTERM, SIGINT, SIGTSTP, SIGTTIN};
 
-    // A signal handler is told nothing but the number: so the pipe must be the process's. It stays
-    // for good, as one may still run in another thread.
+    // A signal handler gets only the number, so the pipe belongs to the process. It stays open for
+    // good, since a handler may still run in another thread.
     static std::atomic<int>& read_end() noexcept {
         static std::atomic<int> fd{-1};
         return fd;
@@ -84,22 +84,22 @@ class Signals {
         static std::atomic<int> fd{-1};
         return fd;
     }
-    /// Whose the pipe is.
+    /// The process that owns the pipe.
     static std::atomic<pid_t>& owner() noexcept {
         static std::atomic<pid_t> pid{0};
         return pid;
     }
-    /// The process that has one of these. A forked child sees its parent's.
+    /// The process that has a Signals object. A forked child sees its parent's.
     static std::atomic<pid_t>& listener() noexcept {
         static std::atomic<pid_t> pid{0};
         return pid;
     }
-    /// The SIGTERM or SIGINT that came; negative when the next one ends the process all the same.
+    /// The SIGTERM or SIGINT that came; negative after end_at_next().
     static std::atomic<int>& stop_signal() noexcept {
         static std::atomic<int> number{0};
         return number;
     }
-    /// What a signal did before.
+    /// A signal's earlier action.
     static struct sigaction& before(int number) noexcept {
         static std::array<struct sigaction, numbers.size()> actions{};
         return actions[static_cast<std::size_t>(std::ranges::find(numbers, number) -
@@ -109,7 +109,7 @@ class Signals {
     static void take(int number) noexcept {
         struct sigaction present {};
         ::sigaction(number, nullptr, &present);
-        // Else it is that of a forked child's parent, who has seen to it.
+        // Otherwise a forked child inherited the handler, and the parent has saved the action.
         if (present.sa_handler != heed) {
             before(number) = present;
         }
@@ -124,7 +124,7 @@ class Signals {
     static void put_back(int number) noexcept { ::sigaction(number, &before(number), nullptr); }
 
     void open(pid_t self) const {
-        // A child process must not read what its parent is told.
+        // A child process must not read its parent's signals.
         if (owner() == self) {
             while (next()) {
             }
@@ -139,14 +139,14 @@ class Signals {
         owner() = self;
     }
 
-    /// Whatever it calls is safe in a signal handler.
+    /// Calls only functions that are safe in a signal handler.
     static void heed(int number) noexcept {
         const int saved = errno;
         if (owner() == ::getpid()) {
             write(number);
         } else {
             put_back(number);
-            ::raise(number); // comes when this has returned
+            ::raise(number); // arrives when this returns
         }
         errno = saved;
     }
@@ -155,7 +155,7 @@ class Signals {
             ::_exit(128 + number);
         }
         const auto byte = static_cast<unsigned char>(number);
-        // Fails when the pipe is full of signals: then nobody misses this one.
+        // Fails only when the pipe is full of signals: one more would change nothing.
         [[maybe_unused]] const auto written = ::write(write_end(), &byte, 1);
     }
 

@@ -13,12 +13,12 @@
 
 namespace orizuru::detail {
 
-/// Until the deadline, or a stop is requested.
+/// Sleeps until the deadline or until a stop is requested.
 inline void sleep_until(TimePoint deadline, const std::stop_token& token) noexcept {
     std::mutex mutex;
     std::condition_variable stopped;
     const std::stop_callback wake_up(token, [&] {
-        // Not between the look at the token and the wait.
+        // The lock keeps this out of the gap between the look at the token and the wait.
         const std::lock_guard lock(mutex);
         stopped.notify_all();
     });

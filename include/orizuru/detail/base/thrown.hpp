@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What was thrown, in words.
+// Exceptions as text.
 
 #include <exception>
 #include <new>
@@ -11,8 +11,8 @@
 
 namespace orizuru::detail {
 
-/// Calls `tell` with the text of the exception that is being handled, perhaps empty; returns what
-/// `tell` returns.
+/// Calls `tell` with the text of the exception being handled, which may be empty; returns its
+/// result.
 template <class Tell>
 decltype(auto) tell_thrown(Tell tell) {
     try {
@@ -25,7 +25,7 @@ decltype(auto) tell_thrown(Tell tell) {
     }
 }
 
-/// `text`; without memory for it, words so short that they need none.
+/// `text`; when memory is short, words so short that they need none.
 [[nodiscard]] inline std::string text_or_less(std::string_view text) {
     try {
         return std::string(text);

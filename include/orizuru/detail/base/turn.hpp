@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What threads use in turn, and wait for only so long.
+// Lets threads take turns, each with a bounded wait.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -16,7 +16,7 @@ namespace orizuru::detail {
 
 class Turn {
   public:
-    /// Runs `action`, and nobody else's meanwhile; false when its turn has not come in time.
+    /// Runs `action` while no other thread runs one; false when its turn does not come in time.
     template <class Action>
     [[nodiscard]] bool take(std::chrono::milliseconds patience, Action action) {
         std::unique_lock lock(m_mutex);

@@ -2,13 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Doing something, waiting mostly, without a lock that is held.
+// Runs an action, usually a wait, while a held lock is released.
 
 #include <orizuru/detail/base/at_exit.hpp>
 
 namespace orizuru::detail {
 
-/// Runs `action` without the lock, which is held again when this returns or throws.
+/// Runs `action` without the lock, and holds the lock again when this returns or throws.
 template <class Lock, class Action>
 void unlocked(Lock& lock, Action action) {
     lock.unlock();

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The address of a Redis as text, taken apart; endpoint.hpp says which forms there are.
+// Parses the address of a Redis; endpoint.hpp lists its forms.
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/digits.hpp>
@@ -27,8 +27,8 @@ class UriParser {
   public:
     explicit UriParser(std::string_view uri) : m_uri(uri) {}
 
-    /// Once. Throws std::invalid_argument that names the address, without any password, and the
-    /// reason.
+    /// Call it once. Throws std::invalid_argument that names the address, without any password, and
+    /// the reason.
     [[gnu::cold]] Address parse();
 
   private:
@@ -175,7 +175,7 @@ inline void UriParser::parse_query(std::string_view text) {
             m_address.db =
                 static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
         } else {
-            // Not named: it may be a part of a password.
+            // Does not name the key: it may be a part of a password.
             refuse(m_address.path.empty()
                        ? "a query key other than connect_timeout, command_timeout, client_name"
                        : "a query key other than db, connect_timeout, command_timeout, "
@@ -188,9 +188,9 @@ inline void UriParser::refuse(std::string_view reason) const {
     throw std::invalid_argument(joined({"Redis address '", redacted(m_uri), "': ", reason}));
 }
 
-// Of a text that failed to parse any part may be a password in the wrong place: only what can
-// hardly be one is shown. That is a known scheme, the host, a port of at most five digits and,
-// where no host is, a path.
+// Any part of a text that failed to parse may be a misplaced password. This shows only parts that
+// can hardly be one: a known scheme, the host, a port of at most five digits and, without a host, a
+// path.
 inline std::string UriParser::redacted(std::string_view uri) {
     constexpr std::string_view hidden = "***";
     std::string_view shown;

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How many CPUs this process can keep busy: its affinity bounds it, and so do the quotas of its
-// control group and of all groups above that (version 2).
+// How many CPUs this process can keep busy: its affinity limits it, and so do the quotas of its
+// control group and of all groups above it (version 2).
 
 #include <fcntl.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ namespace orizuru::detail {
 }
 
 /// Whole CPUs in the text of a cpu.max file, "QUOTA PERIOD" in microseconds, at least one; the
-/// largest int for "max PERIOD" and for what is not such a text.
+/// largest int for "max PERIOD" and for any other text.
 /// Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "cpu.max".
 [[nodiscard]] inline int whole_cpus(std::string_view cpu_max) noexcept {
     constexpr int unlimited = std::numeric_limits<int>::max();
@@ -61,12 +61,12 @@ namespace orizuru::detail {
     return {};
 }
 
-/// Reads the affinity of the main thread and a file for each control group; one when the kernel
-/// does not say. May throw std::bad_alloc.
+/// Reads the affinity of the main thread and a file for each control group; 1 when the kernel does
+/// not say. May throw std::bad_alloc.
 [[nodiscard]] inline int usable_cpus() {
     cpu_set_t affinity;
-    // Of the process, whatever this thread is bound to. Fails on a machine with more CPUs than the
-    // set has room for.
+    // Asks for the process, since this thread may be bound otherwise. Fails on a machine with more
+    // CPUs than the set has room for.
     if (::sched_getaffinity(::getpid(), sizeof affinity, &affinity) != 0) {
         return 1;
     }

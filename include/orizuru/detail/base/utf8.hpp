@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Texts from anywhere, such as what an exception says, as UTF-8 of a bounded size.
+// Turns any text, such as an exception's message, into UTF-8 of a bounded size.
 
 #include <cstddef>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace orizuru::detail {
 
-/// The first `most` bytes of a text, less what would be a part of a UTF-8 character.
+/// The first `most` bytes of a text, less a UTF-8 character that this would cut in two.
 [[nodiscard]] inline std::string_view cut_text(std::string_view text, std::size_t most) noexcept {
     if (text.size() <= most) {
         return text;
@@ -25,7 +25,7 @@ namespace orizuru::detail {
     return text.substr(0, continues(size) ? most : size);
 }
 
-/// How many bytes the UTF-8 character has that a text begins with; 0 = it begins with none.
+/// The size in bytes of the UTF-8 character that begins a text; 0 if none does.
 [[nodiscard]] inline std::size_t utf8_size(std::string_view text) noexcept {
     const auto lies_in = [&](std::size_t at, unsigned least, unsigned most) {
         return at < text.size() && static_cast<unsigned char>(text[at]) >= least &&
@@ -45,7 +45,7 @@ namespace orizuru::detail {
     if (lies_in(0, 0xc2, 0xdf) && lies_in(1, 0x80, 0xbf)) {
         return 2;
     }
-    // No longer than it must be, no surrogate, nothing beyond U+10FFFF.
+    // No overlong form, no surrogate, nothing beyond U+10FFFF.
     if ((lies_in(0, 0xe0, 0xe0) && lies_in(1, 0xa0, 0xbf)) ||
         (lies_in(0, 0xed, 0xed) && lies_in(1, 0x80, 0x9f)) ||
         (lies_in(0, 0xe1, 0xef) && !lies_in(0, 0xed, 0xed) && lies_in(1, 0x80, 0xbf))) {

@@ -36,18 +36,17 @@ class Wake {
 
     [[nodiscard]] int fd() const noexcept { return m_fd; }
 
-    /// Shares no more with the processes that this one was forked from or has forked. What is
-    /// signalled meanwhile, and was before, may be lost. Throws std::system_error for want of
-    /// descriptors.
+    /// Stops sharing the eventfd with parent and child processes. Signals sent before or meanwhile
+    /// may be lost. Throws std::system_error without a free descriptor.
     void renew() const {
         const Wake own;
-        // In its place at once: another thread may be in signal().
+        // Replaces it in one step: another thread may be in signal().
         if (::dup3(own.m_fd, m_fd, O_CLOEXEC) < 0) {
             throw std::system_error(errno, std::generic_category(), "dup3");
         }
     }
 
-    /// Safe in a signal handler: errno is kept.
+    /// Safe in a signal handler: it keeps errno.
     void signal() const noexcept {
         const int saved = errno;
         const std::uint64_t one = 1;
@@ -57,9 +56,9 @@ class Wake {
         errno = saved;
     }
 
-    /// What was signalled before has happened before.
+    /// Clears it. Everything before a cleared signal() is visible after this.
     void clear() const noexcept {
-        // A write whose flag comes too late for this call is seen by the poll, then by the next.
+        // If signal() sets the flag too late, the poll sees its write and the next call clears it.
         if (!m_signalled.exchange(false, std::memory_order_acquire)) {
             return;
         }
@@ -67,16 +66,16 @@ class Wake {
         [[maybe_unused]] const auto read = ::read(m_fd, &count, sizeof count);
     }
 
-    /// A poll found it signalled: perhaps by a forked child, which has a flag of its own.
+    /// For a poll that finds it signalled, perhaps by a forked child, which sets a flag of its own.
     void found_signalled() const noexcept { m_signalled.store(true, std::memory_order_release); }
 
   private:
     int m_fd;
-    mutable std::atomic<bool> m_signalled{false}; ///< saves a system call when it is not
+    mutable std::atomic<bool> m_signalled{false}; ///< spares clear() a system call
 };
 
 /// Waits for at most `time` until `fd` (or nothing, when -1) is ready for `events` or `wake` is
-/// signalled; returns what `fd` is ready for, or nullopt when the time is over or a signal came.
+/// signalled; returns what `fd` is ready for, or nullopt at the end of the time or at a signal.
 inline std::optional<short> poll_ready(int fd, short events, const Wake* wake,
                                        std::chrono::milliseconds time) {
     std::array<pollfd, 2> fds{pollfd{fd, events, 0},
@@ -92,7 +91,7 @@ inline std::optional<short> poll_ready(int fd, short events, const Wake* wake,
 }
 
 /// Waits until `fd` (or nothing, when -1) is ready for `events`, `wake` is signalled or the
-/// deadline has passed; returns what `fd` is ready for, 0 otherwise. A signal does not prolong it.
+/// deadline has passed; returns what `fd` is ready for, 0 otherwise. Signals do not prolong it.
 inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadline) {
     while (true) {
         // The difference to a deadline long past, such as TimePoint::min(), would overflow.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Codec<T> in whichever of its forms, with the cap on payloads and errors of one type.
+// Calls Codec<T> in either of its forms, limits payloads and throws errors of one type.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/digits.hpp>
@@ -19,21 +19,21 @@
 
 namespace orizuru::detail {
 
-/// Redis' own limit on a string (proto-max-bulk-len) is 512 MiB unless it is configured.
+/// Redis' own limit on a string (proto-max-bulk-len) is 512 MiB by default.
 inline void check_max_payload(std::int64_t max_payload) {
     if (max_payload < 1 || max_payload > std::int64_t{512} << 20) {
         throw std::invalid_argument("max_payload must be 1 byte to 512 MiB");
     }
 }
 
-/// Why a payload is refused.
+/// The reason for refusing a payload.
 [[nodiscard]] [[gnu::cold]] inline std::string over_max_payload(std::size_t size,
                                                                 std::uint64_t max_payload) {
     return joined(
         {"the payload of ", Digits(size), " bytes is over max_payload, ", Digits(max_payload)});
 }
 
-/// In a handler: throws EncodeError for what a Codec has thrown, but for std::bad_alloc.
+/// In a handler: throws EncodeError for a Codec's exception; rethrows std::bad_alloc.
 [[noreturn]] [[gnu::cold]] inline void throw_encode_error() {
     try {
         throw;
@@ -46,7 +46,7 @@ inline void check_max_payload(std::int64_t max_payload) {
     }
 }
 
-/// Appends the payload of `message`; throws what its Codec does.
+/// Appends the payload of `message`; throws as its Codec does.
 template <MessageEncodable T>
 void append_encoded(const T& message, std::string& out) {
     if constexpr (appends<T>) {
@@ -56,7 +56,7 @@ void append_encoded(const T& message, std::string& out) {
     }
 }
 
-/// The same. Throws EncodeError and leaves `out` as it was.
+/// The same up to `max_payload`. Throws EncodeError or std::bad_alloc and leaves `out` as it was.
 template <MessageEncodable T>
 void encode(const T& message, std::string& out, std::int64_t max_payload) {
     const std::size_t before = out.size();

@@ -3,8 +3,8 @@
 #pragma once
 
 // Reads a payload into msgpack-c's tree of objects, in one pass unless it is large, and bounded
-// whatever the bytes say. msgpack's own unpack makes two vectors for each payload and bounds each
-// array alone: nested ones, each as long as the payload, take 64 times what can be needed.
+// whatever the bytes say. msgpack's own unpack makes two vectors per payload and bounds each array
+// alone: nested arrays, each as long as the payload, take 64 times the memory that a payload needs.
 
 #include <msgpack.hpp>
 
@@ -21,18 +21,18 @@ namespace orizuru::detail {
 inline constexpr std::size_t most_msgpack_levels = 64;
 inline constexpr std::uint64_t most_msgpack_values = 1'000'000;
 
-// One object for each of so many bytes takes 6 MiB. Of a larger payload nothing is kept before all
-// of it is known to be sound.
+// One object per byte of such a payload takes 6 MiB. A larger payload is checked as a whole before
+// any of it is kept.
 inline constexpr std::size_t most_unchecked_msgpack_bytes = std::size_t{1} << 18;
 
-/// Reads a payload, once. The tree lasts as long as the reader: its strings refer to the bytes, its
-/// arrays and maps lie in the zone. They take no more than one object for each byte.
+/// Reads one payload. The tree lasts as long as the reader: its strings refer to the bytes, its
+/// arrays and maps lie in the zone. They take at most one object per byte.
 class MsgpackReader {
   public:
     MsgpackReader(std::string_view bytes, msgpack::zone& zone) : MsgpackReader(bytes, &zone) {}
     MsgpackReader(const MsgpackReader&) = delete;
     MsgpackReader& operator=(const MsgpackReader&) = delete;
-    /// Gives back what a large tree took; the zone's first chunk stays for the next one.
+    /// Frees the memory of a large tree; the zone's first chunk stays for the next one.
     ~MsgpackReader() {
         if (m_zone != nullptr) {
             m_zone->clear();
@@ -59,7 +59,7 @@ class MsgpackReader {
   private:
     using Type = msgpack::type::object_type;
 
-    /// Without a zone, arrays and maps are read but not kept: to see whether the payload is sound.
+    /// Without a zone it reads arrays and maps without keeping them, to check the payload.
     MsgpackReader(std::string_view bytes, msgpack::zone* zone)
         : m_next(bytes.data()), m_spare(bytes.size()), m_zone(zone) {}
 
@@ -182,7 +182,7 @@ class MsgpackReader {
         value.via.map = {pairs, reinterpret_cast<msgpack::object_kv*>(keys_and_values)};
     }
 
-    /// The values of an array or map, one behind the other.
+    /// The values of an array or map, in sequence.
     msgpack::object* read_values(std::uint64_t count) {
         if (m_level == most_msgpack_levels) {
             refuse("more than 64 levels");
@@ -220,7 +220,7 @@ class MsgpackReader {
     Number number() {
         return static_cast<Number>(big_endian<sizeof(Number)>(take(sizeof(Number))));
     }
-    /// Halved, not looped over: compilers make one load and one swap of it.
+    /// Recursive halves, not a loop: compilers make one load and one swap of it.
     template <std::size_t Size>
     static std::uint64_t big_endian(const char* bytes) {
         if constexpr (Size == 1) {
@@ -236,7 +236,7 @@ class MsgpackReader {
         return std::exchange(m_next, m_next + size);
     }
 
-    /// Sets bytes aside: those of a string or number, or the first one of each value that follows.
+    /// Sets bytes aside: those of a string or number, or the first byte of each following value.
     void expect(std::uint64_t bytes) {
         if (bytes > m_spare) {
             refuse("fewer bytes than announced");

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a BufferedProducer does that does not depend on the type of its messages.
+// The part of BufferedProducer that does not depend on the type of its messages.
 
 #include <orizuru/buffered_producer_options.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -17,7 +17,7 @@
 
 namespace orizuru::detail {
 
-/// Blocks and throws as BufferedProducer says.
+/// Blocks and throws as BufferedProducer documents.
 class BufferedProducerCore {
   public:
     BufferedProducerCore(Endpoint endpoint, std::string queue, BufferedProducerOptions options);

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a Producer does that does not depend on the type of its messages.
+// The part of Producer that does not depend on the type of its messages.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/payload_source.hpp>
@@ -18,7 +18,7 @@
 
 namespace orizuru::detail {
 
-/// For one thread at a time. Blocks and throws as Producer says.
+/// For one thread at a time. Blocks and throws as Producer documents.
 class ProducerCore {
   public:
     [[gnu::cold]] ProducerCore(Endpoint endpoint, std::string queue, ProducerOptions options);
@@ -33,7 +33,7 @@ class ProducerCore {
     /// Pushes all messages of `payloads`.
     std::uint64_t push_all(PayloadSource payloads);
     std::uint64_t length();
-    /// A command by its bytes; `name` is for the messages of errors.
+    /// Runs a command, given as bytes; error messages contain `name`.
     Reply command(std::string_view name, std::string_view bytes);
 
     [[nodiscard]] const Keys& keys() const noexcept;

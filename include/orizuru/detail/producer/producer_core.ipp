@@ -63,7 +63,7 @@ ORIZURU_INLINE std::uint64_t ProducerCore::push_all(PayloadSource payloads) {
                 while (series.add(payloads)) {
                 }
             } catch (...) {
-                // If Redis refuses what was sent before, that error is thrown instead.
+                // If Redis refuses messages sent before, this throws that error instead.
                 series.settle();
                 throw;
             }

@@ -2,15 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Messages that were accepted, in their order, kept until Redis has confirmed them: one chunk is
-// being filled, up to two in front of it are with Redis or wait to be sent, for the first time or
-// again.
+// Accepted messages in their order, kept until Redis confirms them. One chunk is being filled; up
+// to two chunks before it are in flight or wait to be sent, for the first time or again.
 //
 //     refused    in flight    waiting    being filled    spare
 //     └────────── unconfirmed ─────────┘
 //
-// What Redis refuses is sent again when nothing is in flight any more, so that the order is lost
-// only to the one LPUSH that was on its way already.
+// The backlog sends refused chunks again once nothing is in flight, so that only the one LPUSH that
+// was already in flight can overtake them.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -33,7 +32,7 @@ namespace orizuru::detail {
 
 class PushBacklog {
   public:
-    /// Connects; `most` messages make a chunk full.
+    /// Connects. A chunk with `most` messages is full.
     [[gnu::cold]] PushBacklog(Endpoint endpoint, const std::string& key, std::size_t most)
         : m_pipeline(std::move(endpoint), key),
           m_most(most),
@@ -45,51 +44,50 @@ class PushBacklog {
     [[nodiscard]] PushPipeline& pipeline() noexcept { return m_pipeline; }
     [[nodiscard]] const PushPipeline& pipeline() const noexcept { return m_pipeline; }
 
-    /// Takes the next message of `payload`. Not when the chunk is full.
+    /// Takes the next message of `payload`. Not when full().
     void add(PayloadSource payload) { filling().add(payload); }
-    /// Of the chunk that is being filled.
+    /// Whether the chunk being filled is full.
     [[nodiscard]] bool full() const noexcept { return filling().full(m_most); }
     [[nodiscard]] bool filled() const noexcept { return !filling().empty(); }
 
-    /// The number of the chunk that is being filled; the next one's is greater by one.
+    /// The number of the chunk being filled; the next chunk's is greater by one.
     [[nodiscard]] std::uint64_t number() const noexcept { return m_number; }
-    /// Redis has confirmed all messages of the chunks up to this number.
+    /// Whether Redis has confirmed all messages of the chunks up to this number.
     [[nodiscard]] bool confirmed(std::uint64_t number) const noexcept;
 
     /// How many messages Redis has not confirmed.
     [[nodiscard]] std::size_t size() const noexcept;
-    /// The queue's length as Redis last told it.
+    /// The queue's length as Redis last reported it.
     [[nodiscard]] std::uint64_t length() const noexcept { return m_length; }
 
-    /// There are two unconfirmed chunks already.
+    /// Whether two chunks are unconfirmed already.
     [[nodiscard]] bool blocked() const noexcept { return m_unconfirmed == PushPipeline::most; }
-    /// Some wait to be sent.
+    /// Whether chunks wait to be sent.
     [[nodiscard]] bool waiting() const noexcept {
         return m_unconfirmed > m_refused + m_pipeline.in_flight();
     }
-    /// When to try again by oneself, after a failure; long past when all is well.
+    /// When the buffer's thread retries after a failure; long past when all is well.
     [[nodiscard]] TimePoint retry_at() const noexcept { return m_retry_at; }
     [[nodiscard]] bool failed() const noexcept { return m_retry_at != TimePoint(); }
 
-    /// The chunk that is being filled is to be sent; another is filled from now on. Not when
-    /// `blocked`.
+    /// Hands the chunk being filled over to be sent and begins another. Not when `blocked`.
     void close_chunk() noexcept {
         m_numbers[m_order[m_unconfirmed]] = m_number;
         ++m_unconfirmed;
         ++m_number;
     }
 
-    /// Begins to send what waits. Throws as PushPipeline::start; connects when nothing is in flight
-    /// and the connection is lost.
+    /// Begins to send the waiting chunks. Throws as PushPipeline::start; connects when nothing is
+    /// in flight and the connection is lost.
     void send(TimePoint limit = TimePoint::max());
     /// Takes an answer of Redis that has been read; false when there is none. Throws as
-    /// PushPipeline::next, and ReplyError for a refusal, when no answer is owed any more: all that
-    /// is unconfirmed waits then.
+    /// PushPipeline::next. Throws ReplyError for a refusal once no answer is owed: all unconfirmed
+    /// chunks then wait.
     bool take_answer();
-    /// Takes what `PushPipeline::await` has found. Throws as PushPipeline::read.
+    /// Takes the result of `PushPipeline::await`. Throws as PushPipeline::read.
     void read(short ready);
 
-    /// Something has failed: there is to be a pause.
+    /// Notes a failure and schedules a retry after a pause.
     [[gnu::cold]] void note_failure() {
         if (m_pipeline.in_flight() > 0) {
             m_pipeline.abandon(); // a later answer could not be told from an earlier one
@@ -123,7 +121,7 @@ class PushBacklog {
     std::array<PushChunk, 3> m_chunks;
     std::array<std::size_t, 3> m_order{0, 1, 2}; ///< as in the picture above
     std::array<std::uint64_t, 3> m_numbers{};    ///< of the unconfirmed chunks
-    std::uint64_t m_number = 0;                  ///< of the one that is being filled
+    std::uint64_t m_number = 0;                  ///< of the chunk being filled
     std::size_t m_unconfirmed = 0;
     std::size_t m_refused = 0;
     std::optional<ReplyError> m_refusal; ///< the first one, until no reply is owed

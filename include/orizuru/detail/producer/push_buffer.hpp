@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Buffered pushing: any thread adds messages to a backlog; a thread of the buffer sends those that
-// have waited for too long, takes Redis' answers while nobody calls, and tries again after
+// Buffered pushing. Any thread adds messages to a backlog. The buffer's own thread sends messages
+// that have waited too long, takes Redis' answers while no other thread calls, and retries after
 // failures.
 
 #include <orizuru/detail/base/at_exit.hpp>
@@ -35,7 +35,7 @@ namespace orizuru::detail {
 
 class PushBuffer {
   public:
-    /// Knows a forked child, which has the object without its thread: locks may be held for ever.
+    /// Detects a forked child, which has the object without its thread: locks may be held for ever.
     struct Close {
         void operator()(PushBuffer* buffer) const noexcept {
             if (buffer->m_fork_mark.forked()) {
@@ -56,7 +56,7 @@ class PushBuffer {
     /// Tries to flush, for at most command_timeout.
     [[gnu::cold]] ~PushBuffer();
 
-    /// Takes the one message of `payload`; returns the queue's length as last heard. When it
+    /// Takes the one message of `payload`; returns the queue's length as last reported. When it
     /// throws, the message is not taken.
     std::uint64_t push(PayloadSource payload) {
         Lock lock = begin();
@@ -75,8 +75,8 @@ class PushBuffer {
         return backlog().length();
     }
 
-    /// Returns when Redis has confirmed what was pushed before; false when `limit` came first.
-    /// Throws what fails.
+    /// Returns when Redis has confirmed all earlier messages; false when `limit` came first. Throws
+    /// the error of a failed attempt.
     bool flush(TimePoint limit = TimePoint::max());
 
     [[nodiscard]] std::size_t unconfirmed() {
@@ -121,20 +121,20 @@ class PushBuffer {
     void serve(Lock& lock);
     void sleep(Lock& lock);
 
-    // While somebody pushes, the thread looks after Redis' answers only so often: the one who
-    // pushes takes them, and a thread that is woken by each would be in the way.
+    // While other threads push, this thread looks for answers only this often: the pushing threads
+    // take them, and waking it for each would be in the way.
     static constexpr std::chrono::milliseconds pause{10};
 
     ForkMark m_fork_mark;
-    std::mutex m_mutex; ///< guards what follows, but for the atomic and the wake
+    std::mutex m_mutex; ///< guards the members below, except the atomic and the wake
     PushLine m_line;
     std::chrono::milliseconds m_time;
-    TimePoint m_due{};                        ///< when the chunk that is being filled must go
+    TimePoint m_due{};                        ///< when the chunk being filled must be sent
     TimePoint m_next_look = TimePoint::min(); ///< the thread's; long past while it is awake
-    bool m_busy = false;                      ///< somebody has called since the thread looked
+    bool m_busy = false;                      ///< a call has come since the thread looked
     bool m_closing = false;
-    std::atomic<std::thread::id> m_encoding{}; ///< the thread whose Codec is at work
-    Wake m_wake;                               ///< for the thread: look at the backlog
+    std::atomic<std::thread::id> m_encoding{}; ///< the thread whose Codec is running
+    Wake m_wake;                               ///< makes the thread look at the backlog
     std::thread m_thread;
 };
 
@@ -142,7 +142,7 @@ inline PushBuffer::~PushBuffer() {
     try {
         flush(deadline_in(pipeline().endpoint().command_timeout()));
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-        // The user was told to call flush, where this can be heard of.
+        // flush() reports the error, and its documentation says to call it first.
     }
     {
         const std::lock_guard lock(m_mutex);
@@ -165,7 +165,7 @@ inline PushBuffer::Lock PushBuffer::begin() {
     return lock;
 }
 
-// Encodes under the lock, for which a Codec that uses this producer would wait for ever.
+// Notes the encoding thread: a Codec that used this producer would wait for the lock for ever.
 inline void PushBuffer::add(PayloadSource payload) {
     m_encoding.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto encoded = at_exit([this] { m_encoding.store({}, std::memory_order_relaxed); });
@@ -198,7 +198,7 @@ inline std::uint64_t PushBuffer::length() {
             m_line.hear(lock, TimePoint::max());
         }
     } catch (const Error&) { // NOLINT(bugprone-empty-catch)
-        // Not what was asked for: `flush` tells of it, if it does not heal by itself.
+        // Does not concern LLEN: `flush` reports the error, unless a retry succeeds first.
     }
     return m_line.length(lock);
 }
@@ -226,14 +226,14 @@ inline void PushBuffer::send_full() noexcept {
     const auto left = at_exit([this] { look_after_the_line(); });
     const auto line = m_line.take();
     try {
-        m_line.send_if_connected();   // else the thread connects: nobody who pushes waits for it
+        m_line.send_if_connected();   // else the thread connects: no push waits for it
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-        // What was accepted stays so.
+        // The backlog keeps the accepted messages.
     }
 }
 
-/// Sends what waits and takes an answer or waits for one; or waits until the line is free, when
-/// another thread has it. False when `limit` came first.
+/// Sends the waiting chunks and takes or awaits an answer; if another thread has the line, waits
+/// until it is free. False when `limit` came first.
 inline bool PushBuffer::step(Lock& lock, TimePoint limit) {
     if (Clock::now() >= limit) {
         return false;
@@ -248,7 +248,7 @@ inline bool PushBuffer::step(Lock& lock, TimePoint limit) {
     return true;
 }
 
-/// The thread goes on with what is left when the line is let go.
+/// Makes the thread continue the work that is left when the line becomes free.
 inline void PushBuffer::look_after_the_line() noexcept {
     if (backlog().waiting()) {
         look_by(backlog().retry_at());
@@ -274,7 +274,7 @@ inline void PushBuffer::run() {
             try {
                 serve(lock);
             } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-                // The backlog has noted it, and when to try again.
+                // The backlog has noted the failure and the time of the next attempt.
             }
         }
         sleep(lock);
@@ -303,7 +303,7 @@ inline void PushBuffer::sleep(Lock& lock) {
         m_next_look = m_due;
     }
     if (backlog().size() == 0 || m_closing || m_line.taken()) {
-        // Nothing to look after; the thread that has the line says when there is.
+        // Nothing to do; the thread that has the line calls look_by() in time.
     } else if (pipeline().in_flight() == 0) {
         if (backlog().waiting()) {
             m_next_look = std::min(m_next_look, backlog().retry_at());

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// One LPUSH of many messages, written straight as Redis reads it: a payload is encoded into the
-// bytes that are sent. A length stands before its bytes, but is known only after them: room is
-// left for it, as wide as the last one was.
+// One LPUSH of many messages, encoded directly into the bytes to be sent. A payload's length stands
+// before its bytes but is known only after them: the chunk leaves room for it, as wide as the
+// previous one.
 
 #include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -49,18 +49,18 @@ class PushChunk {
         return true;
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     [[nodiscard]] std::size_t size() const noexcept { return m_count; }
     [[nodiscard]] bool empty() const noexcept { return m_count == 0; }
     [[nodiscard]] bool full(std::size_t most = most_messages) const noexcept {
         return m_count >= most || m_bytes.size() - m_first >= most_bytes;
     }
 
-    /// The whole command; valid until the chunk is changed.
+    /// The whole command; valid until the chunk changes.
     [[nodiscard]] std::string_view command() {
         std::array<char, room> text;
         char* const end = std::to_chars(text.data(), text.data() + text.size(), m_count + 2).ptr;
-        // Right in front of the rest: a length must not begin with zeros or blanks.
+        // Directly before the rest: a length must not begin with zeros or blanks.
         char* const digits = std::copy_backward(text.data(), end, m_bytes.data() + room);
         digits[-1] = '*';
         return std::string_view(m_bytes).substr(
@@ -76,8 +76,8 @@ class PushChunk {
   private:
     static constexpr std::size_t room = 21; // '*' and the longest number
 
-    /// Writes the header of a payload into the room in front of it, which is made wider or narrower
-    /// only when the length has not as many digits as the last one had.
+    /// Writes a payload's header into the room before it. Resizes the room only when the length has
+    /// another number of digits than the previous one.
     void close(std::size_t begin) {
         std::array<char, 24> header{'$'};
         const std::size_t size = m_bytes.size() - begin - m_header;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Adds to an error on its way out how far a push_all had come.
+// Records in an error how many messages a failed push_all has certainly pushed.
 
 #include <orizuru/error.hpp>
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A backlog that threads share, and its connection, which one thread at a time uses: that thread
-// has the line. It connects, sends and takes Redis' answers; it waits without the lock, so that
+// A backlog that threads share, and its connection, which one thread at a time uses. That thread
+// has the line: it connects, sends and takes Redis' answers. It waits without the lock, so that
 // others can add messages meanwhile.
 
 #include <orizuru/detail/base/at_exit.hpp>
@@ -27,7 +27,7 @@
 
 namespace orizuru::detail {
 
-/// All calls are made under the lock that its user has for it; those that wait get it passed.
+/// Callers hold the owner's lock during all calls; calls that wait take the lock as an argument.
 class PushLine {
   public:
     using Lock = std::unique_lock<std::mutex>;
@@ -42,7 +42,7 @@ class PushLine {
     [[nodiscard]] const PushPipeline& pipeline() const noexcept { return m_backlog.pipeline(); }
 
     [[nodiscard]] bool taken() const noexcept { return m_taken; }
-    /// Takes the line, which must be free, until the returned object goes.
+    /// Takes the line, which must be free, until the returned object is destroyed.
     [[nodiscard]] auto take() noexcept {
         m_taken = true;
         return at_exit([this] {
@@ -55,20 +55,20 @@ class PushLine {
     /// Waits until the line is free; false when `limit` came first.
     [[nodiscard]] bool await(Lock& lock, TimePoint limit);
 
-    // For the thread that has the line. All throw what fails, which the backlog has noted.
+    // For the thread that has the line. The backlog notes every failure that these throw.
 
-    /// Sends what waits, and connects before when the connection is lost.
+    /// Sends the waiting chunks; connects first when the connection is lost.
     void send(Lock& lock, TimePoint limit);
-    /// Sends what waits when there is a connection.
+    /// Sends the waiting chunks when there is a connection.
     void send_if_connected();
-    /// Takes an answer, or waits for one or a part of it until `limit`. Nothing when none is owed.
+    /// Takes an answer, or waits until `limit` for one or a part of it; nothing when none is owed.
     void hear(Lock& lock, TimePoint limit);
-    /// Takes an answer or reads a part of it; false when nothing has come.
+    /// Takes an answer or reads a part of it; false when nothing has arrived.
     bool hear_now();
-    /// LLEN, when no answer is owed.
+    /// LLEN, only when no answer is owed.
     std::uint64_t length(Lock& lock);
 
-    /// Ends connecting, from now on; from any thread, without the lock.
+    /// Ends connecting, now and later. Any thread may call it, without the lock.
     void end_connecting() noexcept { m_end.signal(); }
 
   private:
@@ -81,7 +81,7 @@ class PushLine {
     bool m_taken = false;
     int m_waiting = 0; ///< threads that wait for the line
     std::condition_variable m_free;
-    Wake m_end; ///< of connecting
+    Wake m_end; ///< ends connecting
 };
 
 inline bool PushLine::await(Lock& lock, TimePoint limit) {

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// LPUSHes on their way, at most two: while Redis works on one, the next is written. Their bytes are
-// sent from where they lie. Any error ends the connection and empties the pipeline: no stream lives
-// on with half a command or a reply that it owes.
+// At most two LPUSHes in flight: while Redis works on one, the caller writes the next. Their bytes
+// are sent from where they lie. Any error closes the connection and empties the pipeline: no stream
+// lives on with half a command or an unread reply.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -36,25 +36,25 @@ class PushPipeline {
   public:
     static constexpr std::size_t most = 2;
 
-    /// Connects as Connection does; `key` is for the messages of errors.
+    /// Connects as Connection does; error messages name `key`.
     PushPipeline(Endpoint endpoint, std::string key)
         : m_connection(std::move(endpoint)), m_key(std::move(key)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
 
-    /// LLEN, while nothing is in flight. Throws std::logic_error when the pipeline is taken; else
-    /// as Connection does.
+    /// LLEN, only while nothing is in flight. Throws std::logic_error when the pipeline is taken;
+    /// else as Connection does.
     std::uint64_t length();
 
-    /// Any command, by its bytes, while nothing is in flight. Throws as `length` does.
+    /// Any command, given as bytes, only while nothing is in flight. Throws as `length` does.
     Reply command(std::string_view name, std::string_view bytes) {
         refuse_taken();
         return m_connection.exchange(m_key, name, bytes);
     }
 
-    /// For one user at a time, until `give_back`. Throws std::logic_error when it is taken: a range
-    /// or a Codec uses the producer that is reading it.
+    /// Reserves the pipeline until `give_back`. Throws std::logic_error when it is taken: then a
+    /// range or a Codec uses the producer that is reading it.
     void take() {
         refuse_taken();
         m_taken = true;
@@ -71,39 +71,39 @@ class PushPipeline {
         }
     }
 
-    /// How many replies are owed.
+    /// How many replies Redis owes.
     [[nodiscard]] std::size_t in_flight() const noexcept { return m_count; }
-    /// Everything has gone to the socket.
+    /// Whether everything has gone to the socket.
     [[nodiscard]] bool sent() const noexcept {
         return m_count == 0 || m_flights[m_count - 1].unsent.empty();
     }
 
-    /// Begins to send an LPUSH. The bytes must stay until its reply has come or the pipeline is
-    /// empty. When nothing is in flight and the connection is lost it connects, until `limit`, and
-    /// throws as Connection does; else as `next`.
+    /// Begins to send an LPUSH. Its bytes must stay until its reply has come or the pipeline is
+    /// empty. When nothing is in flight and the connection is lost, connects until `limit` and
+    /// throws as Connection does; else throws as `next`.
     void start(std::string_view command, TimePoint limit = TimePoint::max());
 
-    /// Sends what the socket takes; the reply to the oldest, an integer or an error, when it has
-    /// been read. Throws ConnectionError, whose in_doubt() is about all that were in flight;
+    /// Sends what the socket takes; returns the oldest LPUSH's reply, an integer or an error, once
+    /// it has been read. Throws ConnectionError, whose in_doubt() is about all LPUSHes in flight;
     /// ProtocolError.
     [[nodiscard]] std::optional<Reply> next();
 
-    /// Waits until there is something to send or to read, and reads it; false when `limit` came
-    /// first. Throws as `next`, also at the oldest's command_timeout.
+    /// Waits until the socket can send or has data, and reads it; false when `limit` came first.
+    /// Throws as `next`, also at the oldest LPUSH's command_timeout.
     bool wait(TimePoint limit = TimePoint::max()) {
         const short ready = await(limit);
         read(ready);
         return ready != 0;
     }
     /// The first half of `wait`: returns what the socket is ready for, or 0. Changes nothing that
-    /// others may look at meanwhile.
+    /// other threads may read meanwhile.
     [[nodiscard]] short await(TimePoint limit) {
         return stream().wait(events(), nullptr, std::min(limit, deadline()));
     }
-    /// The second half: reads what has come.
+    /// The second half: reads the data that has arrived.
     void read(short ready);
 
-    /// For a poll of one's own, while something is in flight.
+    /// For a caller's own poll, while something is in flight.
     [[nodiscard]] int fd() const noexcept { return stream().fd(); }
     [[nodiscard]] short events() const noexcept { return sent() ? POLLIN : POLLIN | POLLOUT; }
     [[nodiscard]] TimePoint deadline() const noexcept { return m_flights[0].deadline; }
@@ -112,16 +112,16 @@ class PushPipeline {
     [[nodiscard]] bool connected() const {
         return m_connection.m_stream && !m_connection.m_stream->disturbed();
     }
-    /// Takes a connection made elsewhere, while nothing is in flight.
+    /// Adopts a connection made elsewhere, while nothing is in flight.
     void adopt(std::unique_ptr<Stream> stream) noexcept {
         m_connection.m_stream = std::move(stream);
     }
-    /// Gives up what is in flight, and the connection with it.
+    /// Gives up the LPUSHes in flight, and the connection with them.
     void abandon() noexcept {
         m_count = 0;
         m_connection.m_stream.reset();
     }
-    /// In a forked child, where the pipeline must not be destroyed then.
+    /// Closes the descriptor in a forked child, which must not destroy the pipeline afterwards.
     void close_after_fork() noexcept {
         if (m_connection.m_stream) {
             m_connection.m_stream.release()->close_after_fork();
@@ -154,7 +154,7 @@ class PushPipeline {
     [[noreturn]] [[gnu::cold]] void throw_taken() const {
         throw std::logic_error(joined({"a producer of '", m_key, "' is used while it is pushing"}));
     }
-    /// In a handler: ends the connection and throws what was thrown, in its own words.
+    /// In a handler: closes the connection and rethrows; a ConnectionError gets its outcome.
     [[noreturn]] [[gnu::cold]] void fail();
 
     Connection m_connection;
@@ -193,7 +193,7 @@ inline std::optional<Reply> PushPipeline::next() {
         const bool whole = m_flights[0].unsent.empty();
         --m_count;
         m_flights[0] = m_flights[1];
-        // Redis will not read the rest, or is not the one to be asked any more.
+        // Redis does not read the rest, or another server may now answer at the address.
         if (!whole || (m_count == 0 && refers_elsewhere(reply))) {
             abandon();
         }

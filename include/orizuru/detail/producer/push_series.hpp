@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// One push or push_all under way: a chunk is written while the one before it is on its way, and
-// what is certainly in the queue is counted, as a prefix of the messages.
+// One push or push_all in progress. It writes a chunk while the one before is in flight, and counts
+// the messages that are certainly in the queue, from the first without a gap.
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -25,7 +25,7 @@ class PushSeries {
   public:
     using Chunks = std::array<PushChunk, PushPipeline::most>;
 
-    /// Throws std::logic_error when another one has taken the pipeline.
+    /// Throws std::logic_error when another series has taken the pipeline.
     PushSeries(PushPipeline& pipeline, Chunks& chunks) : m_pipeline(pipeline), m_chunks(chunks) {
         pipeline.take();
         for (PushChunk& chunk : chunks) {
@@ -36,8 +36,8 @@ class PushSeries {
     PushSeries& operator=(const PushSeries&) = delete;
     ~PushSeries() { m_pipeline.give_back(); }
 
-    /// Adds the next message of `payloads`, and sends the chunk that it fills; false when there is
-    /// none. Throws what `payloads` throws; the errors of Redis are about the messages before.
+    /// Adds the next message of `payloads`, and sends the chunk when that fills it; false when
+    /// there is none. Throws as `payloads` does; errors of Redis are about earlier messages.
     bool add(PayloadSource payloads) {
         if (!m_chunks[m_filling].add(payloads)) {
             return false;
@@ -48,7 +48,7 @@ class PushSeries {
         return true;
     }
 
-    /// Sends what is left.
+    /// Sends the rest and waits for all answers.
     void finish() {
         if (!m_chunks[m_filling].empty()) {
             send();
@@ -56,23 +56,23 @@ class PushSeries {
         settle();
     }
 
-    /// Waits for what has been sent.
+    /// Waits for the answers to all chunks sent.
     void settle() {
         while (m_pipeline.in_flight() > 0) {
             step();
         }
     }
 
-    /// How many messages are certainly in the queue; none before them is missing.
+    /// How many messages are certainly in the queue, from the first without a gap.
     [[nodiscard]] std::uint64_t pushed() const noexcept { return m_pushed; }
-    /// The queue's length after the last of them, if there was one.
+    /// The queue's length after the last of them; nothing if there was none.
     [[nodiscard]] std::optional<std::uint64_t> length() const noexcept { return m_length; }
 
   private:
     void send() {
         m_pipeline.start(m_chunks[m_filling].command());
         m_filling = 1 - m_filling;
-        // The next chunk is written into the memory of the older one.
+        // The next chunk reuses the memory of the older one.
         while (!m_pipeline.sent() || m_pipeline.in_flight() == PushPipeline::most) {
             step();
         }
@@ -97,7 +97,7 @@ class PushSeries {
         chunk.clear();
     }
 
-    /// What has become of the LPUSH behind a refused one, for the error's message.
+    /// The fate of the LPUSH behind a refused one, for the error's message.
     [[gnu::cold]] std::string fate_of_the_next() {
         if (m_pipeline.in_flight() == 0) {
             return {};
@@ -119,7 +119,7 @@ class PushSeries {
     PushPipeline& m_pipeline;
     Chunks& m_chunks;
     std::size_t m_filling = 0;
-    std::size_t m_oldest = 0; ///< of those in flight
+    std::size_t m_oldest = 0; ///< the oldest chunk in flight
     std::uint64_t m_pushed = 0;
     std::optional<std::uint64_t> m_length;
 };

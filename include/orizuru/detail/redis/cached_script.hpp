@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A script by its text and by the name under which Redis keeps it.
+// A script's text and its name in Redis' script cache.
 
 #include <orizuru/detail/base/sha1.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace orizuru::detail {
 
-/// A script of ours with its name in Redis' cache.
+/// One of the library's own scripts.
 struct CachedScript {
     std::string_view source;
     Sha1Hex sha1_text = sha1_hex(source);

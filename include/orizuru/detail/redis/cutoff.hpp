@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Ends, from another thread, all waiting on the connections that are made with an endpoint.
+// Lets another thread end all waiting on the connections made with an endpoint.
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/endpoint.hpp>
@@ -14,10 +14,10 @@ namespace orizuru::detail {
 
 class Cutoff {
   public:
-    /// Throws std::system_error for want of descriptors.
+    /// Throws std::system_error without a free descriptor.
     Cutoff() : m_wake(std::make_shared<const Wake>()) {}
 
-    /// The same address, for connections that this one ends.
+    /// The same address, for connections that signal() ends.
     [[nodiscard]] Endpoint guard(Endpoint endpoint) const {
         endpoint.m_cutoff = m_wake;
         return endpoint;
@@ -26,7 +26,7 @@ class Cutoff {
     /// would wait.
     void signal() const noexcept { m_wake->signal(); }
 
-    /// What is signalled; null when the endpoint is not guarded.
+    /// The Wake that signal() signals; null when the endpoint is not guarded.
     [[nodiscard]] static const Wake* of(const Endpoint& endpoint) noexcept {
         return endpoint.m_cutoff.get();
     }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Events noted while a lock is held, told to the user once it is not.
+// Notes events while a lock is held; tells them to the user once it is not.
 
 #include <orizuru/event.hpp>
 
@@ -37,14 +37,14 @@ class EventQueue {
             m_noted.push_back(
                 {kind, std::string(consumer), std::string(detail), std::string(payload)});
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
-            // What there is no memory for is not told.
+            // Without memory for it, the event is dropped.
         }
     }
 
     [[nodiscard]] bool empty() const noexcept { return m_noted.empty(); }
     [[nodiscard]] Batch take() noexcept { return std::exchange(m_noted, {}); }
 
-    /// To be called without a lock.
+    /// Call it without a lock.
     [[gnu::cold]] void tell(const Batch& batch) const noexcept {
         for (const Noted& noted : batch) {
             tell({noted.kind, m_queue, noted.consumer, noted.detail, noted.payload});
@@ -57,7 +57,7 @@ class EventQueue {
         try {
             m_on_event(event);
         } catch (...) { // NOLINT(bugprone-empty-catch)
-            // A logger's failure must not become the queue's; the user was told so.
+            // A logger's failure must not become the queue's, as `on_event` documents.
         }
     }
 

@@ -8,7 +8,7 @@
 
 namespace orizuru::detail {
 
-/// How long a fence stays: longer than any paused process or half-open connection can last.
+/// How long a fence stays: longer than any paused process or half-open connection lasts.
 inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 7);
 
 /// The most messages that one fetch or one step of a collector moves: Lua's unpack has a limit.

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a script looks at before its first write, so that it writes all or nothing: Redis keeps what
-// a script wrote before a command of it failed.
+// The checks that a script makes before its first write, so that it writes all or nothing: when a
+// command fails, Redis keeps the script's earlier writes.
 
 #include <orizuru/detail/base/joined.hpp>
 
@@ -12,11 +12,11 @@
 
 namespace orizuru::detail {
 
-/// The Lua function refusal(kinds, commands): an error for the first of `commands`, each
+/// The Lua function refusal(kinds, commands). It returns an error for the first of `commands`, each
 /// {name, key, argument...}, that the user may not run or the server does not have, or for the
-/// first of `kinds`, each {key, type}, that holds something else; else nil.
+/// first of `kinds`, each {key, type}, whose key holds another type; else nil.
 ///
-/// acl_check_cmd, which Redis has since 7.0, raises an error for a command that was renamed.
+/// acl_check_cmd, which Redis has since 7.0, raises an error for a renamed command.
 inline constexpr std::string_view refusal_function = R"lua(
 local function refusal(kinds, commands)
     if not redis.acl_check_cmd then
@@ -44,12 +44,12 @@ local function refusal(kinds, commands)
 end
 )lua";
 
-/// The script that has `body` behind that function, and is refused when Redis' memory is full.
+/// That function followed by `body`. Redis refuses the script when its memory is full.
 [[nodiscard]] inline std::string adding_script(std::string_view body) {
     return joined({"#!lua", refusal_function, body});
 }
 
-/// The same for one that only moves or frees: it runs when Redis' memory is full.
+/// The same for a body that only moves or frees: it also runs when Redis' memory is full.
 [[nodiscard]] inline std::string moving_script(std::string_view body) {
     return joined({"#!lua flags=allow-oom", refusal_function, body});
 }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What an error reply means for a client, by its first word where it is a code.
+// Classifies an error reply for a client, by its first word where that is a code.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
@@ -47,7 +47,7 @@ enum class ReplyClass {
     return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
 }
 
-// By SCRIPT KILL, which Redis allows before a script's first write only. It has no code of its own.
+// Comes from SCRIPT KILL, which Redis allows only before a script's first write. It has no code.
 inline constexpr std::string_view script_killed = "ERR Script killed";
 
 [[nodiscard]] [[gnu::cold]] inline ReplyClass classify(const Reply& error) noexcept {
@@ -66,12 +66,12 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
     return meaning == ReplyClass::passing || meaning == ReplyClass::elsewhere;
 }
 
-/// A new connection to the same address may lead to another server, which can serve.
+/// Whether a new connection to the same address may lead to another server, which can serve.
 [[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
     return reply.is(Reply::Type::error) && classify(reply) == ReplyClass::elsewhere;
 }
 
-/// What to do about an error reply to a command of which nothing is in doubt.
+/// The verdict on an error reply to a command that is not in doubt.
 [[nodiscard]] [[gnu::cold]] inline Verdict refused(const Reply& reply) {
     switch (classify(reply)) {
     case ReplyClass::passing:

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// hiredis' parser, building Reply values through its object functions, in memory that goes from one
-// reply to the next: hiredis' own objects take two allocations an element. Elements are added as
-// they arrive, so an announced size alone reserves no memory; a reply that does not end is cut off.
+// Parses replies with hiredis, whose object functions build Reply values in memory reused from one
+// reply to the next: hiredis' own objects take two allocations per element. Elements are added as
+// they arrive, so an announced size alone reserves no memory. An endless reply is refused.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/error.hpp>
@@ -43,8 +43,8 @@ class ReplyReader {
         }
     }
 
-    /// The next whole reply, or null. It is the reader's, until the next call: what is moved out of
-    /// it is gone, and what is swapped into it is used again.
+    /// The next whole reply, or null. The reader owns it; it lasts until the next call. You may
+    /// move its parts out; the reader reuses memory that you swap in.
     [[nodiscard]] Reply* next() {
         void* object = nullptr;
         if (redisReaderGetReply(m_reader.get(), &object) != REDIS_OK) {
@@ -59,17 +59,17 @@ class ReplyReader {
     }
 
   private:
-    // Redis' proto-max-bulk-len is 512 MiB by default; what is not parsed yet may hold one such
+    // Redis' proto-max-bulk-len is 512 MiB by default; the bytes not parsed yet may hold one such
     // string and a little more.
     static constexpr std::size_t largest_element = std::size_t{513} << 20;
 
-    // Far above any error that a script makes up; read in pieces of 64 KiB it takes a moment.
+    // Far above any error that a script makes up; in pieces of 64 KiB it is soon read.
     static constexpr std::size_t longest_line = std::size_t{16} << 20;
 
-    // Of what hiredis gathers, where a batch of small messages fits in.
+    // How much of its buffer hiredis keeps; a batch of small messages fits in.
     static constexpr std::size_t largest_kept_buffer = std::size_t{256} << 10;
 
-    // As in hiredis 0.14.
+    // The limit of hiredis 0.14.
     static constexpr int deepest = 7;
 
     /// The reply that hiredis is building.
@@ -124,7 +124,7 @@ class ReplyReader {
         throw ProtocolError(joined({"the reply is not Redis' protocol: ", m_reader->errstr}));
     }
 
-    // hiredis looks for the end of a line from its beginning each time that more of it arrives.
+    // hiredis searches an unfinished line from its beginning each time that more of it arrives.
     void refuse_endless_line() const {
         const std::string_view rest(m_reader->buf + m_reader->pos, m_reader->len - m_reader->pos);
         if (rest.size() > longest_line &&
@@ -133,7 +133,7 @@ class ReplyReader {
         }
     }
 
-    // RESP3 is never asked for, and hiredis 1.x nests without end up to 1.2.0.
+    // The library never asks for RESP3, and hiredis 1.x up to 1.2.0 does not limit nesting.
     static bool acceptable(const redisReadTask* task) noexcept {
         int depth = 0;
         for (const redisReadTask* above = task->parent; above != nullptr; above = above->parent) {
@@ -147,7 +147,7 @@ class ReplyReader {
         return *static_cast<Built*>(task->privdata);
     }
 
-    // A null from a function below is "out of memory" for hiredis; the flag tells that it was not.
+    // For hiredis, a null from a function below means "out of memory"; the flag says otherwise.
     static void* refuse(const redisReadTask* task) noexcept {
         built(task).refused = true;
         return nullptr;
@@ -204,8 +204,8 @@ class ReplyReader {
         return make(task, [](Reply& reply) { reply.type = Reply::Type::nil; });
     }
 
-    // Only hiredis 1.x has these members, and only RESP3 has the types. Left null, hiredis would
-    // hand out a small number in place of an object.
+    // Only hiredis 1.x has these members, and only RESP3 has the types. If they were null, hiredis
+    // would return a small number in place of an object.
     template <class Functions>
     static void refuse_resp3(Functions& functions) noexcept {
         if constexpr (requires { functions.createDouble; }) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Whether a reply is what a command or script can return at all.
+// Checks whether a command or script can return such a reply at all.
 
 #include <orizuru/reply.hpp>
 
@@ -11,12 +11,12 @@
 
 namespace orizuru::detail {
 
-/// A number of things, `least` of them or more.
+/// An integer, `least` or more.
 [[nodiscard]] inline bool is_count(const Reply& reply, std::int64_t least = 0) noexcept {
     return reply.is(Reply::Type::integer) && reply.integer >= least;
 }
 
-/// Strings, or none.
+/// An array of strings, perhaps empty.
 [[nodiscard]] inline bool is_strings(const Reply& reply) noexcept {
     return reply.is(Reply::Type::array) &&
            std::all_of(reply.elements.begin(), reply.elements.end(),

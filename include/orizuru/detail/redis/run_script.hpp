@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Runs a script by its name in Redis' cache, so that its text is sent only when the cache lacks it.
+// Runs a script by its name in Redis' cache; sends its text only when the cache lacks it.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
@@ -14,7 +14,7 @@
 
 namespace orizuru::detail {
 
-/// `arguments`: how many keys, the keys, the rest. Throws as Connection::command.
+/// `arguments`: the number of keys, the keys, the rest. Throws as Connection::command.
 template <class... Arguments>
 Reply run_script(Connection& connection, std::string_view about, const CachedScript& script,
                  const Arguments&... arguments) {

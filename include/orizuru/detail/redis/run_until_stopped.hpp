@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The loop of what works in the background: it waits out outages.
+// The loop of background work; it waits out outages.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -16,9 +16,9 @@
 
 namespace orizuru::detail {
 
-/// Calls `step` again and again, each time at the time that it returned before, until a stop is
-/// requested. After a ConnectionError, a ProtocolError and a ReplyError that passes by itself it
-/// pauses, longer from one to the next. All else that `step` throws passes through.
+/// Calls `step` repeatedly, each time at the time that the previous call returned, until a stop is
+/// requested. After a ConnectionError, a ProtocolError or a passing ReplyError it pauses, longer
+/// each time. All other exceptions of `step` pass through.
 template <class Step>
     requires std::convertible_to<std::invoke_result_t<Step&>, TimePoint>
 void run_until_stopped(const std::stop_token& token, Step step) {

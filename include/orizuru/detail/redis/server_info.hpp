@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What Redis says of itself in INFO.
+// Reads what Redis reports about itself in INFO.
 
 #include <orizuru/detail/base/joined.hpp>
 
@@ -13,7 +13,7 @@
 
 namespace orizuru::detail {
 
-/// The value of a field; empty when the text has none.
+/// The value of a field; empty when the field is missing.
 [[nodiscard]] inline std::string_view info_field(std::string_view info, std::string_view name) {
     const std::string line = joined({"\n", name, ":"});
     const auto at = info.find(line);
@@ -31,14 +31,14 @@ namespace orizuru::detail {
     return std::chrono::seconds(seconds);
 }
 
-/// Whether the server was a replica since it started: then its uptime does not say since when
+/// Whether the server was a replica since it started: its uptime then does not tell how long
 /// consumers have been able to reach it. Redis forgets that after an hour without replicas.
 [[nodiscard]] inline bool was_replica(std::string_view info) {
     const std::string_view offset = info_field(info, "second_repl_offset");
     return !offset.empty() && offset != "-1";
 }
 
-/// The policy by which Redis may evict the keys of a queue; empty when it will not, or does not
+/// The policy by which Redis may evict the keys of a queue; empty when it evicts none or does not
 /// say.
 [[nodiscard]] inline std::string_view evicting_policy(std::string_view info) {
     const std::string_view policy = info_field(info, "maxmemory_policy");

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A connected socket with bytes to send and replies to read, never blocking: hiredis connects and
-// parses, the moving of bytes is here. The first error ends it: a stream that has failed may hold a
-// stale reply, so it is thrown away and never repaired.
+// A connected, non-blocking socket with bytes to send and replies to read. hiredis connects and
+// parses; this class moves the bytes. The first error ends it: a failed stream may hold a stale
+// reply, so it is discarded, never repaired.
 
 #include <orizuru/detail/base/busy_poll.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
@@ -42,7 +42,7 @@
 
 namespace orizuru::detail {
 
-/// The caller's `wake` came first: nothing is wrong with Redis.
+/// The caller's `wake` ended the wait; nothing is wrong with Redis.
 class GivenUp : public ConnectionError {
     using ConnectionError::ConnectionError;
 };
@@ -51,7 +51,7 @@ class Stream {
   public:
     /// Connects and greets (AUTH, SELECT, CLIENT SETNAME) until the deadline; a signal of `wake`
     /// ends it with GivenUp. Throws ConnectionError naming the address and the reason, ReplyError
-    /// when Redis refuses the greeting, ProtocolError when what answers is not Redis.
+    /// when Redis refuses the greeting, ProtocolError when the peer is not Redis.
     [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr)
         : m_address(endpoint.address()) {
         connect(endpoint, deadline, wake);
@@ -61,17 +61,17 @@ class Stream {
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
 
-    /// Appends the command that `write` appends to a string, for `flush` to send. When it throws,
-    /// nothing is appended.
+    /// Appends the command that `write` appends to a string, for `flush` to send. When `write`
+    /// throws, nothing is appended.
     void append(FunctionRef<void(std::string&)> write);
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
-    /// How much of the unfinished output Redis may have seen.
+    /// How many bytes of the unfinished output Redis may have seen.
     [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }
 
     /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush();
-    /// Sends bytes that stay the caller's, once; how many the socket took, 0 when it takes none
-    /// now. Nothing may be waiting in `output`. Throws ConnectionError.
+    /// Sends bytes of the caller once; returns how many the socket took, 0 when it takes none now.
+    /// Use it only when flushed(). Throws ConnectionError.
     std::size_t send(std::string_view bytes);
     /// Reads what has arrived. Throws ConnectionError at the end of the stream, ProtocolError.
     void fill();
@@ -85,8 +85,8 @@ class Stream {
     }
 
     /// Waits until the socket is ready for `events`, `wake` is signalled or the deadline has
-    /// passed; returns what the socket is ready for, 0 otherwise. Learns whether it pays to poll
-    /// before sleeping. One thread at a time; others may append and send meanwhile.
+    /// passed; returns what the socket is ready for, 0 otherwise. Learns whether polling before
+    /// sleeping pays. One thread at a time may wait; others may append and send meanwhile.
     short wait(short events, const Wake* wake, TimePoint deadline) {
         return wait_ready(m_poll, fd(), events, wake, deadline);
     }
@@ -95,12 +95,12 @@ class Stream {
     /// when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);
 
-    /// True when the peer has closed the connection, or has sent something nobody asked for.
+    /// True when the peer has closed the connection, or has sent data that no command asked for.
     [[nodiscard]] bool disturbed() const {
         return wait_ready(fd(), POLLIN, nullptr, TimePoint{}) != 0;
     }
 
-    /// The peer has closed the connection, and nothing that it sent before is left to be read.
+    /// True when the peer has closed the connection and none of its data is left to read.
     [[nodiscard]] bool closed_by_peer() const noexcept {
         char byte = 0;
         const ssize_t count = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -112,11 +112,11 @@ class Stream {
     /// destructor, so that a poll on it cannot meet another file.
     void shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
 
-    /// In a forked child: gives the descriptor back and leaves all else, which another thread of
-    /// the parent may have been changing, as it is. The stream must not be destroyed then.
+    /// In a forked child: closes the descriptor and leaves all else alone, since another thread of
+    /// the parent may have been changing it. The stream must not be destroyed afterwards.
     void close_after_fork() noexcept { ::close(fd()); }
 
-    /// Throws std::logic_error in a forked child: two processes on one stream destroy it.
+    /// Throws std::logic_error in a forked child: two processes must not share a stream.
     void refuse_fork() const {
         if (m_mark.forked()) {
             throw_forked();
@@ -177,8 +177,8 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         if (m_context->err == 0) {
             break;
         }
-        // A Unix socket with a full backlog answers EAGAIN, an interrupted connect EINTR: neither
-        // says that nobody is there.
+        // A Unix socket with a full backlog answers EAGAIN, an interrupted connect EINTR: a server
+        // may still listen there.
         const bool again = m_context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR);
         if (!again || Clock::now() >= deadline) {
             fail(m_context->errstr);
@@ -208,7 +208,7 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
 inline void Stream::configure(const Endpoint& endpoint) {
     ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
     if (endpoint.path().empty()) {
-        // A peer that is gone without a word is noticed by these, whatever waits on the stream.
+        // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
         const int on = 1;
         const int idle = 15;
         ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -236,7 +236,7 @@ inline void Stream::greet(const Endpoint& endpoint, TimePoint deadline, const Wa
         sent.push_back("CLIENT SETNAME");
     }
     if (sent.empty()) {
-        // Without a question there is no answer that shows whether Redis would talk to us.
+        // With no other greeting, only PING shows whether Redis would talk to us.
         append_command(m_output, "PING");
         sent.push_back("PING");
     }

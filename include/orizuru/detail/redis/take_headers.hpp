@@ -2,18 +2,18 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a script that takes over a processing list tells its messages from its headers.
+// Separates messages from headers in a script that takes over a processing list.
 
 #include <string_view>
 
 namespace orizuru::detail {
 
-/// The Lua function take_headers(list, prefix): the messages of a list; its header, '' when the
-/// rightmost element is none; and the other headers in it. Without `prefix`, which all headers of a
-/// consumer begin with, that of the rightmost element counts.
+/// The Lua function take_headers(list, prefix). It returns the messages of a list; its header, or
+/// '' when the rightmost element is none; and the other headers in it. All headers of a consumer
+/// begin with `prefix`; without it, the prefix of the rightmost element counts.
 ///
-/// There are others only when a user lost a right in the middle of SETTLE: then the latest one
-/// counts, and what it has overwritten is settled.
+/// Other headers exist only when a user lost a right in the middle of SETTLE: then the latest one
+/// counts, and the messages that they overwrote are settled.
 inline constexpr std::string_view take_headers_function = R"lua(
 local function take_headers(list, prefix)
     local oldest = list[#list] or ''

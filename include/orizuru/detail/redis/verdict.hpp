@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What whoever drives the protocol has to do after a reply.
+// What to do after a reply: the protocol decides, its driver acts.
 
 #include <string>
 
@@ -11,10 +11,10 @@ namespace orizuru::detail {
 struct Verdict {
     enum class Action {
         proceed,
-        back_off,  ///< refused for now: wait before anything more is sent
+        back_off,  ///< refused for now: wait before sending more
         reconnect, ///< refused by this server: wait, then connect again
-        recover,   ///< what ran is in doubt
-        give_up    ///< only a person can mend it; the reason is for the user
+        recover,   ///< commands are in doubt: find out which ran
+        give_up    ///< only a person can fix it; the reason is for the user
     };
     Action action = Action::proceed;
     std::string reason;

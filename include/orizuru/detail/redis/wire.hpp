@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Writes commands as Redis reads them (RESP arrays of bulk strings), straight behind what is to be
-// sent: an argument is copied once.
+// Writes commands as Redis reads them (RESP arrays of bulk strings) to the end of the output, so
+// that each argument is copied once.
 
 #include <orizuru/detail/base/digits.hpp>
 
@@ -33,7 +33,7 @@ inline void append_argument(std::string& out, std::integral auto number) {
     append_argument(out, Digits(number));
 }
 
-/// Cuts a buffer back, to be used again; memory that only an unusually large message needed goes.
+/// Cuts a buffer back for reuse, and frees memory that only an unusually large message needed.
 inline void cut_back(std::string& buffer, std::size_t size) noexcept {
     constexpr std::size_t largest_kept = std::size_t{2} << 20;
     buffer.resize(size);
