@@ -52,7 +52,7 @@ class Outbox {
     /// Throws std::invalid_argument for a name that no queue can have, or that has over 512 bytes
     /// or is no UTF-8, and for an option that cannot be. Whether the tables are there shows at
     /// `push`.
-    explicit Outbox(std::string queue, OutboxOptions options = {})
+    explicit Outbox(std::string queue, const OutboxOptions& options = {})
         : m_rows(std::move(queue), options.prefix, options.max_payload),
           m_max_payload(options.max_payload) {}
 

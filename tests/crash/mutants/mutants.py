@@ -828,7 +828,7 @@ MUTANTS = [
     code("a claim does not mind the lease", "detail/postgres/ledger/tables.hpp",
          "was.state = 'running' AND (was.due > at OR was.attempt = was.max_attempts)",
          "was.state = 'running' AND was.attempt = was.max_attempts",
-         "postgres_ledger --test-case='*another worker runs*'"),
+         "postgres_ledger --test-case='a claim that waited*'"),
     code("the database does not mind the lease", "detail/postgres/ledger/tables.hpp",
          "        IF OLD.due > clock_timestamp() THEN", "        IF false THEN",
          "ledger_transitions"),

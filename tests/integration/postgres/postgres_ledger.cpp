@@ -483,6 +483,25 @@ TEST_CASE_FIXTURE(OneJob, "a claim whose answer was lost is recognised as one's 
     CHECK(entry().attempt == 1);
 }
 
+TEST_CASE_FIXTURE(OneJob, "a claim that waited for another worker's claim leaves the job to it") {
+    const auto claim = [this](const char* worker) {
+        return "SELECT verdict FROM orizuru_ledger_claim('" + id + "', '" + worker + "', 60000)";
+    };
+    pqxx::connection connection(database.conninfo());
+    pqxx::work first(connection);
+    CHECK(first.exec(claim("w/1"))[0][0].as<std::string>() == "claimed");
+    auto second = std::async(std::launch::async, [&] {
+        pqxx::connection other(database.conninfo());
+        return pqxx::nontransaction(other).exec(claim("w/2"))[0][0].as<std::string>();
+    });
+    CHECK(eventually([&] {
+        return number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == 1;
+    }));
+    first.commit();
+    CHECK(second.get() == "elsewhere");
+    CHECK(entry().attempt == 1);
+}
+
 TEST_CASE_FIXTURE(QueueFixture, "a message is not acked when the ledger cannot be asked") {
     PostgresServer postgres_server;
     const Database database(postgres_server.conninfo(), {.patience = 0ms});

@@ -42,14 +42,17 @@ class BusyPoll {
 
     /// The wait polled for `time`, with or without an answer.
     void polled(Duration time, bool answered) noexcept {
-        if (time > away) {
-            stop();
-        } else if (answered) {
+        if (answered && time <= away) {
             m_budget = longest;
             on_answer(time);
-        } else if (m_warm_up > 0) {
+            return;
+        }
+        if (time <= away && m_warm_up > 0) {
             --m_warm_up;
-        } else if (m_budget /= 2; m_budget < shortest) {
+            return;
+        }
+        m_budget /= 2;
+        if (time > away || m_budget < shortest) {
             stop();
         }
     }

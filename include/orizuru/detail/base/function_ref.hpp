@@ -20,7 +20,7 @@ class FunctionRef<Result(Arguments...)> {
   public:
     template <class F>
         requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-    FunctionRef(F&& function)
+    FunctionRef(F&& function) // NOLINT(bugprone-forwarding-reference-overload): constrained
     noexcept
         : m_function(std::addressof(function)),
           m_call([](const void* called, Arguments... arguments) {
