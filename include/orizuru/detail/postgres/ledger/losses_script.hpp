@@ -24,9 +24,9 @@ namespace orizuru::detail {
 //   1 when there are more new entries, else 0
 //
 // Entries are pushed left and their times grow. The new ones are counted by doubling steps and then
-// halving ones: O(log(n)) LINDEX of n new ones, one when there is none. A time that is still to
-// come is from before the clock was set back, and not new. Of what is no entry the next older one's
-// time counts.
+// halving ones: O(log(n)) LINDEX of n new ones, one when there is none. An entry whose time lies in
+// the future is from before the clock was set back, and not new. An element that is no entry has
+// the time of the next older one.
 inline const std::string& find_losses_script() {
     static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
                                       std::string(read_entry_function) +
