@@ -3,7 +3,7 @@
 
 // Every order in which a producer, two consumers, any number of collectors and the requests of
 // those that have given up can act on a few messages, with up to a few faults: breadth first, on
-// the model of Redis that commands.cpp checks, with the library's own window and scripts. In each
+// the model of Redis that commands.cpp checks, with the library's own mirror and scripts. In each
 // state no message is missing or doubled, and each course ends with every message where it should
 // be.
 //

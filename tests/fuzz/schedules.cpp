@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The seeded test of the protocol: the library's own window and scripts against a real Redis of
+// The seeded test of the protocol: the library's own mirror and scripts against a real Redis of
 // its own or the model of one, under faults in an order that one seed decides. A seed means the
 // same on both. With a sabotage it must find violations.
 //

@@ -48,7 +48,7 @@ inline void SearchSteps::check(const World& world) const {
     }
 }
 
-// While no reply is on its way the window is the list.
+// While no reply is on its way the mirror is the list.
 inline void SearchSteps::check_list(const RedisModel& model,
                                     const SearchTables::Consumer& consumer) const {
     const auto found = model.data().find(consumer.processing);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A consumer for the exhaustive search: the library's own window, and a user who is handed each
+// A consumer for the exhaustive search: the library's own mirror, and a user who is handed each
 // message as soon as it is there. It cannot be copied, but done again: what it is follows from what
 // it was told.
 
 #pragma once
 
 #include "fuzz/model/server.hpp"
-#include "fuzz/search/window_state.hpp"
+#include "fuzz/search/mirror_state.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/sha1.hpp>
@@ -61,10 +61,10 @@ struct Effect {
 
 class SearchConsumer {
   public:
-    using State = detail::Window::State;
+    using State = detail::Mirror::State;
 
     explicit SearchConsumer(int number)
-        : m_window(keys(), std::chrono::seconds(60), [number, count = 0]() mutable {
+        : m_mirror(keys(), std::chrono::seconds(60), [number, count = 0]() mutable {
               const std::string name = std::to_string(number) + '-' + std::to_string(++count);
               return detail::Identity{name,
                                       "nonce" + std::to_string(number) + std::to_string(count)};
@@ -76,13 +76,13 @@ class SearchConsumer {
     }
 
     Effect take(const Event& event);
-    [[nodiscard]] const detail::Window& window() const noexcept { return m_window; }
-    [[nodiscard]] std::string text() const { return text_of(m_window); }
+    [[nodiscard]] const detail::Mirror& mirror() const noexcept { return m_mirror; }
+    [[nodiscard]] std::string text() const { return text_of(m_mirror); }
 
     /// What the user holds.
     [[nodiscard]] std::vector<detail::DeliveryPtr> guards() const {
         std::vector<detail::DeliveryPtr> result;
-        std::copy_if(m_window.messages().begin(), m_window.messages().end(),
+        std::copy_if(m_mirror.messages().begin(), m_mirror.messages().end(),
                      std::back_inserter(result), [](const detail::DeliveryPtr& message) {
                          return message->state == Held::held && message->taken;
                      });
@@ -96,7 +96,7 @@ class SearchConsumer {
     void want(const Event& event);
     void follow(const detail::Verdict& verdict, Effect& effect);
 
-    detail::Window m_window;
+    detail::Mirror m_mirror;
     std::string m_out;
     std::vector<detail::DeliveryPtr> m_acks; ///< of which nothing was said yet
 };
@@ -107,14 +107,14 @@ inline Effect SearchConsumer::take(const Event& event) {
     Reply reply = event.reply;
     switch (event.kind) {
     case Kind::answer:
-        follow(m_window.state() == State::unregistered ? m_window.on_start(reply)
-               : m_window.state() == State::recovering ? m_window.on_adopt(reply)
-                                                       : m_window.on_reply(std::move(reply)),
+        follow(m_mirror.state() == State::unregistered ? m_mirror.on_start(reply)
+               : m_mirror.state() == State::recovering ? m_mirror.on_adopt(reply)
+                                                       : m_mirror.on_reply(std::move(reply)),
                effect);
-        static_cast<void>(m_window.take_recovered());
+        static_cast<void>(m_mirror.take_recovered());
         break;
     case Kind::wait_answer:
-        follow(m_window.on_blocking_fetch(std::move(reply)), effect);
+        follow(m_mirror.on_blocking_fetch(std::move(reply)), effect);
         break;
     case Kind::fenced:
     case Kind::cut:
@@ -143,8 +143,8 @@ inline Effect SearchConsumer::take(const Event& event) {
         }
         return message->state != Held::wanted && message->state != Held::sent;
     });
-    while (m_window.state() == State::running && m_window.has_ready()) {
-        static_cast<void>(m_window.hand_out());
+    while (m_mirror.state() == State::running && m_mirror.has_ready()) {
+        static_cast<void>(m_mirror.hand_out());
     }
     return effect;
 }
@@ -153,19 +153,19 @@ inline void SearchConsumer::send(const Event& event) {
     using Kind = Event::Kind;
     switch (event.kind) {
     case Kind::start:
-        m_window.send_start(m_out);
+        m_mirror.send_start(m_out);
         break;
     case Kind::adopt:
-        m_window.send_adopt(m_out);
+        m_mirror.send_adopt(m_out);
         break;
     case Kind::wait:
-        m_window.send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
+        m_mirror.send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
         break;
     case Kind::move:
-        m_window.send_move(m_out);
+        m_mirror.send_move(m_out);
         break;
     default:
-        m_window.send_settle(m_out, event.kind == Kind::fetch ? 2 : 0);
+        m_mirror.send_settle(m_out, event.kind == Kind::fetch ? 2 : 0);
     }
 }
 
@@ -178,13 +178,13 @@ inline void SearchConsumer::want(const Event& event) {
         const std::string target = event.kind == Event::Kind::reject ? keys().unack() : "no list";
         move = std::make_unique<detail::Move>(detail::push_body(), Words{target}, Words{});
     }
-    m_window.want(message, std::move(move));
+    m_mirror.want(message, std::move(move));
 }
 
 inline void SearchConsumer::follow(const detail::Verdict& verdict, Effect& effect) {
     if (verdict.action == detail::Verdict::Action::recover) {
         effect.closes = true;
-        m_window.begin_recovery(); // nothing, unless it runs
+        m_mirror.begin_recovery(); // nothing, unless it runs
     }
 }
 

@@ -288,29 +288,29 @@ inline Number SearchTables::number_of(const RedisModel& model) {
 
 inline Number SearchTables::number_of(const SearchConsumer& consumer, int name,
                                       std::vector<Event> told) {
-    const detail::Window& window = consumer.window();
+    const detail::Mirror& mirror = consumer.mirror();
     Consumer facts;
     facts.told = std::move(told);
-    facts.state = window.state();
-    const Keys& keys = window.keys();
-    const std::string& id = window.identity().id;
+    facts.state = mirror.state();
+    const Keys& keys = mirror.keys();
+    const std::string& id = mirror.identity().id;
     facts.processing = keys.processing(id);
     facts.heartbeat = keys.heartbeat(id);
     facts.beat = script(detail::beat_script(),
                         {"3", facts.heartbeat, facts.processing, keys.consumers(), id, "60000"});
-    for (const detail::DeliveryPtr& message : window.messages()) {
+    for (const detail::DeliveryPtr& message : mirror.messages()) {
         facts.list.push_back(message->payload);
         if (message->state == detail::Delivery::State::sent && message->move == nullptr) {
             count(facts.acks_sent, message->payload);
         }
     }
     facts.guards = consumer.guards().size();
-    facts.can_send = window.can_send();
-    facts.has_acks = window.has_acks();
-    facts.has_moves = window.has_moves();
-    facts.blocked = window.blocked();
-    facts.fetching = window.fetching();
-    facts.unanswered = window.unanswered();
+    facts.can_send = mirror.can_send();
+    facts.has_acks = mirror.has_acks();
+    facts.has_moves = mirror.has_moves();
+    facts.blocked = mirror.blocked();
+    facts.fetching = mirror.fetching();
+    facts.unanswered = mirror.unanswered();
     return m_consumers.number(std::to_string(name) + consumer.text(), {name, std::move(facts)});
 }
 

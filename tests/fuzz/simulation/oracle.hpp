@@ -100,7 +100,7 @@ class Oracle {
 
     /// Throws Violation unless all of Redis is as it must be.
     void check(Server& redis) const;
-    /// The list of a window that has nothing under way.
+    /// The list of a mirror that has nothing under way.
     void check_list(Server& redis, const detail::Identity& identity,
                     const detail::Fifo<detail::DeliveryPtr>& messages) const;
 
@@ -214,18 +214,18 @@ inline void Oracle::check_list(Server& redis, const detail::Identity& identity,
         return; // a collector came, and the consumer does not know yet
     }
     const Words list = redis.list(key);
-    std::string window;
+    std::string mirror;
     std::string in_redis;
     for (const detail::DeliveryPtr& message : messages) {
-        window += ' ' + message->payload;
+        mirror += ' ' + message->payload;
     }
     for (auto element = list.rbegin(); element != list.rend(); ++element) {
         if (element != list.rbegin()) {
             in_redis += ' ' + *element;
         }
     }
-    if (list.empty() || !identity.version(list.back()) || window != in_redis) {
-        throw Violation("the window holds" + window + ", the list" + in_redis);
+    if (list.empty() || !identity.version(list.back()) || mirror != in_redis) {
+        throw Violation("the mirror holds" + mirror + ", the list" + in_redis);
     }
 }
 

@@ -74,7 +74,7 @@ inline constexpr std::array scenarios{
              .wrong_source = 0},
 };
 
-/// A defect: a change to the text of a script, or to how the harness drives the window.
+/// A defect: a change to the text of a script, or to how the harness drives the mirror.
 struct Sabotage {
     std::string_view name;
     std::string_view scenario; ///< where it shows

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // One run of the seeded test: producers, collectors, the users of a consumer, and the consumer
-// itself, of which the window and the scripts are the library's own. What the library does with
+// itself, of which the mirror and the scripts are the library's own. What the library does with
 // threads and sockets the simulation does step by step, in an order drawn from the seed.
 
 #pragma once
@@ -43,7 +43,7 @@ class Simulation {
     void run(int steps);
 
   private:
-    using State = detail::Window::State;
+    using State = detail::Mirror::State;
     using Held = detail::Delivery::State;
 
     struct Wish {
@@ -99,7 +99,7 @@ class Simulation {
     [[nodiscard]] bool none_handed_out() const;
 
     void send_settle(int fetch) {
-        m_window->send_settle(m_out, fetch);
+        m_mirror->send_settle(m_out, fetch);
         flush(Line::control, RequestKind::settle);
     }
     void flush(Line line, RequestKind kind) {
@@ -122,7 +122,7 @@ class Simulation {
     Keys m_keys{"q"};
     Oracle m_oracle;
 
-    std::optional<detail::Window> m_window;
+    std::optional<detail::Mirror> m_mirror;
     std::string m_out;
     std::vector<detail::DeliveryPtr> m_guards; ///< handed out and not being settled
     std::vector<Wish> m_wishes;
@@ -131,7 +131,7 @@ class Simulation {
     bool m_hidden_rewind = false; ///< Redis was rewound and no connection broke
     bool m_wait_broken = false;   ///< with nothing unanswered: the next blocking fetch finds out
     bool m_reaped_alive = false;  ///< a collector took it for dead, in this life
-    bool m_forgot = false;        ///< a blocking fetch may run of which the window does not know
+    bool m_forgot = false;        ///< a blocking fetch may run of which the mirror does not know
     bool m_releasing = false;     ///< a release may be unanswered
     std::string m_leaving;        ///< whose list the last release was for
     int m_hold = 0;               ///< steps to wait before anything is sent
@@ -197,7 +197,7 @@ inline void Simulation::begin_life() {
     if (m_exact && !(m_network.idle(Line::control) && m_network.idle(Line::wait))) {
         throw Violation("something of an earlier consumer is under way");
     }
-    m_window.emplace(m_keys, std::chrono::seconds(60), [this] { return make_identity(); });
+    m_mirror.emplace(m_keys, std::chrono::seconds(60), [this] { return make_identity(); });
     m_stopping = m_forsaken = m_forgot = m_releasing = m_hidden_rewind = false;
     m_wait_broken = m_reaped_alive = false;
     m_hold = 0;
@@ -231,7 +231,7 @@ inline void Simulation::step(bool quiet) {
     }
     use_guards(quiet);
     m_hold = quiet ? 0 : std::max(0, m_hold - 1);
-    switch (m_window->state()) {
+    switch (m_mirror->state()) {
     case State::unregistered:
         if (m_stopping) {
             begin_life(); // nothing is held and nothing registered: it has left
@@ -260,11 +260,11 @@ inline void Simulation::step(bool quiet) {
         if (m_chance.happens(0.6)) {
             m_network.run_one(line, quiet);
         }
-        if (m_window->state() == State::running && m_chance.happens(0.6)) {
+        if (m_mirror->state() == State::running && m_chance.happens(0.6)) {
             read(line);
         }
     }
-    if (m_window->state() == State::running && m_chance.happens(0.1)) {
+    if (m_mirror->state() == State::running && m_chance.happens(0.1)) {
         beat(quiet);
     }
     if (!quiet && m_chance.happens(m_scenario.cut)) {
@@ -273,9 +273,9 @@ inline void Simulation::step(bool quiet) {
     if (!quiet && !m_stopping && m_chance.happens(m_scenario.stop)) {
         begin_stop();
     }
-    if (m_exact && m_window->state() == State::running && !m_window->unanswered() &&
+    if (m_exact && m_mirror->state() == State::running && !m_mirror->unanswered() &&
         m_network.idle(Line::wait) && !m_network.has_ghosts() && !m_forgot) {
-        m_oracle.check_list(m_redis, m_window->identity(), m_window->messages());
+        m_oracle.check_list(m_redis, m_mirror->identity(), m_mirror->messages());
     }
 }
 
@@ -283,33 +283,33 @@ inline void Simulation::drain() {
     constexpr int enough = 4000;
     for (int i = 0; i < enough; ++i) {
         step(true);
-        if (m_window->state() == State::running && !m_stopping && m_window->messages().empty() &&
-            !(m_window->unanswered() || m_window->blocked()) && !m_network.has_ghosts() &&
+        if (m_mirror->state() == State::running && !m_stopping && m_mirror->messages().empty() &&
+            !(m_mirror->unanswered() || m_mirror->blocked()) && !m_network.has_ghosts() &&
             m_redis.command({"LLEN", m_keys.source()}).integer == 0) {
             return;
         }
     }
-    throw Violation("it comes to no end: the window holds " +
-                    std::to_string(m_window->messages().size()) + ", the source " +
+    throw Violation("it comes to no end: the mirror holds " +
+                    std::to_string(m_mirror->messages().size()) + ", the source " +
                     std::to_string(m_redis.command({"LLEN", m_keys.source()}).integer));
 }
 
 inline void Simulation::leave_at_end() {
     say("the last stop");
     m_stopping = true;
-    for (int i = 0; i < 200 && m_window->state() == State::running; ++i) {
+    for (int i = 0; i < 200 && m_mirror->state() == State::running; ++i) {
         send_while_stopping();
         m_network.run_one(Line::control, true);
         read(Line::control);
-        for (int j = 0; j < 200 && m_window->state() == State::recovering; ++j) {
+        for (int j = 0; j < 200 && m_mirror->state() == State::recovering; ++j) {
             adopt(true);
         }
     }
     // A collector may have taken it for dead unnoticed, or Redis forgotten it: after that it is
     // nowhere registered.
-    if (m_window->state() == State::left) {
+    if (m_mirror->state() == State::left) {
         check_left();
-    } else if (m_window->state() != State::unregistered ||
+    } else if (m_mirror->state() != State::unregistered ||
                !(m_reaped_alive || m_scenario.rewind > 0)) {
         throw Violation("a consumer that holds nothing does not leave");
     }
@@ -337,7 +337,7 @@ inline void Simulation::crash_at_end() {
 
 inline void Simulation::check_left() {
     m_faults.came("left");
-    if (!m_guards.empty() || !m_wishes.empty() || !m_window->messages().empty()) {
+    if (!m_guards.empty() || !m_wishes.empty() || !m_mirror->messages().empty()) {
         throw Violation("a consumer left that still holds messages");
     }
     if (!m_exact) {

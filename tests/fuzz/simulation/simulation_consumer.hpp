@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The consumer's driver, what the library does with threads and sockets: it sends what the window
-// composes and does what the window says after a reply. Part of simulation.hpp.
+// The consumer's driver, what the library does with threads and sockets: it sends what the mirror
+// composes and does what the mirror says after a reply. Part of simulation.hpp.
 
 #pragma once
 
@@ -21,9 +21,9 @@
 namespace orizuru::test {
 
 inline void Simulation::start(bool quiet) {
-    m_window->send_start(m_out);
+    m_mirror->send_start(m_out);
     const std::string command = std::exchange(m_out, {});
-    const std::string id = m_window->identity().id;
+    const std::string id = m_mirror->identity().id;
     if (may_lose(0.1, quiet)) {
         m_faults.came("START never came");
         return;
@@ -36,7 +36,7 @@ inline void Simulation::start(bool quiet) {
     if (may_lose(0.05, quiet)) {
         m_faults.came("START refused");
         const std::string text = m_chance.happens(0.5) ? "LOADING the data" : "READONLY a replica";
-        follow(m_window->on_start({Reply::Type::error, 0, text, {}}), Line::control);
+        follow(m_mirror->on_start({Reply::Type::error, 0, text, {}}), Line::control);
         return;
     }
     if (may_lose(0.05, quiet)) {
@@ -48,7 +48,7 @@ inline void Simulation::start(bool quiet) {
                 throw Violation("START wrote before it was refused");
             }
         }
-        follow(m_window->on_start(reply), Line::control);
+        follow(m_mirror->on_start(reply), Line::control);
         return;
     }
     const Reply reply = m_network.run(words_of(command));
@@ -59,11 +59,11 @@ inline void Simulation::start(bool quiet) {
     if (reply.is(Reply::Type::integer) && reply.integer == 0) {
         m_faults.came("START fenced");
     }
-    follow(m_window->on_start(reply), Line::control);
+    follow(m_mirror->on_start(reply), Line::control);
 }
 
 inline void Simulation::adopt(bool quiet) {
-    m_window->send_adopt(m_out);
+    m_mirror->send_adopt(m_out);
     const std::string command = std::exchange(m_out, {});
     const double fate = quiet ? 1 : m_chance.fraction();
     if (fate < 0.15) {
@@ -79,7 +79,7 @@ inline void Simulation::adopt(bool quiet) {
         m_faults.came("ADOPT refused");
         const std::string text =
             m_chance.happens(0.5) ? "BUSY a script runs" : "READONLY a replica";
-        follow(m_window->on_adopt({Reply::Type::error, 0, text, {}}), Line::control);
+        follow(m_mirror->on_adopt({Reply::Type::error, 0, text, {}}), Line::control);
         return;
     }
     const Reply reply = m_network.run(words_of(command));
@@ -87,14 +87,14 @@ inline void Simulation::adopt(bool quiet) {
         m_faults.came("ADOPT reply lost");
         return;
     }
-    const std::string before = m_window->identity().id;
-    follow(m_window->on_adopt(reply), Line::control);
-    if (const auto recovered = m_window->take_recovered()) {
+    const std::string before = m_mirror->identity().id;
+    follow(m_mirror->on_adopt(reply), Line::control);
+    if (const auto recovered = m_mirror->take_recovered()) {
         m_faults.came("recovered");
         if (!recovered->surfaced.empty()) {
             m_faults.came("surfaced");
         }
-        if (m_window->state() == State::left) {
+        if (m_mirror->state() == State::left) {
             m_faults.came("leave in doubt");
         }
         m_forgot = false; // whatever it was runs into the fence
@@ -104,7 +104,7 @@ inline void Simulation::adopt(bool quiet) {
 }
 
 inline void Simulation::beat(bool quiet) {
-    const std::string id = m_window->identity().id;
+    const std::string id = m_mirror->identity().id;
     const Words command{"EVAL",
                         std::string(detail::beat_script()),
                         "3",
@@ -130,15 +130,15 @@ inline void Simulation::beat(bool quiet) {
 }
 
 inline void Simulation::send() {
-    if (m_window->can_send() && m_window->has_moves() && m_chance.happens(0.6)) {
-        m_window->send_move(m_out);
+    if (m_mirror->can_send() && m_mirror->has_moves() && m_chance.happens(0.6)) {
+        m_mirror->send_move(m_out);
         flush(Line::control, RequestKind::move);
     }
-    if (m_window->can_send() && !m_window->blocked() && m_chance.happens(0.35)) {
+    if (m_mirror->can_send() && !m_mirror->blocked() && m_chance.happens(0.35)) {
         send_settle(m_chance.between(1, 4));
-    } else if (m_window->can_send() && m_window->has_acks() && m_chance.happens(0.4)) {
+    } else if (m_mirror->can_send() && m_mirror->has_acks() && m_chance.happens(0.4)) {
         send_settle(0);
-    } else if (!m_window->blocked() && !m_window->fetching() && !m_hidden_rewind &&
+    } else if (!m_mirror->blocked() && !m_mirror->fetching() && !m_hidden_rewind &&
                m_chance.happens(0.3)) {
         // Not after a hidden rewind: what a blocking fetch adds and nobody has read yet can make up
         // for what the rewind took away. The least length cannot see that, and a settlement then
@@ -147,7 +147,7 @@ inline void Simulation::send() {
             recover();
             return;
         }
-        m_window->send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
+        m_mirror->send_blocking_fetch(m_out, std::chrono::milliseconds(5000));
         flush(Line::wait, RequestKind::fetch);
     }
 }
@@ -160,47 +160,47 @@ inline void Simulation::begin_stop() {
         m_faults.came("guards dropped at the stop");
         m_forsaken = true;
         m_guards.clear();
-        m_window->forsake();
+        m_mirror->forsake();
     }
 }
 
 inline void Simulation::send_while_stopping() {
-    if (m_window->blocked()) {
+    if (m_mirror->blocked()) {
         if (m_chance.happens(0.4)) {
             m_faults.came("stopped, waiter unblocked");
             m_network.unblock();
         } else if (m_chance.happens(0.3)) {
             m_faults.came("stopped, waiter's connection closed");
             m_network.close(Line::wait);
-            m_window->forget_blocking_fetch();
+            m_mirror->forget_blocking_fetch();
             m_forgot = true;
         }
         return;
     }
-    if (m_window->can_send() && m_window->has_moves() && m_chance.happens(0.6)) {
-        m_window->send_move(m_out);
+    if (m_mirror->can_send() && m_mirror->has_moves() && m_chance.happens(0.6)) {
+        m_mirror->send_move(m_out);
         flush(Line::control, RequestKind::move);
     }
-    if (m_window->can_send() && m_window->has_acks() && m_chance.happens(0.6)) {
+    if (m_mirror->can_send() && m_mirror->has_acks() && m_chance.happens(0.6)) {
         send_settle(0);
     }
     // One at a time: behind a release that leaves, nothing may be sent.
-    m_releasing = m_releasing && m_window->unanswered();
-    const bool due = m_window->has_ready() || none_handed_out();
-    if (m_window->can_send() && !m_window->fetching() && !m_releasing && due) {
+    m_releasing = m_releasing && m_mirror->unanswered();
+    const bool due = m_mirror->has_ready() || none_handed_out();
+    if (m_mirror->can_send() && !m_mirror->fetching() && !m_releasing && due) {
         m_releasing = true;
         if (!none_handed_out()) {
             m_faults.came("release with guards held");
         }
-        m_leaving = m_window->identity().id;
-        m_window->send_release(m_out);
+        m_leaving = m_mirror->identity().id;
+        m_mirror->send_release(m_out);
         flush(Line::control, RequestKind::release);
     }
 }
 
 inline bool Simulation::none_handed_out() const {
     return std::none_of(
-        m_window->messages().begin(), m_window->messages().end(),
+        m_mirror->messages().begin(), m_mirror->messages().end(),
         [](const auto& message) { return message->taken && message->state != Held::sent; });
 }
 
@@ -210,8 +210,8 @@ inline void Simulation::read(Line line) {
         return;
     }
     const detail::Verdict verdict = line == Line::control
-                                        ? m_window->on_reply(std::move(*reply))
-                                        : m_window->on_blocking_fetch(std::move(*reply));
+                                        ? m_mirror->on_reply(std::move(*reply))
+                                        : m_mirror->on_blocking_fetch(std::move(*reply));
     look_at_outcomes();
     follow(verdict, line);
 }
@@ -239,21 +239,21 @@ inline void Simulation::follow(const detail::Verdict& verdict, Line line) {
 }
 
 inline void Simulation::recover() {
-    if (m_window->state() != State::running) {
+    if (m_mirror->state() != State::running) {
         return;
     }
     ++m_recoveries;
     say("recovery begins");
     m_network.close(Line::control);
     m_network.close(Line::wait);
-    m_window->begin_recovery();
+    m_mirror->begin_recovery();
 }
 
 inline void Simulation::cut(Line line) {
     say("cut");
     m_faults.came("cut");
     m_network.close(line);
-    if (line == Line::control ? m_window->unanswered() : m_window->blocked()) {
+    if (line == Line::control ? m_mirror->unanswered() : m_mirror->blocked()) {
         recover();
     } else {
         m_faults.came("cut with nothing unanswered");

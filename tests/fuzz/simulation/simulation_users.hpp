@@ -23,16 +23,16 @@ namespace orizuru::test {
 
 inline void Simulation::use_guards(bool quiet) {
     if (!m_stopping && m_chance.happens(0.7)) {
-        const auto& messages = m_window->messages();
+        const auto& messages = m_mirror->messages();
         const auto first = std::find_if(messages.begin(), messages.end(), [](const auto& message) {
             return message->state == Held::held && !message->taken;
         });
-        if (m_window->has_ready() != (first != messages.end())) {
+        if (m_mirror->has_ready() != (first != messages.end())) {
             throw Violation("what is ready is not what was not handed out");
         }
-        if (m_window->has_ready()) {
+        if (m_mirror->has_ready()) {
             const detail::DeliveryPtr expected = *first;
-            const detail::DeliveryPtr message = m_window->hand_out();
+            const detail::DeliveryPtr message = m_mirror->hand_out();
             if (message != expected) {
                 throw Violation("not the oldest message was handed out");
             }
@@ -54,7 +54,7 @@ inline void Simulation::use_guards(bool quiet) {
     if (may_lose(0.02, quiet)) {
         m_faults.came("taken back");
         say("taken back ", message->payload);
-        m_window->take_back(message);
+        m_mirror->take_back(message);
     } else {
         settle(message, quiet ? Settling::ack : any_settling());
     }
@@ -128,7 +128,7 @@ error(ARGV[1] == '' and 'no luck' or {err = ARGV[1] .. ' no luck'})
     say("wanted ", message->payload, ", settling ", static_cast<int>(how), ", mark ", mark);
     m_oracle.asked(message->payload, how);
     message->failures = 0; // as the session does
-    m_window->want(message, std::move(wanted));
+    m_mirror->want(message, std::move(wanted));
     m_wishes.push_back({message, how, mark, m_recoveries});
 }
 
@@ -178,7 +178,7 @@ inline void Simulation::look_at_outcomes() {
         return true;
     });
     if (ownerless) {
-        m_window->forsake();
+        m_mirror->forsake();
     }
 }
 

@@ -65,7 +65,7 @@ inline void Simulation::collect(bool everyone, bool quiet) {
     Words ids = Server::texts(m_redis.command({"SMEMBERS", m_keys.consumers()}));
     std::sort(ids.begin(), ids.end());
     for (const std::string& id : ids) {
-        const bool own = id == m_window->identity().id && !everyone;
+        const bool own = id == m_mirror->identity().id && !everyone;
         if (quiet ? !own : m_chance.happens(own ? 0.6 : 0.9)) {
             m_redis.command({"DEL", m_keys.heartbeat(id)});
         }
@@ -134,7 +134,7 @@ inline void Simulation::rewind() {
         m_network.drop_requests(Line::control);
         m_network.drop_requests(Line::wait);
         m_wait_broken = true;
-        if (m_window->unanswered() || m_window->blocked()) {
+        if (m_mirror->unanswered() || m_mirror->blocked()) {
             recover();
         }
     }

@@ -83,12 +83,12 @@ class Replies {
     std::vector<Reply> m_said;
 };
 
-Window registered_window() {
-    Window window(orizuru::Keys("queue"), 30s, [] { return make_identity("consumer"); });
+Mirror registered_mirror() {
+    Mirror mirror(orizuru::Keys("queue"), 30s, [] { return make_identity("consumer"); });
     std::string unsent;
-    window.send_start(unsent);
-    window.on_start({Reply::Type::integer, 1, {}, {}});
-    return window;
+    mirror.send_start(unsent);
+    mirror.on_start({Reply::Type::integer, 1, {}, {}});
+    return mirror;
 }
 
 const orizuru::test::Target target("beats", [](Input input) {
@@ -97,7 +97,7 @@ const orizuru::test::Target target("beats", [](Input input) {
     replies.begin(input);
     std::atomic<std::ptrdiff_t> renewals{0};
     const ConsumerOptions options{.lease = 9ms, .on_beat = [&] { ++renewals; }};
-    Channels channels(server.uri(), registered_window(), EventQueue("queue", {}), deadline_in(10s));
+    Channels channels(server.uri(), registered_mirror(), EventQueue("queue", {}), deadline_in(10s));
     Heartbeat heartbeat(channels, options);
     heartbeat.start(nullptr);
     const std::vector<Reply> said = replies.await_end();
@@ -106,7 +106,7 @@ const orizuru::test::Target target("beats", [](Input input) {
     const auto renews = [](const Reply& reply) { return is_number(reply, 1, 1); };
     check(renewals <= std::ranges::count_if(said, renews), "1 alone renews a lease");
     const bool told = !said.empty() && said.back().is(Reply::Type::integer) && !renews(said.back());
-    check(channels.window.state() == Window::State::running || told,
+    check(channels.mirror.state() == Mirror::State::running || told,
           "another number alone leads to a recovery");
 });
 

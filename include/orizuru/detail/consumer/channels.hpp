@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Guards a consumer's window and its two connections with one mutex: control carries every script,
+// Guards a consumer's mirror and its two connections with one mutex: control carries every script,
 // wait only the blocking fetch. A thread that awaits a reply calls `drive`. One thread at a time
 // leads: it reads control for all, connects and recovers. The others sleep until something changes.
 // Only the leader closes control, only the thread in `next` closes wait. Any thread that finds a
@@ -16,8 +16,8 @@
 #include <orizuru/detail/consumer/control.hpp>
 #include <orizuru/detail/consumer/keep_alive.hpp>
 #include <orizuru/detail/consumer/leader_followers.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
 #include <orizuru/detail/consumer/unattended.hpp>
-#include <orizuru/detail/consumer/window.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -64,12 +64,12 @@ class Channels {
     using Answer = Control::Answer;
 
     /// Connects control until the deadline; throws as Control does.
-    [[gnu::cold]] Channels(Endpoint endpoint, Window mirror, EventQueue queue, TimePoint deadline)
-        : window(std::move(mirror)),
+    [[gnu::cold]] Channels(Endpoint endpoint, Mirror mirror, EventQueue queue, TimePoint deadline)
+        : mirror(std::move(mirror)),
           events(std::move(queue)),
           m_control(std::move(endpoint), deadline) {}
 
-    Window window;         ///< under the lock
+    Mirror mirror;         ///< under the lock
     EventQueue events;     ///< under the lock, except `tell`
     Unattended unattended; ///< under the lock
     KeepAlive guards;      ///< under the lock; counts messages handed out, not settled
@@ -99,8 +99,8 @@ class Channels {
     [[nodiscard]] TimePoint limit() const noexcept { return m_limit; }
 
     /// True when a request can be composed and sent now.
-    [[nodiscard]] bool ready() const noexcept { return window.can_send() && m_control.ready(); }
-    /// Sends what `compose` appends: a request of the window's chain.
+    [[nodiscard]] bool ready() const noexcept { return mirror.can_send() && m_control.ready(); }
+    /// Sends what `compose` appends: a request of the mirror's chain.
     void send(FunctionRef<void(std::string&)> compose) {
         m_control.send(Control::Purpose::chain, compose);
         flush();
@@ -114,7 +114,7 @@ class Channels {
     /// Nothing is then in doubt, and the next connection needs no recovery.
     void drop_closed() noexcept;
     /// Takes over the acks that guards have given without the lock.
-    void take_acks() noexcept { guards.drop(window.take_acks()); }
+    void take_acks() noexcept { guards.drop(mirror.take_acks()); }
     /// Has acks sent at the next chance instead of with the next fetch.
     void hurry_acks() noexcept { m_hurry_acks = true; }
 
@@ -183,7 +183,7 @@ inline void Channels::refuse_fork() const {
 }
 
 inline void Channels::throw_forked() const {
-    throw std::logic_error(joined({"a consumer of '", window.keys().source(),
+    throw std::logic_error(joined({"a consumer of '", mirror.keys().source(),
                                    "' is used in a forked child; make a new one there"}));
 }
 
@@ -247,7 +247,7 @@ inline void Channels::connect(Lock& lock, TimePoint deadline, const Wake& wake) 
     unlocked(lock, [&] { attempt = Control::attempt(endpoint(), deadline, wake); });
     if (attempt.stream) {
         if (m_control.use(std::move(attempt.stream))) {
-            events.note(EventKind::reconnected, window.identity().id,
+            events.note(EventKind::reconnected, mirror.identity().id,
                         joined({endpoint().address(), ", after: ", last_failure()}));
         }
     } else if (!attempt.given_up) {
@@ -296,18 +296,18 @@ inline void Channels::advance() {
         flush();
         return;
     }
-    if (window.state() == Window::State::unregistered && !m_control.expects(Purpose::start)) {
-        m_control.send(Purpose::start, [this](std::string& out) { window.send_start(out); });
-    } else if (window.state() == Window::State::recovering && !m_control.expects(Purpose::adopt)) {
-        m_control.send(Purpose::adopt, [this](std::string& out) { window.send_adopt(out); });
+    if (mirror.state() == Mirror::State::unregistered && !m_control.expects(Purpose::start)) {
+        m_control.send(Purpose::start, [this](std::string& out) { mirror.send_start(out); });
+    } else if (mirror.state() == Mirror::State::recovering && !m_control.expects(Purpose::adopt)) {
+        m_control.send(Purpose::adopt, [this](std::string& out) { mirror.send_adopt(out); });
     }
-    while (window.can_send() && window.has_moves()) {
-        m_control.send(Purpose::chain, [this](std::string& out) { window.send_move(out); });
+    while (mirror.can_send() && mirror.has_moves()) {
+        m_control.send(Purpose::chain, [this](std::string& out) { mirror.send_move(out); });
     }
-    if (!window.has_acks()) {
+    if (!mirror.has_acks()) {
         m_hurry_acks = false;
-    } else if (m_hurry_acks && window.can_send()) {
-        m_control.send(Purpose::chain, [this](std::string& out) { window.send_settle(out, 0); });
+    } else if (m_hurry_acks && mirror.can_send()) {
+        m_control.send(Purpose::chain, [this](std::string& out) { mirror.send_settle(out, 0); });
     }
     flush();
 }

@@ -10,7 +10,7 @@
 
 namespace orizuru::detail {
 
-// Running out of memory half-way may leave the window partly changed. Only the list can then tell
+// Running out of memory half-way may leave the mirror partly changed. Only the list can then tell
 // what it holds.
 inline void Channels::take(Reply&& reply) {
     try {
@@ -29,13 +29,13 @@ inline void Channels::on_reply(Reply&& reply) {
         expected.answer->reply = std::move(reply);
         break;
     case Purpose::start:
-        follow(window.on_start(reply));
+        follow(mirror.on_start(reply));
         on_registered(expected.sent);
         break;
     case Purpose::adopt: {
-        const Verdict verdict = window.on_adopt(reply);
+        const Verdict verdict = mirror.on_adopt(reply);
         // Comes before follow(), which may throw: the recovery's outcome must count.
-        if (const auto recovered = window.take_recovered()) {
+        if (const auto recovered = mirror.take_recovered()) {
             on_registered(expected.sent);
             after_recovery(*recovered);
         }
@@ -43,7 +43,7 @@ inline void Channels::on_reply(Reply&& reply) {
         break;
     }
     case Purpose::chain: {
-        const Verdict verdict = window.on_reply(std::move(reply));
+        const Verdict verdict = mirror.on_reply(std::move(reply));
         if (verdict.action == Verdict::Action::proceed) {
             // Registering and adopting do not count: they can work where settling fails.
             m_control.succeeded();
@@ -52,11 +52,11 @@ inline void Channels::on_reply(Reply&& reply) {
         break;
     }
     }
-    unattended.tell(events, window.identity().id);
+    unattended.tell(events, mirror.identity().id);
 }
 
 inline void Channels::on_registered(TimePoint asked) {
-    if (window.state() == Window::State::running) {
+    if (mirror.state() == Mirror::State::running) {
         confirm_lease(asked);
         forget_refusal();
     }
@@ -87,7 +87,7 @@ inline void Channels::follow(const Verdict& verdict) {
 inline void Channels::note_refusal(std::string_view text) {
     m_control.note_failure(at_address(text));
     m_refusal = std::make_exception_ptr(reply_error(
-        joined({endpoint().address(), ": queue '", window.keys().source(), "'"}), text));
+        joined({endpoint().address(), ": queue '", mirror.keys().source(), "'"}), text));
 }
 
 inline void Channels::after_recovery(const Recovered& recovered) {
@@ -97,7 +97,7 @@ inline void Channels::after_recovery(const Recovered& recovered) {
     if (!recovered.refusal.empty()) {
         note_refusal(recovered.refusal);
     }
-    const std::string& id = window.identity().id;
+    const std::string& id = mirror.identity().id;
     if (recovered.reaped || !recovered.lost.empty()) {
         events.note(EventKind::lease_lost, id,
                     joined({Digits(recovered.lost.size()), " messages are with others now"}));
@@ -109,10 +109,10 @@ inline void Channels::after_recovery(const Recovered& recovered) {
 }
 
 inline void Channels::begin_recovery(std::string_view reason) noexcept {
-    if (window.state() != Window::State::running) {
+    if (mirror.state() != Mirror::State::running) {
         return;
     }
-    window.begin_recovery();
+    mirror.begin_recovery();
     if (m_caretaker != nullptr) {
         m_caretaker->signal();
     }
@@ -137,7 +137,7 @@ inline void Channels::drop_closed() noexcept {
 
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Channels::lose_control(std::string_view reason) noexcept {
-    if (window.unanswered()) {
+    if (mirror.unanswered()) {
         begin_recovery(reason);
     }
     m_control.end(reason);

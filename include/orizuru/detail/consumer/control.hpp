@@ -36,7 +36,7 @@ class Control {
     enum class Purpose {
         start,
         adopt,
-        chain, ///< a request of the window's chain
+        chain, ///< a request of the mirror's chain
         answer ///< a thread waits for the Answer
     };
 

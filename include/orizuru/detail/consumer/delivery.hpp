@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A message that a consumer holds. The consumer's window and the message's guard share it. When
+// A message that a consumer holds. The consumer's mirror and the message's guard share it. When
 // both have let go, it is reused for another message.
 
 #include <orizuru/detail/base/clock.hpp>

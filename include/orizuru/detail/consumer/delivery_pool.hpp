@@ -22,7 +22,7 @@ class DeliveryPool {
         return message;
     }
 
-    /// Takes a message that the window has let go; a guard may still use its payload.
+    /// Takes a message that the mirror has let go; a guard may still use its payload.
     void recycle(DeliveryPtr message) noexcept {
         message->move.reset();
         if (m_spare.size() >= most_kept || message->payload.capacity() > largest_kept) {

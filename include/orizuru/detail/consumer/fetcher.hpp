@@ -12,8 +12,8 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/blocking_fetch.hpp>
 #include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/waiter.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +36,7 @@ class Fetcher {
           m_options(options),
           m_most(options.prefetch),
           m_ahead(options.prefetch > 1),
-          m_blocking_fetch(channels, m_wake) {}
+          m_waiter(channels, m_wake) {}
 
     /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
@@ -65,12 +65,12 @@ class Fetcher {
 
     // Under the lock. While a thread is in `next`, only that thread calls these.
 
-    /// Puts messages that were taken over but not handed out back into the window.
+    /// Puts messages that were taken over but not handed out back into the mirror.
     [[gnu::cold]] void return_run();
     /// Ends the waiting in Redis; closes its connection if no answer comes in time.
     void stop_waiting(Lock& lock, TimePoint deadline) {
-        if (!m_blocking_fetch.stop(lock, deadline)) {
-            m_blocking_fetch.abort();
+        if (!m_waiter.stop(lock, deadline)) {
+            m_waiter.abort();
         }
     }
     /// Sends due settlements and requeues messages not handed out; with nothing held it leaves the
@@ -105,7 +105,7 @@ class Fetcher {
     bool m_ahead; ///< fetch the next batch while one is handled
     std::atomic<bool> m_stopped{false};
     Wake m_wake;
-    BlockingFetch m_blocking_fetch;
+    Waiter m_waiter;
 
     // The messages that the thread in `next` has taken over and hands out without the lock: two
     // lock operations per message take a tenth of a batch's time.
@@ -146,7 +146,7 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
 
 inline void Fetcher::throw_two_threads() const {
     throw std::logic_error(
-        joined({"two threads are in next() of a consumer of '", m_channels.window.keys().source(),
+        joined({"two threads are in next() of a consumer of '", m_channels.mirror.keys().source(),
                 "'; hand the guards to other threads instead"}));
 }
 
@@ -167,16 +167,16 @@ inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
 }
 
 inline void Fetcher::take_run() {
-    Window& window = m_channels.window;
+    Mirror& mirror = m_channels.mirror;
     // Finding acks that are given without the lock takes a search of the held messages. Where there
     // are many, the lock is cheaper.
     const bool open_acks = m_options.ack == AckMode::deferred &&
-                           std::cmp_less_equal(window.messages().size(), 2 * m_most);
+                           std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
     m_run.reserve(static_cast<std::size_t>(m_most));
-    while (window.has_ready() && std::cmp_less(m_run.size(), m_most)) {
-        m_run.push_back(window.hand_out());
+    while (mirror.has_ready() && std::cmp_less(m_run.size(), m_most)) {
+        m_run.push_back(mirror.hand_out());
         if (open_acks) {
-            window.open_ack(*m_run.back());
+            mirror.open_ack(*m_run.back());
         }
     }
     m_channels.guards.add(m_run.size());
@@ -195,27 +195,27 @@ inline void Fetcher::drop_lost_of_run() {
 inline void Fetcher::return_run() {
     drop_lost_of_run();
     m_channels.guards.drop(m_run.size());
-    m_channels.window.take_back(m_run);
+    m_channels.mirror.take_back(m_run);
     m_run.clear();
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
-    Window& window = m_channels.window;
+    Mirror& mirror = m_channels.mirror;
     while (true) {
         const bool reached = m_channels.drive(lock, deadline, nullptr, [&] {
             m_channels.hurry_acks();
-            return window.state() == Window::State::left || m_channels.has_refusal() ||
-                   (m_channels.ready() && !window.unanswered() && !window.has_acks() &&
-                    !window.has_moves());
+            return mirror.state() == Mirror::State::left || m_channels.has_refusal() ||
+                   (m_channels.ready() && !mirror.unanswered() && !mirror.has_acks() &&
+                    !mirror.has_moves());
         });
         if (!reached || m_channels.has_refusal()) {
             return false;
         }
-        const bool holds_nothing = window.messages().empty();
-        if (window.state() == Window::State::left || (!window.has_ready() && !holds_nothing)) {
+        const bool holds_nothing = mirror.messages().empty();
+        if (mirror.state() == Mirror::State::left || (!mirror.has_ready() && !holds_nothing)) {
             return true;
         }
-        m_channels.send([&](std::string& out) { window.send_release(out); });
+        m_channels.send([&](std::string& out) { mirror.send_release(out); });
     }
 }
 

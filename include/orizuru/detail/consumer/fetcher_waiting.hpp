@@ -14,9 +14,9 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                                       TimePoint deadline) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
-    const Window& window = m_channels.window;
-    const bool had_some = window.has_ready();
-    std::uint64_t fetches = window.fetches();
+    const Mirror& mirror = m_channels.mirror;
+    const bool had_some = mirror.has_ready();
+    std::uint64_t fetches = mirror.fetches();
     bool looked = false; // asked without waiting and found nothing
     TimePoint last_chance = TimePoint::max();
     while (true) {
@@ -28,17 +28,17 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             if (stopped()) {
                 return_run();
             }
-            if (m_blocking_fetch.stop(lock, until) && stopped()) {
+            if (m_waiter.stop(lock, until) && stopped()) {
                 leave(lock, until);
             }
-            if (!had_some && window.has_ready() && m_run.empty() && !stopped()) {
+            if (!had_some && mirror.has_ready() && m_run.empty() && !stopped()) {
                 // It came during this call: do not leave it waiting for the next one.
                 take_run();
                 return true;
             }
             return false;
         }
-        if (window.has_ready()) {
+        if (mirror.has_ready()) {
             take_run();
             return true;
         }
@@ -50,35 +50,35 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             last_chance = std::min(last_chance, Clock::now() + timeout_patience);
         }
         const TimePoint until = late ? last_chance : deadline;
-        const auto running = [&] { return window.state() == Window::State::running; };
-        const bool fetched = std::exchange(fetches, window.fetches()) != window.fetches();
+        const auto running = [&] { return mirror.state() == Mirror::State::running; };
+        const bool fetched = std::exchange(fetches, mirror.fetches()) != mirror.fetches();
         // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
-        looked = looked || (fetched && !window.has_acks());
+        looked = looked || (fetched && !mirror.has_acks());
         bool in_time = true;
         if (!running()) {
             in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
                 return interrupted() || m_channels.has_refusal() || running();
             });
-        } else if (window.fetching()) {
+        } else if (mirror.fetching()) {
             fetch_behind();
             in_time = m_channels.drive(lock, until, &m_wake, [&] {
-                return interrupted() || !window.fetching() || !running();
+                return interrupted() || !mirror.fetching() || !running();
             });
-        } else if (window.blocked() && late) {
-            in_time = m_blocking_fetch.stop(lock, until, interrupted);
+        } else if (mirror.blocked() && late) {
+            in_time = m_waiter.stop(lock, until, interrupted);
             looked = true;
-        } else if (window.blocked()) {
-            m_blocking_fetch.read(lock, until);
-            looked = looked && !m_blocking_fetch.refused_for_memory();
-        } else if (!looked && (late || m_most > 1 || window.has_acks() ||
-                               m_blocking_fetch.refused_for_memory())) {
+        } else if (mirror.blocked()) {
+            m_waiter.read(lock, until);
+            looked = looked && !m_waiter.refused_for_memory();
+        } else if (!looked &&
+                   (late || m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory())) {
             in_time = look(lock, until, interrupted);
         } else if (!late) {
-            m_blocking_fetch.start(lock, until);
+            m_waiter.start(lock, until);
         } else {
             in_time = false;
         }
-        if (late && !in_time && !window.has_ready()) {
+        if (late && !in_time && !mirror.has_ready()) {
             return false; // the next call gets the outstanding reply
         }
     }
@@ -88,7 +88,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
 // that at most two batches are held. Asks only after a full batch: after a short one the source is
 // likely empty, and new messages are for other consumers too.
 inline void Fetcher::fetch_ahead() {
-    if (!m_channels.window.has_ready() && !m_channels.window.fetching()) {
+    if (!m_channels.mirror.has_ready() && !m_channels.mirror.fetching()) {
         fetch_more();
     }
 }
@@ -96,20 +96,20 @@ inline void Fetcher::fetch_ahead() {
 // The handler was faster than Redis and has acked its whole batch. A second fetch behind the
 // awaited one keeps Redis busy between the two.
 inline void Fetcher::fetch_behind() {
-    if (m_channels.window.all_acked()) {
+    if (m_channels.mirror.all_acked()) {
         fetch_more();
     }
 }
 
 inline void Fetcher::fetch_more() {
-    const Window& window = m_channels.window;
-    if (window.more_to_fetch() && m_ahead && !window.blocked() && m_channels.ready()) {
+    const Mirror& mirror = m_channels.mirror;
+    if (mirror.more_to_fetch() && m_ahead && !mirror.blocked() && m_channels.ready()) {
         send_fetch();
     }
 }
 
 inline void Fetcher::send_fetch() {
-    m_channels.send([this](std::string& out) { m_channels.window.send_settle(out, m_most); });
+    m_channels.send([this](std::string& out) { m_channels.mirror.send_settle(out, m_most); });
 }
 
 // Sends one script that settles what is due and fetches without waiting. Returns false if it could
@@ -117,7 +117,7 @@ inline void Fetcher::send_fetch() {
 inline bool Fetcher::look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
         return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
-               m_channels.window.state() != Window::State::running;
+               m_channels.mirror.state() != Mirror::State::running;
     });
     if (m_channels.ready() && !interrupted()) {
         send_fetch();

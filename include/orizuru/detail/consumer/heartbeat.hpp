@@ -118,12 +118,12 @@ inline bool Heartbeat::beat() {
     std::string command;
     {
         const Channels::Lock lock(m_channels);
-        const Window& window = m_channels.window;
-        if (window.state() != Window::State::running) {
+        const Mirror& mirror = m_channels.mirror;
+        if (mirror.state() != Mirror::State::running) {
             return true;
         }
-        id = window.identity().id;
-        const Keys& keys = window.keys();
+        id = mirror.identity().id;
+        const Keys& keys = mirror.keys();
         append_command(command, "EVAL", beat_script(), 3, keys.heartbeat(id), keys.processing(id),
                        keys.consumers(), id, m_options.lease.count());
     }
@@ -150,14 +150,14 @@ inline bool Heartbeat::beat() {
     bool confirmed = false;
     {
         const Channels::Lock lock(m_channels);
-        const Window& window = m_channels.window;
-        if (window.identity().id != id || window.state() != Window::State::running) {
+        const Mirror& mirror = m_channels.mirror;
+        if (mirror.identity().id != id || mirror.state() != Mirror::State::running) {
             return true; // the answer is for an earlier incarnation
         }
         if (reply.integer == 1) {
             m_channels.confirm_lease(asked);
             confirmed = true;
-        } else if (!window.leaving()) {
+        } else if (!mirror.leaving()) {
             m_channels.begin_recovery(reply.integer == 0
                                           ? "a collector has taken the consumer for dead"
                                           : "Redis has lost the consumer's list");
@@ -175,13 +175,13 @@ inline bool Heartbeat::beat() {
 
 inline void Heartbeat::serve(TimePoint until) {
     Channels::Lock lock(m_channels);
-    const Window& window = m_channels.window;
-    Unattended::retry(m_channels.window, m_channels.events);
+    const Mirror& mirror = m_channels.mirror;
+    Unattended::retry(m_channels.mirror, m_channels.events);
     m_channels.drive(lock, until, &m_wake, [&] {
         m_channels.hurry_acks();
         const bool settled =
-            window.state() == Window::State::running || window.state() == Window::State::left;
-        return m_closing.load() || (settled && !window.has_acks() && !window.has_moves() &&
+            mirror.state() == Mirror::State::running || mirror.state() == Mirror::State::left;
+        return m_closing.load() || (settled && !mirror.has_acks() && !mirror.has_moves() &&
                                     m_channels.unattended.empty());
     });
 }

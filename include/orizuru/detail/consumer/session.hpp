@@ -92,7 +92,7 @@ class Session {
 
     void refuse_fork() const { m_channels.refuse_fork(); }
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
-    [[nodiscard]] const Keys& keys() const noexcept { return m_channels.window.keys(); }
+    [[nodiscard]] const Keys& keys() const noexcept { return m_channels.mirror.keys(); }
     [[nodiscard]] std::string address() const { return m_channels.endpoint().address(); }
     void tell(EventKind kind, std::string_view detail, std::string_view payload);
 
@@ -157,7 +157,7 @@ inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions opt
     : m_options(std::move(options)),
       m_channels(
           std::move(endpoint),
-          Window(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
+          Mirror(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
           EventQueue(keys.source(), m_options.on_event), deadline),
       m_fetcher(m_channels, m_options),
       m_heartbeat(m_channels, m_options) {}
@@ -165,7 +165,7 @@ inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions opt
 inline void Session::start(TimePoint deadline) {
     Lock lock(m_channels);
     const bool answered = m_channels.drive(lock, deadline, nullptr, [this] {
-        return m_channels.window.state() == Window::State::running || m_channels.has_refusal();
+        return m_channels.mirror.state() == Mirror::State::running || m_channels.has_refusal();
     });
     m_channels.throw_refusal();
     if (!answered) {
@@ -185,7 +185,7 @@ inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
     }
     // Without the right to INFO there is nothing to warn of.
     if (answer->reply && !evicting_policy(answer->reply->text).empty()) {
-        m_channels.events.note(EventKind::not_noeviction, m_channels.window.identity().id,
+        m_channels.events.note(EventKind::not_noeviction, m_channels.mirror.identity().id,
                                std::string(evicting_policy(answer->reply->text)));
     }
 }
@@ -212,7 +212,7 @@ inline void Session::close() noexcept {
     try {
         if (!m_channels.forked()) {
             Lock lock(m_channels);
-            m_channels.guards.drop(m_channels.window.close_acks());
+            m_channels.guards.drop(m_channels.mirror.close_acks());
             m_fetcher.return_run();
             if (m_channels.guards.in_use()) {
                 end(lock);
@@ -230,7 +230,7 @@ inline void Session::finish() noexcept {
     try {
         Lock lock(m_channels);
         m_channels.take_acks();
-        m_channels.window.forsake();
+        m_channels.mirror.forsake();
         end(lock);
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
@@ -270,7 +270,7 @@ inline std::uint64_t Session::size() {
 inline std::string Session::id() {
     m_channels.refuse_fork();
     const Lock lock(m_channels);
-    return m_channels.window.identity().id;
+    return m_channels.mirror.identity().id;
 }
 
 inline void Session::tell(EventKind kind, std::string_view detail, std::string_view payload) {

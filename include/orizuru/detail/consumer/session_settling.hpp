@@ -28,11 +28,11 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     }
     message->failures = 0;
     if (deferred) {
-        m_channels.window.want_deferred(message);
+        m_channels.mirror.want_deferred(message);
         m_channels.guards.drop(1);
         return true;
     }
-    m_channels.window.want(message, std::move(move));
+    m_channels.mirror.want(message, std::move(move));
     try {
         await_settlement(lock, message, what);
     } catch (const ReplyError&) {
@@ -74,7 +74,7 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
 inline void Session::take_back(const DeliveryPtr& message) noexcept {
     Lock lock(m_channels);
     m_channels.guards.drop(1);
-    m_channels.window.take_back(message);
+    m_channels.mirror.take_back(message);
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
@@ -95,7 +95,7 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
     if (message->state != S::held) {
         return;
     }
-    m_channels.window.want(message, std::move(reject));
+    m_channels.mirror.want(message, std::move(reject));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
         const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
@@ -125,7 +125,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     if (message->state == S::lost) {
         return false;
     }
-    m_channels.window.want(message, std::move(bury));
+    m_channels.mirror.want(message, std::move(bury));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
         m_channels.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
@@ -140,7 +140,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     }
     if (message->state == S::held) {
         const std::string refusal = std::exchange(message->refusal, {});
-        m_channels.window.take_back(message);
+        m_channels.mirror.take_back(message);
         throw_refused(refusal, "burying");
     }
     return message->state == S::settled;
@@ -162,9 +162,9 @@ inline std::size_t Session::flush() {
     m_channels.refuse_fork();
     Lock lock(m_channels);
     m_channels.take_acks();
-    Unattended::retry(m_channels.window, m_channels.events);
+    Unattended::retry(m_channels.mirror, m_channels.events);
     std::vector<DeliveryPtr> pending;
-    for (const DeliveryPtr& message : m_channels.window.messages()) {
+    for (const DeliveryPtr& message : m_channels.mirror.messages()) {
         if (message->deferred) {
             pending.push_back(message);
         }
@@ -184,7 +184,7 @@ inline std::size_t Session::flush() {
             throw_unanswered("flushing the acks");
         }
     }
-    for (const DeliveryPtr& message : m_channels.window.messages()) {
+    for (const DeliveryPtr& message : m_channels.mirror.messages()) {
         if (message->deferred && message->state == S::held) {
             throw_refused(message->refusal, "acking");
         }

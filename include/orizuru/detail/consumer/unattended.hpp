@@ -6,7 +6,7 @@
 // patience, a deferred ack. They stay queued, and on_event gets their outcome.
 
 #include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/event.hpp>
 
@@ -54,19 +54,19 @@ class Unattended {
     }
 
     /// Requests refused settlements again, because no caller will.
-    static void retry(Window& window, EventQueue& events) {
+    static void retry(Mirror& mirror, EventQueue& events) {
         std::vector<DeliveryPtr> refused;
-        for (const DeliveryPtr& message : window.messages()) {
+        for (const DeliveryPtr& message : mirror.messages()) {
             if (message->state == Delivery::State::held && !message->refusal.empty() &&
                 (message->unattended || message->deferred)) {
                 refused.push_back(message);
             }
         }
         for (const DeliveryPtr& message : refused) {
-            events.note(EventKind::settlement_refused, window.identity().id, message->refusal,
+            events.note(EventKind::settlement_refused, mirror.identity().id, message->refusal,
                         message->payload);
             message->failures = 0;
-            window.want(message, std::move(message->move));
+            mirror.want(message, std::move(message->move));
         }
     }
 

@@ -21,7 +21,7 @@
 #include <string>
 #include <utility>
 
-namespace blocking_fetch_test {
+namespace waiter_test {
 
 using namespace orizuru::detail;
 using namespace std::chrono_literals;
@@ -33,29 +33,29 @@ using orizuru::test::OwnServer;
 using orizuru::test::Texts;
 using Type = Reply::Type;
 
-Window registered_window() {
-    Window window(Keys("q"), 30s, [] { return make_identity("w"); });
+Mirror registered_mirror() {
+    Mirror mirror(Keys("q"), 30s, [] { return make_identity("w"); });
     std::string unsent;
-    window.send_start(unsent);
-    window.on_start({Type::integer, 1, {}, {}});
-    return window;
+    mirror.send_start(unsent);
+    mirror.on_start({Type::integer, 1, {}, {}});
+    return mirror;
 }
 
 /// A wait in Redis, sent or about to be.
 struct Waiting {
     explicit Waiting(const std::string& uri)
-        : channels(uri, registered_window(), EventQueue("q", {}), deadline) {
+        : channels(uri, registered_mirror(), EventQueue("q", {}), deadline) {
         Channels::Lock lock(channels);
         fetch.start(lock, deadline); // connects
         fetch.start(lock, deadline); // composes
-        REQUIRE(window.blocked());
+        REQUIRE(mirror.blocked());
     }
 
     TimePoint deadline = deadline_in(10s);
     Channels channels;
-    Window& window = channels.window;
+    Mirror& mirror = channels.mirror;
     Wake wake;
-    BlockingFetch fetch{channels, wake};
+    Waiter fetch{channels, wake};
 };
 
 TEST_CASE_FIXTURE(OwnServer,
@@ -63,8 +63,8 @@ TEST_CASE_FIXTURE(OwnServer,
     Waiting waiting(server.uri());
     const TimePoint deadline = waiting.deadline;
     Channels& channels = waiting.channels;
-    Window& window = waiting.window;
-    BlockingFetch& fetch = waiting.fetch;
+    Mirror& mirror = waiting.mirror;
+    Waiter& fetch = waiting.fetch;
     auto reading = std::async(std::launch::async, [&] {
         Channels::Lock lock(channels);
         fetch.read(lock, deadline);
@@ -73,20 +73,20 @@ TEST_CASE_FIXTURE(OwnServer,
     {
         // The reply comes in, and before it is read, the list is adopted with its message.
         const Channels::Lock lock(channels);
-        const std::string list = window.keys().processing(window.identity().id);
+        const std::string list = mirror.keys().processing(mirror.identity().id);
         push({"a"});
         REQUIRE(eventually([&] { return redis.llen(list) == 1; }));
         channels.begin_recovery("a doubt");
         std::string unsent;
-        window.send_adopt(unsent);
+        mirror.send_adopt(unsent);
         const Reply payloads{Type::array, 0, {}, {{Type::string, 0, "a", {}}}};
-        window.on_adopt({Type::array, 0, {}, {{Type::string, 0, {}, {}}, payloads}});
-        REQUIRE(window.messages().size() == 1);
+        mirror.on_adopt({Type::array, 0, {}, {{Type::string, 0, {}, {}}, payloads}});
+        REQUIRE(mirror.messages().size() == 1);
     }
     reading.get();
     const Channels::Lock lock(channels);
-    CHECK(window.messages().size() == 1);
-    CHECK(window.state() == Window::State::running); // and nothing is in doubt
+    CHECK(mirror.messages().size() == 1);
+    CHECK(mirror.state() == Mirror::State::running); // and nothing is in doubt
 }
 
 TEST_CASE("a wait in Redis begins when the marker behind the one before is answered, no sooner") {
@@ -102,23 +102,23 @@ TEST_CASE("a wait in Redis begins when the marker behind the one before is answe
     Waiting waiting(fake.uri());
     const TimePoint deadline = waiting.deadline;
     Channels& channels = waiting.channels;
-    Window& window = waiting.window;
-    BlockingFetch& fetch = waiting.fetch;
+    Mirror& mirror = waiting.mirror;
+    Waiter& fetch = waiting.fetch;
     Channels::Lock lock(channels);
     const auto ended = [&] {
         fetch.read(lock, deadline);
-        return !window.blocked();
+        return !mirror.blocked();
     };
     REQUIRE(eventually(ended));
-    REQUIRE(window.messages().size() == 1);
+    REQUIRE(mirror.messages().size() == 1);
 
     fetch.start(lock, deadline); // reads
-    REQUIRE_FALSE(window.blocked());
+    REQUIRE_FALSE(mirror.blocked());
     fetch.start(lock, deadline); // composes
-    CHECK(window.blocked());
+    CHECK(mirror.blocked());
     CHECK(eventually(ended));
-    CHECK(window.messages().size() == 2);
-    CHECK(window.state() == Window::State::running);
+    CHECK(mirror.messages().size() == 2);
+    CHECK(mirror.state() == Mirror::State::running);
 }
 
-} // namespace blocking_fetch_test
+} // namespace waiter_test

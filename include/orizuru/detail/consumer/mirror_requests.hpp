@@ -2,17 +2,17 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Composes a window's requests. The class is in window.hpp.
+// Composes a mirror's requests. The class is in mirror.hpp.
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 
 namespace orizuru::detail {
 
 // Sends a script's body once. If Redis loses it later, it answers NOSCRIPT.
-inline void Window::begin_request(std::string& out, Request& request, std::string_view sha1,
+inline void Mirror::begin_request(std::string& out, Request& request, std::string_view sha1,
                                   std::string_view source, std::size_t keys, std::size_t args) {
     const bool cached = m_cached.contains(sha1);
     request.with_body = !cached;
@@ -25,7 +25,7 @@ inline void Window::begin_request(std::string& out, Request& request, std::strin
     }
 }
 
-inline void Window::append_header(std::string& out, std::uint64_t version) {
+inline void Mirror::append_header(std::string& out, std::uint64_t version) {
     m_self.write_header(m_header, version);
     append_argument(out, m_header);
 }
@@ -33,25 +33,25 @@ inline void Window::append_header(std::string& out, std::uint64_t version) {
 // Every script of the chain begins with the header that it expects, the next header, and the least
 // number of messages in the list once the requests before it have run. The list may hold more: a
 // blocking fetch may have added one that is not known here yet.
-inline void Window::chain_arguments(std::string& out) {
+inline void Mirror::chain_arguments(std::string& out) {
     append_header(out, m_last_sent);
     append_header(out, m_last_sent + 1);
     append_argument(out, live());
 }
 
-inline void Window::mark_sent(Delivery& message, Request& request) const {
+inline void Mirror::mark_sent(Delivery& message, Request& request) const {
     message.state = S::sent;
     message.version = request.version;
     ++request.messages;
 }
 
-inline void Window::commit(Request request) noexcept {
+inline void Mirror::commit(Request request) noexcept {
     m_sent += request.messages;
     m_last_sent = request.version;
     m_requests.push_back(std::move(request));
 }
 
-inline void Window::compose(Request::Kind kind, FunctionRef<void(Request&)> compose) {
+inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> compose) {
     Request request;
     request.kind = kind;
     request.version = m_last_sent + 1;
@@ -64,14 +64,14 @@ inline void Window::compose(Request::Kind kind, FunctionRef<void(Request&)> comp
     commit(std::move(request));
 }
 
-inline void Window::send_start(std::string& out) const {
+inline void Mirror::send_start(std::string& out) const {
     assert(m_state == State::unregistered);
     append_command(out, "EVAL", start_script(), 6, m_keys.heartbeat(m_self.id), m_processing,
                    m_keys.consumers(), m_keys.source(), m_keys.unack(), m_keys.dead(), m_self.id,
                    m_lease.count(), m_self.header(0));
 }
 
-inline void Window::send_settle(std::string& out, int fetch) {
+inline void Mirror::send_settle(std::string& out, int fetch) {
     assert(can_send() && !(fetch > 0 && m_blocked));
     compose(Request::Kind::settle, [&](Request& request) {
         request.fetch = fetch;
@@ -109,7 +109,7 @@ inline void Window::send_settle(std::string& out, int fetch) {
     });
 }
 
-inline void Window::send_move(std::string& out) {
+inline void Mirror::send_move(std::string& out) {
     assert(can_send() && !m_moves.empty());
     compose(Request::Kind::move, [&](Request& request) {
         const DeliveryPtr& message = m_moves.front();
@@ -137,7 +137,7 @@ inline void Window::send_move(std::string& out) {
     });
 }
 
-inline void Window::send_release(std::string& out) {
+inline void Mirror::send_release(std::string& out) {
     assert(can_send() && !m_blocked && !fetching());
     // Handed-out messages are the oldest, except after match() met an edited list. Messages between
     // them then stay until the last of them is settled.
@@ -169,7 +169,7 @@ inline void Window::send_release(std::string& out) {
     recount();
 }
 
-inline void Window::send_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
+inline void Mirror::send_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
     assert(m_state == State::running && !m_blocked && !fetching());
     const Digits thousandths(1000 + block.count() % 1000); // the leading 1 keeps the zeros
     const std::string seconds =

@@ -7,7 +7,7 @@
 // string and takes replies as values. The caller owns connections and threads.
 //
 // Every settlement names the header version that it expects and writes the next (scripts.hpp), so
-// requests form a chain and Redis runs a prefix of it. After a refusal the window sends nothing
+// requests form a chain and Redis runs a prefix of it. After a refusal the mirror sends nothing
 // until the rest of the chain is answered. After a doubt it adopts the list under a new identity;
 // the list's header tells which requests ran. The caller sends requests in the order of the calls,
 // all on one connection, and passes on replies in that order.
@@ -51,7 +51,7 @@ struct Recovered {
     std::string refusal;               ///< error of a fetch that no recovery cured
 };
 
-class Window {
+class Mirror {
   public:
     enum class State {
         unregistered, ///< `send_start` is due
@@ -63,7 +63,7 @@ class Window {
     /// How many requests may be unanswered at a time. More are safe but gain nothing.
     static constexpr std::size_t depth = 2;
 
-    [[gnu::cold]] Window(Keys keys, std::chrono::milliseconds lease,
+    [[gnu::cold]] Mirror(Keys keys, std::chrono::milliseconds lease,
                          std::function<Identity()> make_identity)
         : m_keys(std::move(keys)), m_lease(lease), m_make_identity(std::move(make_identity)) {
         become(m_make_identity());
@@ -118,7 +118,7 @@ class Window {
     std::size_t close_acks() noexcept;
 
     // Requests: each appends one command to `out`. If one runs out of memory, it throws and leaves
-    // the window unchanged; the caller must cut off what it has appended.
+    // the mirror unchanged; the caller must cut off what it has appended.
 
     [[nodiscard]] bool can_send() const noexcept {
         return m_state == State::running && !m_draining && m_requests.size() < depth;
@@ -251,17 +251,17 @@ class Window {
     std::optional<Recovered> m_recovered;
 };
 
-inline void Window::become(Identity identity) {
+inline void Mirror::become(Identity identity) {
     m_processing = m_keys.processing(identity.id);
     m_self = std::move(identity);
 }
 
-inline bool Window::fetching() const noexcept {
+inline bool Mirror::fetching() const noexcept {
     return std::any_of(m_requests.begin(), m_requests.end(),
                        [](const Request& request) { return request.fetch > 0; });
 }
 
-inline bool Window::leaving() const noexcept {
+inline bool Mirror::leaving() const noexcept {
     return std::any_of(m_requests.begin(), m_requests.end(),
                        [](const Request& request) { return request.kind == Request::Kind::leave; });
 }

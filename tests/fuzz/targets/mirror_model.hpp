@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// What the replies to a window should mean, told again in the plainest way.
+// What the replies to a mirror should mean, told again in the plainest way.
 
 #pragma once
 

@@ -2,20 +2,20 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Finds out, after a doubt, which requests ran. The class is in window.hpp.
+// Finds out, after a doubt, which requests ran. The class is in mirror.hpp.
 
-#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
 
 namespace orizuru::detail {
 
-inline void Window::begin_recovery() noexcept {
+inline void Mirror::begin_recovery() noexcept {
     if (m_state == State::running) {
         m_state = State::recovering;
         m_blocked = m_draining = false;
     }
 }
 
-inline void Window::send_adopt(std::string& out) {
+inline void Mirror::send_adopt(std::string& out) {
     assert(m_state == State::recovering);
     if (!m_adoption) {
         m_adoption.emplace(m_self);
@@ -23,7 +23,7 @@ inline void Window::send_adopt(std::string& out) {
     m_adoption->send(out, m_keys, m_lease, m_make_identity);
 }
 
-inline Verdict Window::on_adopt(const Reply& reply) {
+inline Verdict Mirror::on_adopt(const Reply& reply) {
     Verdict verdict = m_adoption->on_reply(reply);
     if (m_adoption->result()) {
         conclude(*m_adoption->result());
@@ -33,7 +33,7 @@ inline Verdict Window::on_adopt(const Reply& reply) {
 }
 
 // If this runs out of memory, the adoption is tried again.
-inline void Window::conclude(const Adoption::Result& result) {
+inline void Mirror::conclude(const Adoption::Result& result) {
     const auto version = m_self.version(result.header);
     const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
     const bool known = version && m_confirmed <= *version && *version <= newest;
@@ -71,7 +71,7 @@ inline void Window::conclude(const Adoption::Result& result) {
 
 // The unanswered requests up to the header's version have run. Without a version that can be right
 // (Redis was rewound or emptied) none counts as run.
-inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
+inline void Mirror::settle_doubts(std::optional<std::uint64_t> version) {
     bool first = true;
     while (!m_requests.empty()) {
         Request& request = m_requests.front();
@@ -91,7 +91,7 @@ inline void Window::settle_doubts(std::optional<std::uint64_t> version) {
 // A request that fails for a reason of its own is sent twice. One that is the first to be cut off
 // again and again may be the reason itself: Redis closes the connection on a request that is too
 // large. It would keep all others from being sent.
-inline std::string Window::blame(const Request& request, bool first_not_run) {
+inline std::string Mirror::blame(const Request& request, bool first_not_run) {
     std::string refusal;
     for (const DeliveryPtr& message : m_messages) {
         if (!settles(request, message)) {
@@ -114,7 +114,7 @@ inline std::string Window::blame(const Request& request, bool first_not_run) {
 // The list is the truth. Matches its elements, oldest first, with our messages of equal bytes.
 // Unmatched elements are delivered, unmatched messages are lost. Only if Redis was rewound or the
 // list edited can a message come again whose ack was confirmed.
-inline Fifo<DeliveryPtr> Window::match(const std::vector<std::string>& list, Recovered& recovered) {
+inline Fifo<DeliveryPtr> Mirror::match(const std::vector<std::string>& list, Recovered& recovered) {
     Fifo<DeliveryPtr> before = m_messages;
     Fifo<DeliveryPtr> now;
     for (std::string payload : list) {

@@ -3,7 +3,7 @@
 #pragma once
 
 // Waits in Redis for a message: sends BLMOVE with a finite timeout on the wait connection. CLIENT
-// UNBLOCK on control ends it early (blocking_fetch_stop.hpp). The one thread in `next` uses this,
+// UNBLOCK on control ends it early (waiter_stop.hpp). The one thread in `next` uses this,
 // under the lock.
 
 #include <orizuru/detail/base/function_ref.hpp>
@@ -29,12 +29,12 @@
 
 namespace orizuru::detail {
 
-class BlockingFetch {
+class Waiter {
   public:
     using Lock = Channels::Lock;
 
     /// `wake` ends every wait of the thread in `next`.
-    BlockingFetch(Channels& channels, const Wake& wake) : m_channels(channels), m_wake(wake) {}
+    Waiter(Channels& channels, const Wake& wake) : m_channels(channels), m_wake(wake) {}
 
     /// Takes one step towards an outstanding BLMOVE: waits until it may send, connects or sends.
     void start(Lock& lock, TimePoint deadline);
@@ -51,7 +51,7 @@ class BlockingFetch {
     /// Closes the connection even with a BLMOVE outstanding, for the end of a consumer.
     void abort() {
         m_channels.wait.reset();
-        m_channels.window.forget_blocking_fetch();
+        m_channels.mirror.forget_blocking_fetch();
     }
 
     /// Redis' memory is full: it refuses BLMOVE but runs a script that fetches.
@@ -85,7 +85,7 @@ class BlockingFetch {
     int m_failures = 0; ///< in a row, which only recovery could cure
 };
 
-inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
+inline void Waiter::start(Lock& lock, TimePoint deadline) {
     const TimePoint now = Clock::now();
     if (now < m_not_before) {
         const TimePoint until = std::min(deadline, m_not_before);
@@ -105,11 +105,11 @@ inline void BlockingFetch::start(Lock& lock, TimePoint deadline) {
         return;
     }
     m_channels.wait->append(
-        [this](std::string& out) { m_channels.window.send_blocking_fetch(out, longest); });
+        [this](std::string& out) { m_channels.mirror.send_blocking_fetch(out, longest); });
     m_due = now + longest + m_channels.endpoint().command_timeout();
 }
 
-inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
+inline void Waiter::connect(Lock& lock, TimePoint deadline) {
     std::unique_ptr<Stream> stream;
     std::int64_t id = 0;
     std::string refusal;
@@ -149,7 +149,7 @@ inline void BlockingFetch::connect(Lock& lock, TimePoint deadline) {
     m_unblocking.reset();
 }
 
-inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
+inline void Waiter::read(Lock& lock, TimePoint deadline) {
     Stream* const stream = m_channels.wait.get();
     short ready = 0;
     try {
@@ -179,8 +179,8 @@ inline void BlockingFetch::read(Lock& lock, TimePoint deadline) {
     }
 }
 
-inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
-    switch (m_unblocking.read(reply, m_channels.window.blocked())) {
+inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
+    switch (m_unblocking.read(reply, m_channels.mirror.blocked())) {
     case Unblocking::Meaning::result:
         on_result(lock, std::move(reply));
         return;
@@ -198,9 +198,9 @@ inline void BlockingFetch::on_reply(Lock& lock, Reply&& reply) {
     }
 }
 
-inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
+inline void Waiter::on_result(Lock& lock, Reply&& reply) {
     using Action = Verdict::Action;
-    const Verdict verdict = m_channels.window.on_blocking_fetch(std::move(reply));
+    const Verdict verdict = m_channels.mirror.on_blocking_fetch(std::move(reply));
     switch (verdict.action) {
     case Action::proceed:
         m_oom_pause = {};
@@ -240,8 +240,8 @@ inline void BlockingFetch::on_result(Lock& lock, Reply&& reply) {
 }
 
 // Returns "none" if Redis gives no type: a fence is then the likelier reason.
-inline std::string BlockingFetch::source_type(Lock& lock) {
-    const auto answer = m_channels.ask("TYPE", m_channels.window.keys().source());
+inline std::string Waiter::source_type(Lock& lock) {
+    const auto answer = m_channels.ask("TYPE", m_channels.mirror.keys().source());
     const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
     if (answer) {
         m_channels.drive(lock, until, nullptr, [&] { return answer->reply || answer->failed; });

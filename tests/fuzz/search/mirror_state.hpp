@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// All of a window that decides what it will do, as text: two windows of the same text cannot be
+// All of a mirror that decides what it will do, as text: two mirrors of the same text cannot be
 // told apart from then on.
 
 #pragma once
@@ -23,27 +23,27 @@ struct Reveal {
 struct Moves {
     friend constexpr auto revealed(Moves) noexcept;
 };
-template struct Reveal<Moves, &detail::Window::m_moves>;
+template struct Reveal<Moves, &detail::Mirror::m_moves>;
 struct Requests {
     friend constexpr auto revealed(Requests) noexcept;
 };
-template struct Reveal<Requests, &detail::Window::m_requests>;
+template struct Reveal<Requests, &detail::Mirror::m_requests>;
 struct Confirmed {
     friend constexpr auto revealed(Confirmed) noexcept;
 };
-template struct Reveal<Confirmed, &detail::Window::m_confirmed>;
+template struct Reveal<Confirmed, &detail::Mirror::m_confirmed>;
 struct LastSent {
     friend constexpr auto revealed(LastSent) noexcept;
 };
-template struct Reveal<LastSent, &detail::Window::m_last_sent>;
+template struct Reveal<LastSent, &detail::Mirror::m_last_sent>;
 struct Draining {
     friend constexpr auto revealed(Draining) noexcept;
 };
-template struct Reveal<Draining, &detail::Window::m_draining>;
+template struct Reveal<Draining, &detail::Mirror::m_draining>;
 struct Adopting {
     friend constexpr auto revealed(Adopting) noexcept;
 };
-template struct Reveal<Adopting, &detail::Window::m_adoption>;
+template struct Reveal<Adopting, &detail::Mirror::m_adoption>;
 struct Target {
     friend constexpr auto revealed(Target) noexcept;
 };
@@ -77,26 +77,26 @@ inline std::string text_of(const detail::Adoption& adoption) {
     return text + " header " + (adoption.*revealed(Header{})).value_or("-");
 }
 
-inline std::string text_of(const detail::Window& window) {
-    std::string text = window.identity().id + ' ' +
-                       std::to_string(static_cast<int>(window.state())) +
-                       (window.blocked() ? "b" : "") + (window.*revealed(Draining{}) ? "d " : " ") +
-                       std::to_string(window.*revealed(Confirmed{})) + '-' +
-                       std::to_string(window.*revealed(LastSent{})) + " holds ";
-    for (const detail::DeliveryPtr& message : window.messages()) {
+inline std::string text_of(const detail::Mirror& mirror) {
+    std::string text = mirror.identity().id + ' ' +
+                       std::to_string(static_cast<int>(mirror.state())) +
+                       (mirror.blocked() ? "b" : "") + (mirror.*revealed(Draining{}) ? "d " : " ") +
+                       std::to_string(mirror.*revealed(Confirmed{})) + '-' +
+                       std::to_string(mirror.*revealed(LastSent{})) + " holds ";
+    for (const detail::DeliveryPtr& message : mirror.messages()) {
         text += text_of(*message);
     }
     text += "moves ";
-    for (const detail::DeliveryPtr& message : window.*revealed(Moves{})) {
+    for (const detail::DeliveryPtr& message : mirror.*revealed(Moves{})) {
         text += text_of(*message);
     }
     text += "requests ";
-    for (const auto& request : window.*revealed(Requests{})) {
+    for (const auto& request : mirror.*revealed(Requests{})) {
         text += std::to_string(static_cast<int>(request.kind)) + '/' +
                 std::to_string(request.fetch) + '/' + std::to_string(request.version) + '/' +
                 std::to_string(request.messages) + request.failure + ' ';
     }
-    const auto& adoption = window.*revealed(Adopting{});
+    const auto& adoption = mirror.*revealed(Adopting{});
     return text + (adoption ? text_of(*adoption) : "");
 }
 

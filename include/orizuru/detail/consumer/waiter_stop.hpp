@@ -2,26 +2,26 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Ends a wait in Redis before a message comes. The class is in blocking_fetch.hpp.
+// Ends a wait in Redis before a message comes. The class is in waiter.hpp.
 
-#include <orizuru/detail/consumer/blocking_fetch.hpp>
+#include <orizuru/detail/consumer/waiter.hpp>
 
 namespace orizuru::detail {
 
-inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
-    const Window& window = m_channels.window;
-    while (window.blocked()) {
+inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
+    const Mirror& mirror = m_channels.mirror;
+    while (mirror.blocked()) {
         m_wake.clear();
         if (interrupted()) {
             return false;
         }
         if (m_connection_id == 0 || Clock::now() >= deadline) {
             read(lock, Clock::now()); // takes a reply that has already arrived
-            return !window.blocked();
+            return !mirror.blocked();
         }
         if (m_unblocking.pending()) {
             read(lock, std::min(deadline, Clock::now() + transit));
-            if (!window.blocked()) {
+            if (!mirror.blocked()) {
                 return true;
             }
         }
@@ -30,7 +30,7 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline, FunctionRef<bool
             if (!answer) {
                 answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
             }
-            return !window.blocked() || interrupted() ||
+            return !mirror.blocked() || interrupted() ||
                    (answer && (answer->reply || answer->failed));
         });
         if (!answered) {
@@ -42,7 +42,7 @@ inline bool BlockingFetch::stop(Lock& lock, TimePoint deadline, FunctionRef<bool
             }
             return false;
         }
-        if (window.blocked()) {
+        if (mirror.blocked()) {
             // Redis may not have read the BLMOVE yet: UNBLOCK then found nothing to end.
             read(lock, std::min(deadline, Clock::now() + transit));
         }

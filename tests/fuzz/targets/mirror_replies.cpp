@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A consumer's window, driven as the library drives it and answered by anything: a message counts
+// A consumer's mirror, driven as the library drives it and answered by anything: a message counts
 // as settled only when the reply to its request, or the header that recovery found, says so; what
 // was fetched is what the reply brought; nothing is sent while a refused chain drains.
 //
 // input: what is done next, and the replies.
 
 #include "input.hpp"
+#include "mirror_model.hpp"
 #include "replies.hpp"
 #include "target.hpp"
-#include "window_model.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/consumer/delivery.hpp>
@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace window_replies_target {
+namespace mirror_replies_target {
 
 using namespace orizuru::detail;
 using namespace orizuru::test;
@@ -48,20 +48,20 @@ class Driver {
     explicit Driver(Input& input) : m_input(input) {}
 
     void run() {
-        while (!m_input.empty() && m_window.state() != Window::State::left) {
+        while (!m_input.empty() && m_mirror.state() != Mirror::State::left) {
             m_out.clear();
-            switch (m_window.state()) {
-            case Window::State::unregistered:
+            switch (m_mirror.state()) {
+            case Mirror::State::unregistered:
                 start();
                 break;
-            case Window::State::recovering:
+            case Mirror::State::recovering:
                 adopt();
                 break;
             default:
                 step();
                 break;
             }
-            check_window();
+            check_mirror();
         }
     }
 
@@ -87,11 +87,11 @@ class Driver {
     }
 
     void start() {
-        m_window.send_start(m_out);
+        m_mirror.send_start(m_out);
         const Reply answer = reply();
-        const Verdict verdict = m_window.on_start(answer);
+        const Verdict verdict = m_mirror.on_start(answer);
         const bool registered = answer.is(Type::integer) && answer.integer == 1;
-        check(registered == (m_window.state() == Window::State::running), "registered by 1 only");
+        check(registered == (m_mirror.state() == Mirror::State::running), "registered by 1 only");
         check(registered == (verdict.action == Action::proceed), "or something is to be done");
         m_chain = {};
     }
@@ -99,7 +99,7 @@ class Driver {
     void step() {
         switch (m_input.below(10)) {
         case 0:
-            if (DeliveryPtr message = m_window.hand_out()) {
+            if (DeliveryPtr message = m_mirror.hand_out()) {
                 m_handed_out.push_back(std::move(message));
             }
             break;
@@ -107,7 +107,7 @@ class Driver {
             want(nullptr);
             break;
         case 2:
-            want(std::make_unique<Move>(push_body(), std::vector{m_window.keys().unack()},
+            want(std::make_unique<Move>(push_body(), std::vector{m_mirror.keys().unack()},
                                         std::vector<std::string>()));
             break;
         case 3:
@@ -117,13 +117,13 @@ class Driver {
             settle(1 + m_input.below(4));
             break;
         case 5:
-            if (m_window.can_send() && m_window.has_moves()) {
-                send(Request::Kind::move, 0, [this] { m_window.send_move(m_out); });
+            if (m_mirror.can_send() && m_mirror.has_moves()) {
+                send(Request::Kind::move, 0, [this] { m_mirror.send_move(m_out); });
             }
             break;
         case 6:
-            if (!m_window.blocked() && !m_window.fetching()) {
-                m_window.send_blocking_fetch(m_out, 5s);
+            if (!m_mirror.blocked() && !m_mirror.fetching()) {
+                m_mirror.send_blocking_fetch(m_out, 5s);
             }
             break;
         case 7:
@@ -142,21 +142,21 @@ class Driver {
         std::erase_if(m_handed_out,
                       [](const DeliveryPtr& message) { return message->state != S::held; });
         if (!m_handed_out.empty()) {
-            m_window.want(m_handed_out[m_input.below(m_handed_out.size())], std::move(move));
+            m_mirror.want(m_handed_out[m_input.below(m_handed_out.size())], std::move(move));
         }
     }
 
     void settle(std::size_t fetch) {
-        if (m_window.can_send() && !(fetch > 0 && m_window.blocked()) &&
-            m_window.messages().size() < 100) {
+        if (m_mirror.can_send() && !(fetch > 0 && m_mirror.blocked()) &&
+            m_mirror.messages().size() < 100) {
             send(Request::Kind::settle, fetch,
-                 [&] { m_window.send_settle(m_out, static_cast<int>(fetch)); });
+                 [&] { m_mirror.send_settle(m_out, static_cast<int>(fetch)); });
         }
     }
 
     void release() {
-        if (m_window.can_send() && !m_window.blocked() && !m_window.fetching()) {
-            send(Request::Kind::release, 0, [this] { m_window.send_release(m_out); });
+        if (m_mirror.can_send() && !m_mirror.blocked() && !m_mirror.fetching()) {
+            send(Request::Kind::release, 0, [this] { m_mirror.send_release(m_out); });
         }
     }
 
@@ -174,7 +174,7 @@ class Driver {
 
     [[nodiscard]] std::vector<DeliveryPtr> in_state(S state) const {
         std::vector<DeliveryPtr> found;
-        for (const DeliveryPtr& message : m_window.messages()) {
+        for (const DeliveryPtr& message : m_mirror.messages()) {
             if (message->state == state) {
                 found.push_back(message);
             }
@@ -189,9 +189,9 @@ class Driver {
         }
         const Request request = m_chain.requests().front();
         const Reply answer = reply();
-        const std::size_t before = m_window.messages().size();
+        const std::size_t before = m_mirror.messages().size();
         Reply given = answer;
-        const Verdict verdict = m_window.on_reply(std::move(given));
+        const Verdict verdict = m_mirror.on_reply(std::move(given));
         const bool fetched = request.confirmed_by(answer);
         const bool ran = fetched || request.half_confirmed_by(answer);
         for (const DeliveryPtr& message : request.messages) {
@@ -209,17 +209,17 @@ class Driver {
         }
         check(ran || answer.is(Type::error), "a wrong reply leads to recovery");
         m_chain.answered(ran);
-        check(!m_chain.draining() || !m_window.can_send(), "a refused chain answers first");
+        check(!m_chain.draining() || !m_mirror.can_send(), "a refused chain answers first");
     }
 
     void receive_blocking_fetch() {
-        if (!m_window.blocked()) {
+        if (!m_mirror.blocked()) {
             return;
         }
         const Reply answer = reply();
-        const std::size_t before = m_window.messages().size();
+        const std::size_t before = m_mirror.messages().size();
         Reply given = answer;
-        const Verdict verdict = m_window.on_blocking_fetch(std::move(given));
+        const Verdict verdict = m_mirror.on_blocking_fetch(std::move(given));
         const bool fetched = answer.is(Type::string);
         check_tail(before, fetched ? std::vector{answer} : std::vector<Reply>());
         check((fetched || answer.is(Type::nil)) == (verdict.action == Action::proceed),
@@ -229,9 +229,9 @@ class Driver {
         }
     }
 
-    /// Of `size` messages the window had before, and those that came.
+    /// Of `size` messages the mirror had before, and those that came.
     void check_tail(std::size_t size, const std::vector<Reply>& came) const {
-        const auto& messages = m_window.messages();
+        const auto& messages = m_mirror.messages();
         check(messages.size() == size + came.size(), "what came is there, what is settled is not");
         for (std::size_t i = 0; i < came.size(); ++i) {
             check(messages[size + i]->payload == came[i].text, "fetched in the reply's order");
@@ -239,18 +239,18 @@ class Driver {
     }
 
     void recover() {
-        m_window.begin_recovery();
+        m_mirror.begin_recovery();
         m_chain.cut();
-        m_doubt = {{m_window.messages().begin(), m_window.messages().end()}, m_window.identity()};
+        m_doubt = {{m_mirror.messages().begin(), m_mirror.messages().end()}, m_mirror.identity()};
     }
 
     void adopt() {
-        m_window.send_adopt(m_out);
+        m_mirror.send_adopt(m_out);
         m_doubt.tried.push_back("id" + std::to_string(m_made));
         const Reply answer = m_input.below(2) == 0 ? adoption() : reply();
         const std::optional<std::string> header = m_doubt.header_in(answer);
-        m_window.on_adopt(answer);
-        const auto recovered = m_window.take_recovered();
+        m_mirror.on_adopt(answer);
+        const auto recovered = m_mirror.take_recovered();
         check(recovered.has_value() == header.has_value(), "a list or a fence ends a recovery");
         if (recovered) {
             conclude(m_doubt.first_header.value_or(*header), *recovered);
@@ -284,37 +284,37 @@ class Driver {
             }
         }
         for (const DeliveryPtr& message : m_doubt.messages) {
-            const bool kept = std::ranges::count(m_window.messages(), message) == 1;
+            const bool kept = std::ranges::count(m_mirror.messages(), message) == 1;
             const bool lost = std::ranges::count(recovered.lost, message) == 1;
             check((message->state == S::settled) + kept + lost == 1, "settled, kept or lost");
             check(lost == (message->state == S::lost), "what is lost is told");
         }
         for (const DeliveryPtr& message : recovered.surfaced) {
-            check(std::ranges::count(m_window.messages(), message) == 1, "what surfaced is there");
+            check(std::ranges::count(m_mirror.messages(), message) == 1, "what surfaced is there");
         }
         m_chain = {};
     }
 
-    void check_window() const {
-        for (const DeliveryPtr& message : m_window.messages()) {
+    void check_mirror() const {
+        for (const DeliveryPtr& message : m_mirror.messages()) {
             check(message->state != S::settled && message->state != S::lost,
                   "what is done with is not held");
         }
-        if (m_window.state() == Window::State::running) {
-            check(m_window.unanswered() == !m_chain.requests().empty(),
+        if (m_mirror.state() == Mirror::State::running) {
+            check(m_mirror.unanswered() == !m_chain.requests().empty(),
                   "each request is answered once");
         }
     }
 
     Input& m_input;
     int m_made = 0;
-    Window m_window{Keys("queue"), 30s, [this] { return make_identity(); }};
+    Mirror m_mirror{Keys("queue"), 30s, [this] { return make_identity(); }};
     std::string m_out;
     std::vector<DeliveryPtr> m_handed_out;
     Chain m_chain;
     Doubt m_doubt;
 };
 
-const orizuru::test::Target target("window_replies", [](Input input) { Driver(input).run(); });
+const orizuru::test::Target target("mirror_replies", [](Input input) { Driver(input).run(); });
 
-} // namespace window_replies_target
+} // namespace mirror_replies_target

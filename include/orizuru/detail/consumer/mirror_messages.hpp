@@ -2,14 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Tracks a window's messages in this process: handed out, wanted, acked without the lock, put back.
-// The class is in window.hpp.
+// Tracks a mirror's messages in this process: handed out, wanted, acked without the lock, put back.
+// The class is in mirror.hpp.
 
-#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
 
 namespace orizuru::detail {
 
-inline void Window::want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
+inline void Mirror::want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
     assert(message->state == S::held);
     if (!message->deferred_ack.closed()) {
         message->deferred_ack.forget();
@@ -25,7 +25,7 @@ inline void Window::want(const DeliveryPtr& message, std::unique_ptr<Move> move)
     }
 }
 
-inline DeliveryPtr Window::hand_out() {
+inline DeliveryPtr Mirror::hand_out() {
     if (!has_ready()) {
         return nullptr;
     }
@@ -37,7 +37,7 @@ inline DeliveryPtr Window::hand_out() {
 }
 
 // Messages behind the next one wait too, except after match() met an edited list.
-inline void Window::find_next() noexcept {
+inline void Mirror::find_next() noexcept {
     const auto waits = [](const Delivery& message) {
         return message.state == S::held && !message.taken;
     };
@@ -46,14 +46,14 @@ inline void Window::find_next() noexcept {
     }
 }
 
-inline void Window::forsake() noexcept {
+inline void Mirror::forsake() noexcept {
     for (const DeliveryPtr& message : m_messages) {
         message->taken = message->taken && message->state != S::held;
     }
     recount();
 }
 
-inline void Window::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
+inline void Mirror::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
     for (const DeliveryPtr& message : messages) {
         message->taken = false;
         message->deferred_ack.forget();
@@ -61,7 +61,7 @@ inline void Window::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
     recount();
 }
 
-inline void Window::take_back(const DeliveryPtr& message) noexcept {
+inline void Mirror::take_back(const DeliveryPtr& message) noexcept {
     message->taken = false;
     message->deferred_ack.forget();
     message->unattended = false;
@@ -69,12 +69,12 @@ inline void Window::take_back(const DeliveryPtr& message) noexcept {
     recount();
 }
 
-inline void Window::want_deferred(const DeliveryPtr& message) noexcept {
+inline void Mirror::want_deferred(const DeliveryPtr& message) noexcept {
     message->deferred = true;
     want(message, nullptr);
 }
 
-inline std::size_t Window::take_acks() noexcept {
+inline std::size_t Mirror::take_acks() noexcept {
     std::size_t taken = 0;
     std::size_t open = m_open;
     for (const DeliveryPtr& message : m_messages) {
@@ -90,7 +90,7 @@ inline std::size_t Window::take_acks() noexcept {
     return taken;
 }
 
-inline std::size_t Window::close_acks() noexcept {
+inline std::size_t Mirror::close_acks() noexcept {
     std::size_t taken = 0;
     for (const DeliveryPtr& message : m_messages) {
         if (message->deferred_ack.close()) {
@@ -102,7 +102,7 @@ inline std::size_t Window::close_acks() noexcept {
     return taken;
 }
 
-inline void Window::recount() noexcept {
+inline void Mirror::recount() noexcept {
     m_acks = m_sent = m_next = m_open = 0;
     find_next();
     m_moves.erase_if([](const DeliveryPtr& message) { return message->state != S::wanted; });

@@ -2,14 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Applies replies to a window. The class is in window.hpp.
+// Applies replies to a mirror. The class is in mirror.hpp.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/consumer/window.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
 
 namespace orizuru::detail {
 
-inline Verdict Window::on_start(const Reply& reply) {
+inline Verdict Mirror::on_start(const Reply& reply) {
     if (reply.is(Reply::Type::error)) {
         Verdict verdict = refused(reply);
         // An older Redis does not know the line that our scripts begin with.
@@ -28,7 +28,7 @@ inline Verdict Window::on_start(const Reply& reply) {
     return {Verdict::Action::back_off, "registered too late"};
 }
 
-inline Verdict Window::on_reply(Reply&& reply) {
+inline Verdict Mirror::on_reply(Reply&& reply) {
     assert(!m_requests.empty());
     Request& request = m_requests.front();
     if (reply.is(Reply::Type::error)) {
@@ -49,7 +49,7 @@ inline Verdict Window::on_reply(Reply&& reply) {
     return {};
 }
 
-inline void Window::answered() noexcept {
+inline void Mirror::answered() noexcept {
     m_requests.pop_front();
     if (m_draining && m_requests.empty()) {
         m_draining = false;
@@ -58,7 +58,7 @@ inline void Window::answered() noexcept {
 }
 
 // True only for what the script returns when it has run.
-inline bool Window::is_result(const Request& request, const Reply& reply) noexcept {
+inline bool Mirror::is_result(const Request& request, const Reply& reply) noexcept {
     switch (request.kind) {
     case Request::Kind::settle:
         return is_strings(reply) && std::cmp_less_equal(reply.elements.size(), request.fetch);
@@ -69,7 +69,7 @@ inline bool Window::is_result(const Request& request, const Reply& reply) noexce
     }
 }
 
-inline Verdict Window::on_error(Request& request, const Reply& reply) {
+inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
     if (reply.code() == "SRC" && request.kind == Request::Kind::settle) {
         Verdict verdict{Verdict::Action::give_up, std::string(reply.behind_code())};
         ran(request);
@@ -115,7 +115,7 @@ inline Verdict Window::on_error(Request& request, const Reply& reply) {
     return doubt(request, reply.text);
 }
 
-inline Verdict Window::on_blocking_fetch(Reply&& reply) {
+inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
     m_blocked = false;
     if (reply.is(Reply::Type::string)) {
         expect(1);
@@ -143,9 +143,9 @@ inline Verdict Window::on_blocking_fetch(Reply&& reply) {
 }
 
 // Reserves now, so that queuing a move of any held message never allocates.
-inline void Window::expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
+inline void Mirror::expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
 
-inline void Window::ran(Request& request) noexcept {
+inline void Mirror::ran(Request& request) noexcept {
     m_confirmed = request.version;
     if (request.fetch > 0) {
         ++m_fetches;
@@ -154,7 +154,7 @@ inline void Window::ran(Request& request) noexcept {
     done(request);
 }
 
-inline void Window::done(Request& request) noexcept {
+inline void Mirror::done(Request& request) noexcept {
     m_sent -= request.messages;
     for (; request.messages > 0 && settles(request, m_messages.front()); --request.messages) {
         m_messages.front()->state = S::settled;
@@ -180,7 +180,7 @@ inline void Window::done(Request& request) noexcept {
 }
 
 // A settlement that did not run is wanted again; after a refusal its message is held again.
-inline void Window::put_back(const Request& request, const std::string& refusal) {
+inline void Mirror::put_back(const Request& request, const std::string& refusal) {
     const bool wanted =
         request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
     for (const DeliveryPtr& message : m_messages) {
@@ -194,7 +194,7 @@ inline void Window::put_back(const Request& request, const std::string& refusal)
 
 // The request stays in the chain as the first whose outcome is unknown. If recovery finds that a
 // refusal of its own changed nothing, the request is retried once, then its caller gets the error.
-inline Verdict Window::doubt(Request& request, const std::string& text) {
+inline Verdict Mirror::doubt(Request& request, const std::string& text) {
     if (!text.starts_with("STALE")) {
         request.failure = text;
     }
