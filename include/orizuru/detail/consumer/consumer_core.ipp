@@ -29,7 +29,9 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(Endpoint endpoint, std::string queue,
                                           ConsumerOptions options) {
     const Keys keys(std::move(queue));
     check(options);
-    m_session = Session::open(std::move(endpoint), keys, std::move(options));
+    const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
+    m_session = Session::open(std::make_shared<Link>(std::move(endpoint), deadline), keys,
+                              std::move(options), deadline);
 }
 
 ORIZURU_INLINE ConsumerCore::~ConsumerCore() { m_session->close(); }

@@ -2,16 +2,18 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Keeps the connection that carries a consumer's scripts, the replies expected on it in order, and
-// the pauses between attempts. Callers hold the consumer's lock, except for `attempt`. Any thread
-// may send or end the connection. Only the thread that polls it closes it: a descriptor closed
-// during a poll may already belong to another file.
+// Keeps the connection of a link, the replies that it owes in order, and the pauses between
+// attempts. Callers hold the link's lock, except for `attempt`. Any thread may send or end the
+// connection. Only the thread that polls it closes it: a descriptor closed during a poll may
+// already belong to another file.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/hold.hpp>
+#include <orizuru/detail/consumer/link_member.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
@@ -20,6 +22,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <new>
@@ -32,23 +36,21 @@ namespace orizuru::detail {
 
 class Control {
   public:
-    /// Why a command is sent.
-    enum class Purpose {
-        start,
-        adopt,
-        chain, ///< a request of the mirror's chain
-        answer ///< a thread waits for the Answer
-    };
+    using Purpose = LinkMember::Purpose;
 
+    /// For a thread that waits for the reply to a command outside the members' requests.
     struct Answer {
         std::optional<Reply> reply;
         bool failed = false; ///< no reply will come
     };
 
-    struct Expected {
-        Purpose purpose;
-        TimePoint sent;
+    /// A reply that will come.
+    struct Owed {
+        LinkMember* member;           ///< null: for `answer`, or for a member that has left
+        Purpose purpose;              ///< of a member's request
+        std::uint64_t incarnation;    ///< of the member when it sent the request
         std::shared_ptr<Answer> answer;
+        TimePoint sent;
     };
 
     /// Outcome of an attempt to connect.
@@ -64,50 +66,52 @@ class Control {
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool connected() const noexcept { return m_stream && !m_ended; }
-    /// Connected and not in a pause.
-    [[nodiscard]] bool ready() const noexcept {
-        return connected() && Clock::now() >= m_hold_until;
-    }
+    /// Connected and not held back.
+    [[nodiscard]] bool ready() const noexcept { return connected() && m_hold.over(); }
 
-    // Sending, while connected. The next `flush` sends what was composed.
+    // Sending, while connected. The next `flush` sends what was composed. If `compose` throws,
+    // nothing is sent or owed.
 
-    /// Sends what `compose` appends. If that throws, nothing is sent or expected.
-    void send(Purpose purpose, FunctionRef<void(std::string&)> compose) {
-        expect(purpose, nullptr, compose);
+    void send(LinkMember& member, Purpose purpose, FunctionRef<void(std::string&)> compose) {
+        owe({&member, purpose, member.incarnation(), nullptr, {}}, compose);
     }
-    /// The same for a command whose reply the caller waits for.
     std::shared_ptr<Answer> ask(FunctionRef<void(std::string&)> compose) {
         auto answer = std::make_shared<Answer>();
-        expect(Purpose::answer, answer, compose);
+        owe({nullptr, Purpose::chain, 0, answer, {}}, compose);
         return answer;
     }
     /// Sends as much as the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush() { return !connected() || m_stream->flushed() || m_stream->flush(); }
-    [[nodiscard]] bool expects(Purpose purpose) const noexcept {
-        return std::any_of(m_expected.begin(), m_expected.end(),
-                           [=](const Expected& expected) { return expected.purpose == purpose; });
+
+    /// How many replies to requests of this purpose are owed: to this member, or to all.
+    [[nodiscard]] std::size_t owes(Purpose purpose, const LinkMember* member = nullptr) const;
+    /// Owes the member nothing any more; its replies are discarded.
+    void forget(const LinkMember& member) noexcept {
+        for (Owed& owed : m_owed) {
+            owed.member = owed.member == &member ? nullptr : owed.member;
+        }
     }
 
     // Reading, by the thread that polls.
 
     [[nodiscard]] Stream& stream() noexcept { return *m_stream; }
-    /// By when the oldest outstanding reply must come.
+    /// By when the oldest reply must come.
     [[nodiscard]] TimePoint reply_due() const noexcept {
-        return m_expected.empty() ? TimePoint::max()
-                                  : m_expected.front().sent + m_endpoint.command_timeout();
+        return m_owed.empty() ? TimePoint::max()
+                              : m_owed.front().sent + m_endpoint.command_timeout();
     }
-    /// Connected, with nothing to send and no reply outstanding.
+    /// Connected, with nothing to send and no reply owed.
     [[nodiscard]] bool idle() const noexcept {
-        return connected() && m_expected.empty() && m_stream->flushed();
+        return connected() && m_owed.empty() && m_stream->flushed();
     }
     /// A reply has come on this connection.
     [[nodiscard]] bool proven() const noexcept { return m_proven; }
-    /// Returns the command that the new reply answers; throws ProtocolError if there is none.
-    [[nodiscard]] Expected take_expected();
+    /// Whose the new reply is; throws ProtocolError if none is owed.
+    [[nodiscard]] Owed take_owed();
 
     // Ending and reconnecting.
 
-    /// Shuts the connection down. No expected reply will come, so each Answer fails.
+    /// Shuts the connection down. No owed reply will come, so each Answer fails.
     [[gnu::cold]] void end(std::string_view reason) noexcept;
     /// Closes a connection that has ended. Only the thread that polls may call it.
     void close_ended() noexcept {
@@ -134,10 +138,12 @@ class Control {
 
     // Pauses, which grow until something succeeds.
 
-    void succeeded() noexcept { m_backoff.reset(); }
-    /// Pauses composing until `hold_until`.
-    void hold() noexcept { m_hold_until = Clock::now() + m_backoff.next(); }
-    [[nodiscard]] TimePoint hold_until() const noexcept { return m_hold_until; }
+    void succeeded() noexcept {
+        m_hold.succeeded();
+        m_connecting.reset();
+    }
+    /// Nothing is composed before its end.
+    [[nodiscard]] Hold& hold() noexcept { return m_hold; }
     /// Pauses connecting until `connect_at`.
     [[gnu::cold]] void delay_connecting() noexcept;
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
@@ -146,18 +152,17 @@ class Control {
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
-    void expect(Purpose purpose, std::shared_ptr<Answer> answer,
-                FunctionRef<void(std::string&)> compose);
+    void owe(Owed owed, FunctionRef<void(std::string&)> compose);
 
     Endpoint m_endpoint;
     std::unique_ptr<Stream> m_stream;
     bool m_ended = false;    ///< shut down; the thread that polls closes it
     bool m_replaced = false; ///< the next stream is not the first
     bool m_proven = false;
-    Fifo<Expected> m_expected;
+    Fifo<Owed> m_owed;
 
-    JitteredPauses m_backoff;
-    TimePoint m_hold_until{};
+    Hold m_hold;
+    JitteredPauses m_connecting;
     TimePoint m_connect_at{};
     std::string m_last_failure;
 };
@@ -174,11 +179,19 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
     }
 }
 
-inline void Control::expect(Purpose purpose, std::shared_ptr<Answer> answer,
-                            FunctionRef<void(std::string&)> compose) {
-    m_expected.reserve(m_expected.size() + 1);
+inline void Control::owe(Owed owed, FunctionRef<void(std::string&)> compose) {
+    m_owed.reserve(m_owed.size() + 1);
     m_stream->append(compose);
-    m_expected.push_back({purpose, Clock::now(), std::move(answer)});
+    owed.sent = Clock::now();
+    m_owed.push_back(std::move(owed));
+}
+
+inline std::size_t Control::owes(Purpose purpose, const LinkMember* member) const {
+    return static_cast<std::size_t>(std::count_if(
+        m_owed.begin(), m_owed.end(), [&](const Owed& owed) {
+            return owed.member != nullptr && owed.purpose == purpose &&
+                   (member == nullptr || owed.member == member);
+        }));
 }
 
 inline void Control::note_failure(std::string_view reason) noexcept {
@@ -210,12 +223,12 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
     return result;
 }
 
-inline Control::Expected Control::take_expected() {
-    if (m_expected.empty()) {
+inline Control::Owed Control::take_owed() {
+    if (m_owed.empty()) {
         throw ProtocolError(joined({m_endpoint.address(), ": a reply that nothing asked for"}));
     }
     m_proven = true;
-    return m_expected.pop_front();
+    return m_owed.pop_front();
 }
 
 inline void Control::end(std::string_view reason) noexcept {
@@ -224,9 +237,9 @@ inline void Control::end(std::string_view reason) noexcept {
         note_failure(reason);
         m_stream->shutdown();
     }
-    for (const Expected& expected : std::exchange(m_expected, {})) {
-        if (expected.answer) {
-            expected.answer->failed = true;
+    for (const Owed& owed : std::exchange(m_owed, {})) {
+        if (owed.answer) {
+            owed.answer->failed = true;
         }
     }
 }
@@ -235,9 +248,9 @@ inline void Control::delay_connecting() noexcept {
     constexpr std::chrono::seconds calm(10);
     const TimePoint now = Clock::now();
     if (now - m_connect_at > calm) {
-        m_backoff.reset();
+        m_connecting.reset();
     }
-    m_connect_at = now + m_backoff.next();
+    m_connect_at = now + m_connecting.next();
 }
 
 } // namespace orizuru::detail

@@ -4,8 +4,9 @@
 
 // Includes the consumer's whole engine: its classes and the definitions of their members.
 
-#include <orizuru/detail/consumer/channels_replies.hpp>
 #include <orizuru/detail/consumer/fetcher_waiting.hpp>
+#include <orizuru/detail/consumer/lane_driving.hpp>
+#include <orizuru/detail/consumer/lane_replies.hpp>
 #include <orizuru/detail/consumer/mirror_messages.hpp>
 #include <orizuru/detail/consumer/mirror_recovery.hpp>
 #include <orizuru/detail/consumer/mirror_replies.hpp>

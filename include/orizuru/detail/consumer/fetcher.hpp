@@ -12,7 +12,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 
 #include <algorithm>
@@ -29,14 +29,16 @@ namespace orizuru::detail {
 
 class Fetcher {
   public:
-    using Lock = Channels::Lock;
+    using Lock = Lane::Lock;
 
-    Fetcher(Channels& channels, const ConsumerOptions& options)
-        : m_channels(channels),
+    Fetcher(Lane& lane, const ConsumerOptions& options)
+        : m_lane(lane),
           m_options(options),
           m_most(options.prefetch),
           m_ahead(options.prefetch > 1),
-          m_waiter(channels, m_wake) {}
+          m_waiter(lane, m_wake) {
+        m_lane.wake_on_change(m_wake);
+    }
 
     /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
@@ -52,6 +54,8 @@ class Fetcher {
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
     }
+    /// In a forked child: closes the descriptor and touches nothing else.
+    void close_after_fork() noexcept { m_waiter.close_after_fork(); }
     /// From now on a fetch takes at most `most` messages and none is sent ahead. For the thread in
     /// `next`.
     void limit(int most) noexcept {
@@ -99,7 +103,7 @@ class Fetcher {
     void take_run();
     void drop_lost_of_run();
 
-    Channels& m_channels;
+    Lane& m_lane;
     const ConsumerOptions& m_options;
     int m_most;   ///< messages that one fetch takes
     bool m_ahead; ///< fetch the next batch while one is handled
@@ -115,7 +119,7 @@ class Fetcher {
 };
 
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
-    m_channels.refuse_fork();
+    m_lane.refuse_fork();
     // No atomic exchange: catching every misuse is not worth its cost per message.
     if (m_in_next.load(std::memory_order_relaxed)) {
         throw_two_threads();
@@ -124,8 +128,8 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
     const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
     while (true) {
         const bool interrupted = stopped() || token.stop_requested();
-        if (m_run.empty() || interrupted || m_run_recoveries != m_channels.recoveries()) {
-            Lock lock(m_channels);
+        if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
+            Lock lock(m_lane);
             drop_lost_of_run();
             if ((m_run.empty() || interrupted) &&
                 !wait_for_message(lock, token, timeout.deadline())) {
@@ -146,7 +150,7 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
 
 inline void Fetcher::throw_two_threads() const {
     throw std::logic_error(
-        joined({"two threads are in next() of a consumer of '", m_channels.mirror.keys().source(),
+        joined({"two threads are in next() of a consumer of '", m_lane.keys().source(),
                 "'; hand the guards to other threads instead"}));
 }
 
@@ -167,55 +171,44 @@ inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
 }
 
 inline void Fetcher::take_run() {
-    Mirror& mirror = m_channels.mirror;
     // Finding acks that are given without the lock takes a search of the held messages. Where there
     // are many, the lock is cheaper.
-    const bool open_acks = m_options.ack == AckMode::deferred &&
-                           std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
-    m_run.reserve(static_cast<std::size_t>(m_most));
-    while (mirror.has_ready() && std::cmp_less(m_run.size(), m_most)) {
-        m_run.push_back(mirror.hand_out());
-        if (open_acks) {
-            mirror.open_ack(*m_run.back());
-        }
-    }
-    m_channels.guards.add(m_run.size());
-    m_run_recoveries = m_channels.recoveries();
+    const bool few = std::cmp_less_equal(m_lane.mirror().messages().size(), 2 * m_most);
+    m_lane.hand_out(m_run, static_cast<std::size_t>(m_most),
+                    m_options.ack == AckMode::deferred && few ? GuardAcks::without_lock
+                                                              : GuardAcks::under_lock);
+    m_run_recoveries = m_lane.recoveries();
     fetch_ahead();
 }
 
 inline void Fetcher::drop_lost_of_run() {
-    const std::size_t before = m_run.size();
-    m_run.erase_if(
-        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
-    m_run_recoveries = m_channels.recoveries();
-    m_channels.guards.drop(before - m_run.size());
+    m_lane.drop_lost(m_run);
+    m_run_recoveries = m_lane.recoveries();
 }
 
 inline void Fetcher::return_run() {
     drop_lost_of_run();
-    m_channels.guards.drop(m_run.size());
-    m_channels.mirror.take_back(m_run);
+    m_lane.put_back(m_run);
     m_run.clear();
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
-    Mirror& mirror = m_channels.mirror;
+    const Mirror& mirror = m_lane.mirror();
+    const Lane::HurriedAcks hurry(m_lane);
     while (true) {
-        const bool reached = m_channels.drive(lock, deadline, nullptr, [&] {
-            m_channels.hurry_acks();
-            return mirror.state() == Mirror::State::left || m_channels.has_refusal() ||
-                   (m_channels.ready() && !mirror.unanswered() && !mirror.has_acks() &&
+        const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
+            return mirror.state() == Mirror::State::left || m_lane.has_refusal() ||
+                   (m_lane.ready() && !mirror.unanswered() && !mirror.has_acks() &&
                     !mirror.has_moves());
         });
-        if (!reached || m_channels.has_refusal()) {
+        if (!reached || m_lane.has_refusal()) {
             return false;
         }
         const bool holds_nothing = mirror.messages().empty();
         if (mirror.state() == Mirror::State::left || (!mirror.has_ready() && !holds_nothing)) {
             return true;
         }
-        m_channels.send([&](std::string& out) { mirror.send_release(out); });
+        m_lane.release();
     }
 }
 

@@ -14,15 +14,15 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                                       TimePoint deadline) {
     const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
-    const Mirror& mirror = m_channels.mirror;
+    const Mirror& mirror = m_lane.mirror();
     const bool had_some = mirror.has_ready();
     std::uint64_t fetches = mirror.fetches();
     bool looked = false; // asked without waiting and found nothing
     TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
-        m_channels.take_acks();
-        m_channels.tell_events(lock);
+        m_lane.take_acks();
+        m_lane.tell_events(lock);
         if (interrupted()) {
             const TimePoint until = Clock::now() + stop_patience;
             if (stopped()) {
@@ -42,27 +42,26 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             take_run();
             return true;
         }
-        m_channels.throw_refusal();
-        deadline = std::min(deadline, m_channels.limit());
+        m_lane.throw_refusal();
+        deadline = std::min(deadline, m_lane.limit());
         const bool late = Clock::now() >= deadline;
         if (late) {
             // A message on its way may still arrive: wait a little longer.
             last_chance = std::min(last_chance, Clock::now() + timeout_patience);
         }
         const TimePoint until = late ? last_chance : deadline;
-        const auto running = [&] { return mirror.state() == Mirror::State::running; };
         const bool fetched = std::exchange(fetches, mirror.fetches()) != mirror.fetches();
         // A fetch sent ahead cannot carry the acks of the batch before: if any are left, ask again.
         looked = looked || (fetched && !mirror.has_acks());
         bool in_time = true;
-        if (!running()) {
-            in_time = !late && m_channels.drive(lock, until, &m_wake, [&] {
-                return interrupted() || m_channels.has_refusal() || running();
+        if (!m_lane.running()) {
+            in_time = !late && m_lane.drive(lock, until, &m_wake, [&] {
+                return interrupted() || m_lane.has_refusal() || m_lane.running();
             });
         } else if (mirror.fetching()) {
             fetch_behind();
-            in_time = m_channels.drive(lock, until, &m_wake, [&] {
-                return interrupted() || !mirror.fetching() || !running();
+            in_time = m_lane.drive(lock, until, &m_wake, [&] {
+                return interrupted() || !mirror.fetching() || !m_lane.running();
             });
         } else if (mirror.blocked() && late) {
             in_time = m_waiter.stop(lock, until, interrupted);
@@ -88,7 +87,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
 // that at most two batches are held. Asks only after a full batch: after a short one the source is
 // likely empty, and new messages are for other consumers too.
 inline void Fetcher::fetch_ahead() {
-    if (!m_channels.mirror.has_ready() && !m_channels.mirror.fetching()) {
+    if (!m_lane.mirror().has_ready() && !m_lane.mirror().fetching()) {
         fetch_more();
     }
 }
@@ -96,30 +95,30 @@ inline void Fetcher::fetch_ahead() {
 // The handler was faster than Redis and has acked its whole batch. A second fetch behind the
 // awaited one keeps Redis busy between the two.
 inline void Fetcher::fetch_behind() {
-    if (m_channels.mirror.all_acked()) {
+    if (m_lane.mirror().all_acked()) {
         fetch_more();
     }
 }
 
 inline void Fetcher::fetch_more() {
-    const Mirror& mirror = m_channels.mirror;
-    if (mirror.more_to_fetch() && m_ahead && !mirror.blocked() && m_channels.ready()) {
+    const Mirror& mirror = m_lane.mirror();
+    if (mirror.more_to_fetch() && m_ahead && !mirror.blocked() && m_lane.ready()) {
         send_fetch();
     }
 }
 
 inline void Fetcher::send_fetch() {
-    m_channels.send([this](std::string& out) { m_channels.mirror.send_settle(out, m_most); });
+    m_lane.fetch(m_most);
 }
 
 // Sends one script that settles what is due and fetches without waiting. Returns false if it could
 // not be sent in time.
 inline bool Fetcher::look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
-    const bool in_time = m_channels.drive(lock, deadline, &m_wake, [&] {
-        return interrupted() || m_channels.ready() || m_channels.has_refusal() ||
-               m_channels.mirror.state() != Mirror::State::running;
+    const bool in_time = m_lane.drive(lock, deadline, &m_wake, [&] {
+        return interrupted() || m_lane.ready() || m_lane.has_refusal() ||
+               !m_lane.running();
     });
-    if (m_channels.ready() && !interrupted()) {
+    if (m_lane.ready() && !interrupted()) {
         send_fetch();
     }
     return in_time;

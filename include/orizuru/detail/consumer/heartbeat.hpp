@@ -10,7 +10,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 
@@ -27,9 +27,9 @@ namespace orizuru::detail {
 
 class Heartbeat {
   public:
-    Heartbeat(Channels& channels, const ConsumerOptions& options)
-        : m_channels(channels), m_options(options) {
-        m_channels.set_caretaker(&m_wake);
+    Heartbeat(Lane& lane, const ConsumerOptions& options)
+        : m_lane(lane), m_options(options) {
+        m_lane.wake_on_change(m_wake);
     }
     Heartbeat(const Heartbeat&) = delete;
     Heartbeat& operator=(const Heartbeat&) = delete;
@@ -102,7 +102,7 @@ class Heartbeat {
     [[gnu::cold]] bool beat();
     [[gnu::cold]] void serve(TimePoint until);
 
-    Channels& m_channels;
+    Lane& m_lane;
     const ConsumerOptions& m_options;
     Wake m_wake;      ///< there is something to do
     Wake m_stop_wake; ///< ends a beat in flight
@@ -117,24 +117,23 @@ inline bool Heartbeat::beat() {
     std::string id;
     std::string command;
     {
-        const Channels::Lock lock(m_channels);
-        const Mirror& mirror = m_channels.mirror;
-        if (mirror.state() != Mirror::State::running) {
+        const Lane::Lock lock(m_lane);
+        if (!m_lane.running()) {
             return true;
         }
-        id = mirror.identity().id;
-        const Keys& keys = mirror.keys();
+        id = m_lane.mirror().identity().id;
+        const Keys& keys = m_lane.keys();
         append_command(command, "EVAL", beat_script(), 3, keys.heartbeat(id), keys.processing(id),
                        keys.consumers(), id, m_options.lease.count());
     }
     const TimePoint asked = Clock::now();
     // By then the lease is over, and the next attempt is due anyway.
     const TimePoint until =
-        asked + std::min(m_channels.endpoint().command_timeout(), m_options.lease * 2 / 3);
+        asked + std::min(m_lane.endpoint().command_timeout(), m_options.lease * 2 / 3);
     Reply reply;
     try {
         if (!m_stream) {
-            m_stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_stop_wake);
+            m_stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_stop_wake);
         }
         m_stream->append([&](std::string& out) { out += command; });
         reply = m_stream->await_reply(until, &m_stop_wake);
@@ -149,16 +148,15 @@ inline bool Heartbeat::beat() {
     }
     bool confirmed = false;
     {
-        const Channels::Lock lock(m_channels);
-        const Mirror& mirror = m_channels.mirror;
-        if (mirror.identity().id != id || mirror.state() != Mirror::State::running) {
+        const Lane::Lock lock(m_lane);
+        if (m_lane.mirror().identity().id != id || !m_lane.running()) {
             return true; // the answer is for an earlier incarnation
         }
         if (reply.integer == 1) {
-            m_channels.confirm_lease(asked);
+            m_lane.confirm_lease(asked);
             confirmed = true;
-        } else if (!mirror.leaving()) {
-            m_channels.begin_recovery(reply.integer == 0
+        } else if (!m_lane.mirror().leaving()) {
+            m_lane.begin_recovery(reply.integer == 0
                                           ? "a collector has taken the consumer for dead"
                                           : "Redis has lost the consumer's list");
         }
@@ -174,15 +172,15 @@ inline bool Heartbeat::beat() {
 }
 
 inline void Heartbeat::serve(TimePoint until) {
-    Channels::Lock lock(m_channels);
-    const Mirror& mirror = m_channels.mirror;
-    Unattended::retry(m_channels.mirror, m_channels.events);
-    m_channels.drive(lock, until, &m_wake, [&] {
-        m_channels.hurry_acks();
+    Lane::Lock lock(m_lane);
+    const Mirror& mirror = m_lane.mirror();
+    const Lane::HurriedAcks hurry(m_lane);
+    m_lane.retry_refused();
+    m_lane.drive(lock, until, &m_wake, [&] {
         const bool settled =
             mirror.state() == Mirror::State::running || mirror.state() == Mirror::State::left;
         return m_closing.load() || (settled && !mirror.has_acks() && !mirror.has_moves() &&
-                                    m_channels.unattended.empty());
+                                    !m_lane.has_unattended());
     });
 }
 

@@ -10,9 +10,10 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/channels.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
+#include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
@@ -38,10 +39,11 @@ namespace orizuru::detail {
 
 class Session {
   public:
-    /// Connects and registers. When the last copy of the pointer goes, the session requeues what it
-    /// holds and leaves the registry, for at most command_timeout.
-    [[gnu::cold]] static std::shared_ptr<Session> open(Endpoint endpoint, const Keys& keys,
-                                                       ConsumerOptions options);
+    /// Registers until the deadline. When the last copy of the pointer goes, the session requeues
+    /// what it holds and leaves the registry, for at most command_timeout.
+    [[gnu::cold]] static std::shared_ptr<Session> open(std::shared_ptr<Link> link, const Keys& keys,
+                                                       ConsumerOptions options,
+                                                       TimePoint deadline);
 
     /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
     /// the session alive until settle(), abandon(), take_back() or bury().
@@ -82,28 +84,27 @@ class Session {
     /// Until `close` has returned, every wait for Redis ends by this time.
     void end_by(TimePoint time) noexcept {
         {
-            const Lock lock(m_channels);
-            m_channels.limit(time);
+            const Lock lock(m_lane);
+            m_lane.limit(time);
         }
         m_fetcher.wake().signal();
     }
     /// Ends a consumer. If its guards live on, requeues the messages not handed out.
     [[gnu::cold]] void close() noexcept;
 
-    void refuse_fork() const { m_channels.refuse_fork(); }
+    void refuse_fork() const { m_lane.refuse_fork(); }
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
-    [[nodiscard]] const Keys& keys() const noexcept { return m_channels.mirror.keys(); }
-    [[nodiscard]] std::string address() const { return m_channels.endpoint().address(); }
+    [[nodiscard]] const Keys& keys() const noexcept { return m_lane.keys(); }
+    [[nodiscard]] std::string address() const { return m_lane.endpoint().address(); }
     void tell(EventKind kind, std::string_view detail, std::string_view payload);
 
   private:
-    using Lock = Channels::Lock;
+    using Lock = Lane::Lock;
 
     // For a reply that may be on its way when a time is over.
     static constexpr std::chrono::milliseconds grace{100};
 
-    [[gnu::cold]] Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
-                          TimePoint deadline);
+    [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions options);
 
     [[gnu::cold]] void start(TimePoint deadline);
     [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline);
@@ -112,81 +113,71 @@ class Session {
     [[gnu::cold]] void end(Lock& lock);
 
     [[nodiscard]] TimePoint patience(TimePoint since) const;
-    void leave_unattended(const DeliveryPtr& message) noexcept {
-        m_channels.unattended.add(message);
-        m_heartbeat.attend();
-    }
     void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
     [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
                                                   std::string_view what) const;
     [[noreturn]] [[gnu::cold]] void throw_unanswered(std::string_view what) const;
 
     ConsumerOptions m_options;
-    Channels m_channels;
+    Lane m_lane;
     Fetcher m_fetcher;
     TimePoint m_gave_up{}; ///< when a destructor last waited in vain
     Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
 
-inline std::shared_ptr<Session> Session::open(Endpoint endpoint, const Keys& keys,
-                                              ConsumerOptions options) {
-    const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
-    std::shared_ptr<Session> session(
-        new Session(std::move(endpoint), keys, std::move(options), deadline));
+inline std::shared_ptr<Session> Session::open(std::shared_ptr<Link> link, const Keys& keys,
+                                              ConsumerOptions options, TimePoint deadline) {
+    std::shared_ptr<Session> session(new Session(std::move(link), keys, std::move(options)));
     session->start(deadline);
     session->m_heartbeat.start(session);
     // The consumer and its guards hold this; the heartbeat's thread holds the session itself.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
         // Moved out of this function object, which lives as long as the session's weak pointer.
         const std::shared_ptr<Session> own = std::move(session);
-        if (own->m_channels.forked()) {
+        if (own->m_lane.forked()) {
             // A fork copied the session without its threads: its locks may be held for ever.
-            own->m_channels.close_after_fork();
+            own->m_lane.close_after_fork();
+            own->m_fetcher.close_after_fork();
             own->m_heartbeat.forget_after_fork();
             static_cast<void>(new std::shared_ptr(own));
         } else {
             own->finish();
         }
     });
-    session->m_channels.guards.watch(handle);
+    session->m_lane.keep_alive(handle);
     return handle;
 }
 
-inline Session::Session(Endpoint endpoint, const Keys& keys, ConsumerOptions options,
-                        TimePoint deadline)
+inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions options)
     : m_options(std::move(options)),
-      m_channels(
-          std::move(endpoint),
+      m_lane(
+          std::move(link),
           Mirror(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
-          EventQueue(keys.source(), m_options.on_event), deadline),
-      m_fetcher(m_channels, m_options),
-      m_heartbeat(m_channels, m_options) {}
+          EventQueue(keys.source(), m_options.on_event)),
+      m_fetcher(m_lane, m_options),
+      m_heartbeat(m_lane, m_options) {}
 
 inline void Session::start(TimePoint deadline) {
-    Lock lock(m_channels);
-    const bool answered = m_channels.drive(lock, deadline, nullptr, [this] {
-        return m_channels.mirror.state() == Mirror::State::running || m_channels.has_refusal();
+    Lock lock(m_lane);
+    const bool answered = m_lane.drive(lock, deadline, nullptr, [this] {
+        return m_lane.running() || m_lane.has_refusal();
     });
-    m_channels.throw_refusal();
+    m_lane.throw_refusal();
     if (!answered) {
         throw ConnectionError(
             joined({"registering a consumer of '", keys().source(), "': ",
-                    m_channels.last_failure().empty() ? m_channels.at_address("no reply in time")
-                                                      : m_channels.last_failure()}));
+                    m_lane.last_failure().empty() ? m_lane.at_address("no reply in time")
+                                                      : m_lane.last_failure()}));
     }
     check_eviction(lock, deadline);
 }
 
 inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
-    const auto answer = m_channels.ask("INFO", "memory");
-    if (!answer || !m_channels.drive(lock, deadline, nullptr,
-                                     [&] { return answer->reply || answer->failed; })) {
-        return;
-    }
+    const auto reply = m_lane.query(
+        lock, deadline, nullptr, [] { return false; }, "INFO", "memory");
     // Without the right to INFO there is nothing to warn of.
-    if (answer->reply && !evicting_policy(answer->reply->text).empty()) {
-        m_channels.events.note(EventKind::not_noeviction, m_channels.mirror.identity().id,
-                               std::string(evicting_policy(answer->reply->text)));
+    if (reply && !evicting_policy(reply->text).empty()) {
+        m_lane.note(EventKind::not_noeviction, evicting_policy(reply->text));
     }
 }
 
@@ -201,8 +192,8 @@ inline void Session::end(Lock& lock) {
     const TimePoint now = Clock::now();
     // A guard's destructor has just waited in vain: once is enough.
     const bool waited = now - m_gave_up < grace;
-    const TimePoint until = waited ? now : now + m_channels.endpoint().command_timeout();
-    m_channels.forget_refusal(); // no caller is left to tell
+    const TimePoint until = waited ? now : now + m_lane.endpoint().command_timeout();
+    m_lane.forget_refusal(); // no caller is left to tell
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
     m_fetcher.leave(lock, until);
 }
@@ -210,13 +201,13 @@ inline void Session::end(Lock& lock) {
 inline void Session::close() noexcept {
     stop();
     try {
-        if (!m_channels.forked()) {
-            Lock lock(m_channels);
-            m_channels.guards.drop(m_channels.mirror.close_acks());
+        if (!m_lane.forked()) {
+            Lock lock(m_lane);
+            m_lane.close_acks();
             m_fetcher.return_run();
-            if (m_channels.guards.in_use()) {
+            if (m_lane.has_guards()) {
                 end(lock);
-                m_channels.limit(TimePoint::max()); // it was for the consumer, not for its guards
+                m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
                 m_heartbeat.attend();
             }
         }
@@ -228,9 +219,9 @@ inline void Session::close() noexcept {
 inline void Session::finish() noexcept {
     stop();
     try {
-        Lock lock(m_channels);
-        m_channels.take_acks();
-        m_channels.mirror.forsake();
+        Lock lock(m_lane);
+        m_lane.take_acks();
+        m_lane.forsake();
         end(lock);
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
@@ -239,42 +230,36 @@ inline void Session::finish() noexcept {
 }
 
 inline std::uint64_t Session::size() {
-    m_channels.refuse_fork();
-    Lock lock(m_channels);
-    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
-    std::shared_ptr<Channels::Answer> answer;
-    m_channels.drive(lock, until, nullptr, [&] {
-        if (!answer) {
-            answer = m_channels.ask("LLEN", keys().source());
-        }
-        return answer && (answer->reply || answer->failed);
-    });
+    m_lane.refuse_fork();
+    Lock lock(m_lane);
+    const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
+    const auto reply = m_lane.query(
+        lock, until, nullptr, [] { return false; }, "LLEN", keys().source());
     const auto about = [this] { return joined({address(), ": LLEN '", keys().source(), "'"}); };
-    if (!answer || !answer->reply) {
-        const std::string& failure = m_channels.last_failure();
+    if (!reply) {
+        const std::string& failure = m_lane.last_failure();
         throw ConnectionError(
             joined({about(), ": ", failure.empty() ? "no reply in time" : failure}));
     }
-    const Reply& reply = *answer->reply;
-    if (reply.is(Reply::Type::error)) {
-        throw reply_error(about(), reply.text);
+    if (reply->is(Reply::Type::error)) {
+        throw reply_error(about(), reply->text);
     }
-    if (!is_count(reply)) {
+    if (!is_count(*reply)) {
         const std::string doubt = joined({about(), ": a reply of the wrong type"});
-        m_channels.begin_recovery(doubt);
+        m_lane.begin_recovery(doubt);
         throw ProtocolError(doubt);
     }
-    return static_cast<std::uint64_t>(reply.integer);
+    return static_cast<std::uint64_t>(reply->integer);
 }
 
 inline std::string Session::id() {
-    m_channels.refuse_fork();
-    const Lock lock(m_channels);
-    return m_channels.mirror.identity().id;
+    m_lane.refuse_fork();
+    const Lock lock(m_lane);
+    return m_lane.mirror().identity().id;
 }
 
 inline void Session::tell(EventKind kind, std::string_view detail, std::string_view payload) {
-    m_channels.events.tell({kind, keys().source(), id(), detail, payload});
+    m_lane.tell({kind, keys().source(), id(), detail, payload});
 }
 
 } // namespace orizuru::detail

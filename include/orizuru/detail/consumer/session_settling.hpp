@@ -9,9 +9,9 @@
 namespace orizuru::detail {
 
 inline TimePoint Session::patience(TimePoint since) const {
-    const TimePoint own = std::max(m_channels.lease_from() + m_options.lease,
-                                   since + m_channels.endpoint().command_timeout());
-    return std::min(own, m_channels.limit());
+    const TimePoint own = std::max(m_lane.lease_from() + m_options.lease,
+                                   since + m_lane.endpoint().command_timeout());
+    return std::min(own, m_lane.limit());
 }
 
 inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,
@@ -21,46 +21,42 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     if (deferred && message->deferred_ack.give()) {
         return true; // this session may be gone by now
     }
-    Lock lock(m_channels);
+    Lock lock(m_lane);
     if (message->state == S::lost) {
-        m_channels.guards.drop(1);
+        m_lane.let_go();
         return false;
     }
     message->failures = 0;
     if (deferred) {
-        m_channels.mirror.want_deferred(message);
-        m_channels.guards.drop(1);
+        m_lane.accept_deferred(message);
         return true;
     }
-    m_channels.mirror.want(message, std::move(move));
+    m_lane.want(message, std::move(move));
     try {
         await_settlement(lock, message, what);
     } catch (const ReplyError&) {
         throw;
     } catch (...) {
-        leave_unattended(message);
-        m_channels.guards.drop(1);
+        m_lane.leave_unattended(message);
         throw;
     }
-    m_channels.guards.drop(1);
+    m_lane.let_go();
     return message->state == S::settled;
 }
 
 inline bool Session::holds(const DeliveryPtr& message) {
-    const Lock lock(m_channels);
+    const Lock lock(m_lane);
     return message->state != Delivery::State::lost &&
-           Clock::now() < m_channels.lease_from() + m_options.lease;
+           Clock::now() < m_lane.lease_from() + m_options.lease;
 }
 
 inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
                                       std::string_view what) {
     using S = Delivery::State;
     const TimePoint since = Clock::now();
-    const auto answered = [&] {
-        m_channels.hurry_acks();
-        return message->state != S::wanted && message->state != S::sent;
-    };
-    while (!m_channels.drive(lock, patience(since), nullptr, answered)) {
+    const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
+    const Lane::HurriedAcks hurry(m_lane);
+    while (!m_lane.drive(lock, patience(since), nullptr, answered)) {
         // Beats confirmed meanwhile extend the lease, and with it the wait.
         if (Clock::now() >= patience(since)) {
             throw_unanswered(joined({what, " a message"}));
@@ -72,14 +68,13 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
 }
 
 inline void Session::take_back(const DeliveryPtr& message) noexcept {
-    Lock lock(m_channels);
-    m_channels.guards.drop(1);
-    m_channels.mirror.take_back(message);
+    Lock lock(m_lane);
+    m_lane.put_back(message);
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
     using S = Delivery::State;
-    if (m_channels.forked()) {
+    if (m_lane.forked()) {
         return;
     }
     std::unique_ptr<Move> reject;
@@ -90,23 +85,25 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         take_back(message);
         return;
     }
-    Lock lock(m_channels);
-    const auto gone = at_exit([&] { m_channels.guards.drop(1); });
+    Lock lock(m_lane);
     if (message->state != S::held) {
+        m_lane.let_go();
         return;
     }
-    m_channels.mirror.want(message, std::move(reject));
+    m_lane.want(message, std::move(reject));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
-        const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
-        m_channels.drive(lock, until, nullptr, answered);
+        const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
+        m_lane.drive(lock, until, nullptr, answered);
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // It goes on in the background, as after a timeout.
     }
-    if (message->state != S::settled && message->state != S::lost) {
-        m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
-        leave_unattended(message);
+    if (message->state == S::settled || message->state == S::lost) {
+        m_lane.let_go();
+        return;
     }
+    m_gave_up = message->state == S::held ? TimePoint() : Clock::now();
+    m_lane.leave_unattended(message);
 }
 
 inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::string& reason,
@@ -120,29 +117,30 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
         put_back(message);
         throw;
     }
-    Lock lock(m_channels);
-    const auto gone = at_exit([this] { m_channels.guards.drop(1); });
+    Lock lock(m_lane);
     if (message->state == S::lost) {
+        m_lane.let_go();
         return false;
     }
-    m_channels.mirror.want(message, std::move(bury));
+    m_lane.want(message, std::move(bury));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
-        m_channels.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
+        m_lane.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
                          [&] { return answered() || stopped() || token.stop_requested(); });
     } catch (...) {
-        leave_unattended(message);
+        m_lane.leave_unattended(message);
         throw;
     }
     if (!answered()) {
-        leave_unattended(message);
+        m_lane.leave_unattended(message);
         return std::nullopt;
     }
     if (message->state == S::held) {
         const std::string refusal = std::exchange(message->refusal, {});
-        m_channels.mirror.take_back(message);
+        m_lane.put_back(message);
         throw_refused(refusal, "burying");
     }
+    m_lane.let_go();
     return message->state == S::settled;
 }
 
@@ -153,18 +151,18 @@ inline void Session::throw_refused(std::string_view refusal, std::string_view wh
 
 inline void Session::throw_unanswered(std::string_view what) const {
     throw ConnectionError(
-        joined({what, " of '", keys().source(), "': ", m_channels.last_failure()}),
+        joined({what, " of '", keys().source(), "': ", m_lane.last_failure()}),
         ConnectionError::Outcome::in_doubt);
 }
 
 inline std::size_t Session::flush() {
     using S = Delivery::State;
-    m_channels.refuse_fork();
-    Lock lock(m_channels);
-    m_channels.take_acks();
-    Unattended::retry(m_channels.mirror, m_channels.events);
+    m_lane.refuse_fork();
+    Lock lock(m_lane);
+    m_lane.take_acks();
+    m_lane.retry_refused();
     std::vector<DeliveryPtr> pending;
-    for (const DeliveryPtr& message : m_channels.mirror.messages()) {
+    for (const DeliveryPtr& message : m_lane.mirror().messages()) {
         if (message->deferred) {
             pending.push_back(message);
         }
@@ -173,23 +171,20 @@ inline std::size_t Session::flush() {
         return message->state == S::wanted || message->state == S::sent;
     };
     const TimePoint since = Clock::now();
-    while (!m_channels.drive(lock, patience(since), nullptr, [&] {
-        m_channels.hurry_acks();
-        while (!pending.empty() && !open(pending.back())) {
-            pending.pop_back();
-        }
-        return pending.empty();
+    const Lane::HurriedAcks hurry(m_lane);
+    while (!m_lane.drive(lock, patience(since), nullptr, [&] {
+        return std::none_of(pending.begin(), pending.end(), open);
     })) {
         if (Clock::now() >= patience(since)) {
             throw_unanswered("flushing the acks");
         }
     }
-    for (const DeliveryPtr& message : m_channels.mirror.messages()) {
+    for (const DeliveryPtr& message : m_lane.mirror().messages()) {
         if (message->deferred && message->state == S::held) {
             throw_refused(message->refusal, "acking");
         }
     }
-    return m_channels.unattended.take_late_acks();
+    return m_lane.take_late_acks();
 }
 
 } // namespace orizuru::detail

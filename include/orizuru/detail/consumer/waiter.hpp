@@ -2,16 +2,16 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Waits in Redis for a message: sends BLMOVE with a finite timeout on the wait connection. CLIENT
-// UNBLOCK on control ends it early (waiter_stop.hpp). The one thread in `next` uses this,
-// under the lock.
+// Waits in Redis for a queue's messages: sends BLMOVE with a finite timeout on a connection of its
+// own. CLIENT UNBLOCK on the link ends it early (waiter_stop.hpp). A recovery makes this connection
+// worthless: its replies no longer count. One thread at a time uses this, under the lock.
 
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/channels.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/stream.hpp>
@@ -31,10 +31,10 @@ namespace orizuru::detail {
 
 class Waiter {
   public:
-    using Lock = Channels::Lock;
+    using Lock = Lane::Lock;
 
-    /// `wake` ends every wait of the thread in `next`.
-    Waiter(Channels& channels, const Wake& wake) : m_channels(channels), m_wake(wake) {}
+    /// `wake` ends every wait of the thread that uses this.
+    Waiter(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {}
 
     /// Takes one step towards an outstanding BLMOVE: waits until it may send, connects or sends.
     void start(Lock& lock, TimePoint deadline);
@@ -50,8 +50,14 @@ class Waiter {
     bool stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     /// Closes the connection even with a BLMOVE outstanding, for the end of a consumer.
     void abort() {
-        m_channels.wait.reset();
-        m_channels.mirror.forget_blocking_fetch();
+        m_stream.reset();
+        m_lane.forget_blocking_fetch();
+    }
+    /// In a forked child: closes the descriptor and touches nothing else.
+    void close_after_fork() noexcept {
+        if (m_stream) {
+            m_stream.release()->close_after_fork();
+        }
     }
 
     /// Redis' memory is full: it refuses BLMOVE but runs a script that fetches.
@@ -73,9 +79,15 @@ class Waiter {
     void on_result(Lock& lock, Reply&& reply);
     [[gnu::cold]] std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
+    /// A recovery has begun since it was connected.
+    [[nodiscard]] bool worthless() const noexcept {
+        return m_incarnation != m_lane.incarnation();
+    }
 
-    Channels& m_channels;
+    Lane& m_lane;
     const Wake& m_wake;
+    std::unique_ptr<Stream> m_stream;
+    std::uint64_t m_incarnation = 0;  ///< the lane's when it connected
     std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< by when Redis must answer the outstanding BLMOVE
@@ -92,11 +104,10 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
         unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
         return;
     }
-    if (m_channels.wait_doomed) {
-        m_channels.wait.reset();
-        m_channels.wait_doomed = false;
+    if (worthless()) {
+        m_stream.reset();
     }
-    if (!m_channels.wait) {
+    if (!m_stream) {
         connect(lock, deadline);
         return;
     }
@@ -104,21 +115,21 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
         read(lock, deadline);
         return;
     }
-    m_channels.wait->append(
-        [this](std::string& out) { m_channels.mirror.send_blocking_fetch(out, longest); });
-    m_due = now + longest + m_channels.endpoint().command_timeout();
+    m_stream->append([this](std::string& out) { m_lane.compose_blocking_fetch(out, longest); });
+    m_due = now + longest + m_lane.endpoint().command_timeout();
 }
 
 inline void Waiter::connect(Lock& lock, TimePoint deadline) {
     std::unique_ptr<Stream> stream;
+    const std::uint64_t incarnation = m_lane.incarnation();
     std::int64_t id = 0;
     std::string refusal;
     bool given_up = false;
     unlocked(lock, [&] {
         const TimePoint until =
-            std::min(deadline, Clock::now() + m_channels.endpoint().connect_timeout());
+            std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
         try {
-            stream = std::make_unique<Stream>(m_channels.endpoint(), until, &m_wake);
+            stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_wake);
             stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
             // Without the right to CLIENT ID, BLMOVE ends only at its own timeout.
             id = stream->await_reply(until, &m_wake).integer;
@@ -138,49 +149,51 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
         return; // the caller gave up: this says nothing about Redis
     }
     if (!refusal.empty()) {
-        m_channels.note_refusal(refusal);
+        m_lane.note_refusal(refusal);
     }
     if (!stream) {
         pause();
         return;
     }
-    m_channels.wait = std::move(stream);
+    m_stream = std::move(stream);
+    m_incarnation = incarnation;
     m_connection_id = id;
     m_unblocking.reset();
 }
 
 inline void Waiter::read(Lock& lock, TimePoint deadline) {
-    Stream* const stream = m_channels.wait.get();
+    Stream* const stream = m_stream.get();
     short ready = 0;
     try {
         const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
         const TimePoint until = std::min(deadline, m_due);
         unlocked(lock, [&] { ready = stream->wait(wanted, &m_wake, until); });
-        if (m_channels.wait_doomed) {
-            return; // a recovery has begun: further replies do not count
+        if (worthless()) {
+            return;
         }
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             stream->fill();
         }
         bool answered = false;
-        while (Reply* const reply = m_channels.wait_doomed ? nullptr : stream->next_reply()) {
+        while (Reply* const reply = worthless() ? nullptr : stream->next_reply()) {
             answered = true;
             on_reply(lock, std::move(*reply));
         }
         if (!answered && Clock::now() >= m_due) {
-            m_channels.begin_recovery(m_channels.at_address("BLMOVE was not answered in time"));
+            m_lane.begin_recovery(m_lane.at_address("BLMOVE was not answered in time"));
         }
     } catch (const std::exception& error) {
         // A reader that ran out of memory inside a reply is as unusable as a broken connection.
         pause();
-        if (!m_channels.wait_doomed) {
-            m_channels.begin_recovery(error.what());
+        if (worthless()) {
+            return;
         }
+        m_lane.begin_recovery(error.what());
     }
 }
 
 inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
-    switch (m_unblocking.read(reply, m_channels.mirror.blocked())) {
+    switch (m_unblocking.read(reply, m_lane.mirror().blocked())) {
     case Unblocking::Meaning::result:
         on_result(lock, std::move(reply));
         return;
@@ -188,19 +201,19 @@ inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
         on_result(lock, Reply());
         return;
     case Unblocking::Meaning::unblocked:
-        m_channels.wait->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
+        m_stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
         return;
     case Unblocking::Meaning::nothing:
         return;
     case Unblocking::Meaning::doubt:
-        m_channels.begin_recovery(m_channels.at_address("an unexpected reply beside BLMOVE"));
+        m_lane.begin_recovery(m_lane.at_address("an unexpected reply beside BLMOVE"));
         return;
     }
 }
 
 inline void Waiter::on_result(Lock& lock, Reply&& reply) {
     using Action = Verdict::Action;
-    const Verdict verdict = m_channels.mirror.on_blocking_fetch(std::move(reply));
+    const Verdict verdict = m_lane.on_blocking_fetch(std::move(reply));
     switch (verdict.action) {
     case Action::proceed:
         m_oom_pause = {};
@@ -219,21 +232,21 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
     case Action::reconnect:
         pause();
         // Redis' role has changed, so it may have gone back in time: check the list.
-        m_channels.begin_recovery(m_channels.at_address(verdict.reason));
+        m_lane.begin_recovery(m_lane.at_address(verdict.reason));
         return;
     case Action::recover:
         pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
-            m_channels.note_refusal(joined({"WRONGTYPE the source is a ", found}));
+            m_lane.note_refusal(joined({"WRONGTYPE the source is a ", found}));
         } else if (++m_failures < most_failures) {
-            m_channels.begin_recovery(m_channels.at_address(verdict.reason));
+            m_lane.begin_recovery(m_lane.at_address(verdict.reason));
         } else {
             m_failures = 0;
-            m_channels.note_refusal(verdict.reason);
+            m_lane.note_refusal(verdict.reason);
         }
         return;
     case Action::give_up:
-        m_channels.note_refusal(verdict.reason);
+        m_lane.note_refusal(verdict.reason);
         pause();
         return;
     }
@@ -241,13 +254,10 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
 
 // Returns "none" if Redis gives no type: a fence is then the likelier reason.
 inline std::string Waiter::source_type(Lock& lock) {
-    const auto answer = m_channels.ask("TYPE", m_channels.mirror.keys().source());
-    const TimePoint until = Clock::now() + m_channels.endpoint().command_timeout();
-    if (answer) {
-        m_channels.drive(lock, until, nullptr, [&] { return answer->reply || answer->failed; });
-    }
-    return answer && answer->reply && answer->reply->is(Reply::Type::status) ? answer->reply->text
-                                                                             : "none";
+    const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
+    const auto reply = m_lane.query(
+        lock, until, nullptr, [] { return false; }, "TYPE", m_lane.keys().source());
+    return reply && reply->is(Reply::Type::status) ? reply->text : "none";
 }
 
 } // namespace orizuru::detail

@@ -9,7 +9,7 @@
 namespace orizuru::detail {
 
 inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
-    const Mirror& mirror = m_channels.mirror;
+    const Mirror& mirror = m_lane.mirror();
     while (mirror.blocked()) {
         m_wake.clear();
         if (interrupted()) {
@@ -25,19 +25,11 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
                 return true;
             }
         }
-        std::shared_ptr<Channels::Answer> answer;
-        const bool answered = m_channels.drive(lock, deadline, &m_wake, [&] {
-            if (!answer) {
-                answer = m_channels.ask("CLIENT", "UNBLOCK", m_connection_id, "ERROR");
-            }
-            return !mirror.blocked() || interrupted() ||
-                   (answer && (answer->reply || answer->failed));
-        });
-        if (!answered) {
-            return false;
-        }
-        if (answer && answer->reply && answer->reply->is(Reply::Type::error)) {
-            if (classify(*answer->reply) == ReplyClass::rights) {
+        const auto reply = m_lane.query(
+            lock, deadline, &m_wake, [&] { return !mirror.blocked() || interrupted(); }, "CLIENT",
+            "UNBLOCK", m_connection_id, "ERROR");
+        if (reply && reply->is(Reply::Type::error)) {
+            if (classify(*reply) == ReplyClass::rights) {
                 m_connection_id = 0;
             }
             return false;

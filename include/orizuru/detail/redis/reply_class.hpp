@@ -60,6 +60,13 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
     return killed ? ReplyClass::passing : classify(error.code());
 }
 
+/// Whether the error of a command that is to wait is about the whole server, not about one key.
+[[nodiscard]] [[gnu::cold]] inline bool holds_all(std::string_view error) noexcept {
+    const std::string_view code = error.substr(0, error.find(' '));
+    return code == "LOADING" || code == "BUSY" || code == "CLUSTERDOWN" || code == "MISCONF" ||
+           code == "NOREPLICAS";
+}
+
 /// Whether Redis may serve the same command later, here or elsewhere, without a person's help.
 [[nodiscard]] [[gnu::cold]] inline bool is_for_now(const ReplyError& error) noexcept {
     const ReplyClass meaning = classify(error);

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A queue's part of a link, under the link's lock: the mirror of the consumer's list, the lease,
+// the guards that keep the consumer alive, and what the user has still to hear of. Composes what is
+// due, acts on the replies and recovers after a doubt.
+
+#include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/consumer/hold.hpp>
+#include <orizuru/detail/consumer/keep_alive.hpp>
+#include <orizuru/detail/consumer/link.hpp>
+#include <orizuru/detail/consumer/link_member.hpp>
+#include <orizuru/detail/consumer/mirror.hpp>
+#include <orizuru/detail/consumer/unattended.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// How a guard gives a deferred ack.
+enum class GuardAcks : std::uint8_t { under_lock, without_lock };
+
+class Lane final : private LinkMember {
+  public:
+    /// Holds the link's lock. Delivers the noted events after unlocking; the consumer may then be
+    /// gone.
+    class Lock : public Link::Lock {
+      public:
+        explicit Lock(Lane& lane) : Link::Lock(lane.m_link->mutex()), m_lane(lane) {}
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+        ~Lock() {
+            const auto ended = m_lane.m_guards.take_ended();
+            if (ended || !m_lane.m_events.empty()) {
+                const auto batch = m_lane.m_events.take();
+                unlock();
+                m_lane.m_events.tell(batch);
+            }
+        }
+
+      private:
+        Lane& m_lane;
+    };
+
+    /// While one exists, acks are sent at each chance instead of with the next fetch.
+    class [[nodiscard]] HurriedAcks {
+      public:
+        explicit HurriedAcks(Lane& lane) noexcept : m_lane(lane) { ++lane.m_hurries; }
+        HurriedAcks(const HurriedAcks&) = delete;
+        HurriedAcks& operator=(const HurriedAcks&) = delete;
+        ~HurriedAcks() { --m_lane.m_hurries; }
+
+      private:
+        Lane& m_lane;
+    };
+
+    Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events);
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+    ~Lane();
+
+    // Without the lock.
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_link->endpoint(); }
+    [[nodiscard]] const Keys& keys() const noexcept { return m_mirror.keys(); }
+    [[nodiscard]] bool forked() const noexcept { return m_link->forked(); }
+    void refuse_fork() const {
+        if (forked()) {
+            throw_forked();
+        }
+    }
+    /// In a forked child: closes the link's descriptor and touches nothing else.
+    [[gnu::cold]] void close_after_fork() noexcept { m_link->close_after_fork(); }
+    /// How many recoveries have ended.
+    [[nodiscard]] std::uint64_t recoveries() const noexcept {
+        return m_recoveries.load(std::memory_order_relaxed);
+    }
+    void tell(const Event& event) const noexcept { m_events.tell(event); }
+    /// Before any other use: a delivery that was handed out keeps `object` alive.
+    void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
+    /// The begin of a recovery signals `wake`, and so does an outcome for the user that a thread of
+    /// another queue has read.
+    void wake_on_change(const Wake& wake) { m_wakes.push_back(&wake); }
+
+    // Callers hold the lock for everything below.
+
+    [[nodiscard]] const Mirror& mirror() const noexcept { return m_mirror; }
+    [[nodiscard]] bool running() const noexcept {
+        return m_mirror.state() == Mirror::State::running;
+    }
+
+    // Messages. A delivery that was handed out keeps the consumer alive until it is let go, put
+    // back, lost from the run or accepted as a deferred ack.
+
+    /// Moves messages to `run` until it has `most`.
+    void hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks);
+    /// Removes from `run` what is no longer ours.
+    void drop_lost(Fifo<DeliveryPtr>& run) noexcept;
+    void put_back(const Fifo<DeliveryPtr>& run) noexcept;
+    void put_back(const DeliveryPtr& message) noexcept;
+    void let_go() noexcept { m_guards.drop(1); }
+    [[nodiscard]] bool has_guards() const noexcept { return m_guards.in_use(); }
+    /// For when no guard is left: messages without a wanted settlement may be requeued.
+    [[gnu::cold]] void forsake() noexcept { m_mirror.forsake(); }
+
+    /// Asks for a settlement of a held message; `move` null = ack.
+    void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
+        m_mirror.want(message, std::move(move));
+    }
+    /// Accepts an ack whose outcome no thread awaits.
+    void accept_deferred(const DeliveryPtr& message) noexcept {
+        m_mirror.want_deferred(message);
+        let_go();
+    }
+    /// Takes over the acks that guards have given without the lock.
+    void take_acks() noexcept { m_guards.drop(m_mirror.take_acks()); }
+    /// The same, and accepts no more.
+    void close_acks() noexcept { m_guards.drop(m_mirror.close_acks()); }
+    /// No thread awaits the message's settlement any more: on_event gets the outcome.
+    void leave_unattended(const DeliveryPtr& message) noexcept;
+    [[nodiscard]] bool has_unattended() const noexcept { return !m_unattended.empty(); }
+    /// Asks again for refused settlements that no thread awaits.
+    void retry_refused();
+    /// How many deferred acks came too late since the last call.
+    [[nodiscard]] std::size_t take_late_acks() noexcept { return m_unattended.take_late_acks(); }
+
+    // Requests.
+
+    /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
+    /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
+    bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
+    /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
+    /// when `interrupted()`, or if the connection breaks.
+    template <class... Arguments>
+    std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
+                               FunctionRef<bool()> interrupted, const Arguments&... arguments) {
+        return query_with(lock, deadline, wake, interrupted, [&](std::string& out) {
+            append_command(out, arguments...);
+        });
+    }
+    /// From now on every call of `drive` ends by this time, even if its own deadline is later.
+    void limit(TimePoint time) noexcept {
+        m_limit = time;
+        m_link->wake_all();
+    }
+    [[nodiscard]] TimePoint limit() const noexcept { return m_limit; }
+
+    /// True when a request can be composed and sent now.
+    [[nodiscard]] bool ready() const noexcept {
+        return m_mirror.can_send() && m_hold.over() && m_link->ready();
+    }
+    /// Sends the due acks and asks for up to `most` messages.
+    void fetch(int most) {
+        send([&](std::string& out) { m_mirror.send_settle(out, most); });
+    }
+    /// Requeues what was not handed out; leaves the registry if nothing else is held.
+    [[gnu::cold]] void release() {
+        send([&](std::string& out) { m_mirror.send_release(out); });
+    }
+    void compose_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
+        m_mirror.send_blocking_fetch(out, block);
+    }
+    Verdict on_blocking_fetch(Reply&& reply) {
+        return m_mirror.on_blocking_fetch(std::move(reply));
+    }
+    void forget_blocking_fetch() noexcept { m_mirror.forget_blocking_fetch(); }
+
+    // Doubts and refusals.
+
+    /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an
+    /// outstanding blocking fetch no longer count.
+    [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
+    /// Grows with each recovery.
+    [[nodiscard]] std::uint64_t incarnation() const noexcept override {
+        return m_mirror.incarnation();
+    }
+    /// Notes an error that only a person can fix.
+    [[gnu::cold]] void note_refusal(std::string_view text);
+    /// Throws the noted refusal, if any, and forgets it.
+    void throw_refusal() {
+        if (m_refusal) {
+            std::rethrow_exception(std::exchange(m_refusal, nullptr));
+        }
+    }
+    void forget_refusal() noexcept { m_refusal = nullptr; }
+    [[nodiscard]] bool has_refusal() const noexcept { return m_refusal != nullptr; }
+    [[nodiscard]] std::string at_address(std::string_view reason) const {
+        return m_link->at_address(reason);
+    }
+    /// Why the queue makes no progress; empty if no failure is known.
+    [[nodiscard]] const std::string& last_failure() const noexcept {
+        return m_failure.empty() || !m_link->connected() ? m_link->last_failure() : m_failure;
+    }
+
+    // The lease.
+
+    void confirm_lease(TimePoint asked) noexcept { m_lease_from = std::max(m_lease_from, asked); }
+    /// When the lease that Redis last confirmed began. Counts from the request, so never too late.
+    [[nodiscard]] TimePoint lease_from() const noexcept { return m_lease_from; }
+
+    // Events.
+
+    [[gnu::cold]] void note(EventKind kind, std::string_view detail,
+                            std::string_view payload = {}) noexcept {
+        m_events.note(kind, m_mirror.identity().id, detail, payload);
+    }
+    /// Delivers the noted events, with the lock released.
+    void tell_events(Lock& lock);
+
+  private:
+    Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
+    [[gnu::cold]] void on_broken(std::string_view reason) noexcept override;
+    [[gnu::cold]] void on_reconnected(std::string_view detail) noexcept override;
+    [[gnu::cold]] void on_refused(const std::exception_ptr& refusal) noexcept override;
+    [[gnu::cold]] void on_doubt(std::string_view reason) noexcept override {
+        begin_recovery(reason);
+    }
+
+    [[noreturn]] [[gnu::cold]] void throw_forked() const;
+    std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
+                                    FunctionRef<bool()> interrupted,
+                                    FunctionRef<void(std::string&)> compose);
+    void advance();
+    void send(FunctionRef<void(std::string&)> compose) {
+        m_link->send(*this, Purpose::chain, compose);
+        m_link->flush();
+    }
+    Verdict apply(Purpose purpose, Reply&& reply, TimePoint sent);
+    [[gnu::cold]] void on_registered(TimePoint asked);
+    [[gnu::cold]] void after_recovery(const Recovered& recovered);
+    [[gnu::cold]] void follow(const Verdict& verdict);
+    [[gnu::cold]] void note_failure(std::string_view reason) noexcept;
+    void wake_own() const noexcept {
+        for (const Wake* const wake : m_wakes) {
+            wake->signal();
+        }
+    }
+
+    const std::shared_ptr<Link> m_link;
+    Mirror m_mirror;
+    EventQueue m_events;
+    Unattended m_unattended;
+    KeepAlive m_guards; ///< counts the deliveries that were handed out
+    std::vector<const Wake*> m_wakes;
+    Hold m_hold;
+    int m_hurries = 0;
+    std::atomic<std::uint64_t> m_recoveries{0};
+    TimePoint m_lease_from{};
+    TimePoint m_limit = TimePoint::max();
+    std::exception_ptr m_refusal;
+    std::string m_failure; ///< the queue's own; the link's is newer where that is not connected
+};
+
+} // namespace orizuru::detail

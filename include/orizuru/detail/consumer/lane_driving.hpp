@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Hands out a lane's messages, composes its requests and waits for their replies. The class is in
+// lane.hpp.
+
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace orizuru::detail {
+
+inline Lane::Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events)
+    : m_link(std::move(link)), m_mirror(std::move(mirror)), m_events(std::move(events)) {
+    const Link::Lock lock(m_link->mutex());
+    m_link->join(*this);
+}
+
+inline Lane::~Lane() {
+    const Link::Lock lock(m_link->mutex());
+    m_link->leave(*this);
+}
+
+inline void Lane::throw_forked() const {
+    throw std::logic_error(joined({"a consumer of '", keys().source(),
+                                   "' is used in a forked child; make a new one there"}));
+}
+
+inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks) {
+    const std::size_t before = run.size();
+    run.reserve(most);
+    while (m_mirror.has_ready() && run.size() < most) {
+        run.push_back(m_mirror.hand_out());
+        if (acks == GuardAcks::without_lock) {
+            m_mirror.open_ack(*run.back());
+        }
+    }
+    m_guards.add(run.size() - before);
+}
+
+inline void Lane::drop_lost(Fifo<DeliveryPtr>& run) noexcept {
+    const std::size_t before = run.size();
+    run.erase_if(
+        [](const DeliveryPtr& message) { return message->state == Delivery::State::lost; });
+    m_guards.drop(before - run.size());
+}
+
+inline void Lane::put_back(const Fifo<DeliveryPtr>& run) noexcept {
+    m_guards.drop(run.size());
+    m_mirror.take_back(run);
+}
+
+inline void Lane::put_back(const DeliveryPtr& message) noexcept {
+    let_go();
+    m_mirror.take_back(message);
+}
+
+inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {
+    let_go();
+    m_unattended.add(message);
+    wake_own();
+}
+
+inline void Lane::retry_refused() { m_unattended.retry(m_mirror, m_events); }
+
+inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
+                        FunctionRef<bool()> done) {
+    m_link->drop_closed();
+    while (true) {
+        if (wake != nullptr) {
+            wake->clear();
+        }
+        take_acks();
+        if (done()) {
+            return true;
+        }
+        const TimePoint until = std::min(deadline, m_limit);
+        if (Clock::now() >= until) {
+            return false;
+        }
+        if (!m_events.empty()) {
+            // A leader must not do this: a callback that settles a guard would wait for itself.
+            tell_events(lock);
+            continue;
+        }
+        advance();
+        m_link->await_change(lock, m_hold.bound(until), wake);
+    }
+}
+
+inline std::optional<Reply> Lane::query_with(Lock& lock, TimePoint deadline, const Wake* wake,
+                                             FunctionRef<bool()> interrupted,
+                                             FunctionRef<void(std::string&)> compose) {
+    drive(lock, deadline, wake, [&] { return interrupted() || m_link->connected(); });
+    if (!m_link->connected() || interrupted()) {
+        return std::nullopt;
+    }
+    const auto answer = m_link->ask(compose);
+    drive(lock, deadline, wake,
+          [&] { return interrupted() || answer->reply || answer->failed; });
+    return std::move(answer->reply);
+}
+
+inline void Lane::advance() {
+    if (!m_hold.over() || !m_link->ready()) {
+        m_link->flush();
+        return;
+    }
+    const auto compose = [this](Purpose purpose, auto send) {
+        m_link->send(*this, purpose, [&](std::string& out) { (m_mirror.*send)(out); });
+    };
+    if (m_mirror.state() == Mirror::State::unregistered &&
+        m_link->owes(*this, Purpose::start) == 0) {
+        compose(Purpose::start, &Mirror::send_start);
+    } else if (m_mirror.state() == Mirror::State::recovering && m_link->may_adopt(*this)) {
+        compose(Purpose::adopt, &Mirror::send_adopt);
+    }
+    while (m_mirror.can_send() && m_mirror.has_moves()) {
+        compose(Purpose::chain, &Mirror::send_move);
+    }
+    if (m_hurries > 0 && m_mirror.has_acks() && m_mirror.can_send()) {
+        m_link->send(*this, Purpose::chain,
+                     [this](std::string& out) { m_mirror.send_settle(out, 0); });
+    }
+    m_link->flush();
+}
+
+inline void Lane::tell_events(Lock& lock) {
+    if (!m_events.empty()) {
+        const auto batch = m_events.take();
+        unlocked(lock, [&] { m_events.tell(batch); });
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Acts on the replies to a lane's requests, on doubts and on refusals. The class is in lane.hpp.
+
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+
+#include <new>
+
+namespace orizuru::detail {
+
+inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
+    Verdict verdict = apply(purpose, std::move(reply), sent);
+    if (verdict.action != Verdict::Action::proceed) {
+        follow(verdict);
+    } else if (purpose == Purpose::chain) {
+        m_hold.succeeded();
+    }
+    m_unattended.tell(m_events, m_mirror.identity().id);
+    if (!m_events.empty() || m_guards.has_ended()) {
+        wake_own(); // the thread that reads may be another queue's
+    }
+    return verdict;
+}
+
+inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
+    switch (purpose) {
+    case Purpose::start: {
+        Verdict verdict = m_mirror.on_start(reply);
+        on_registered(sent);
+        return verdict;
+    }
+    case Purpose::adopt: {
+        Verdict verdict = m_mirror.on_adopt(reply);
+        if (const auto recovered = m_mirror.take_recovered()) {
+            on_registered(sent);
+            after_recovery(*recovered);
+        }
+        return verdict;
+    }
+    case Purpose::chain:
+        break;
+    }
+    return m_mirror.on_reply(std::move(reply));
+}
+
+inline void Lane::on_registered(TimePoint asked) {
+    if (running()) {
+        confirm_lease(asked);
+        forget_refusal();
+    }
+}
+
+inline void Lane::after_recovery(const Recovered& recovered) {
+    m_recoveries.fetch_add(1, std::memory_order_relaxed);
+    m_unattended.on_lost(recovered.lost);
+    m_guards.drop(recovered.acked);
+    if (!recovered.refusal.empty()) {
+        note_refusal(recovered.refusal);
+    }
+    if (recovered.reaped || !recovered.lost.empty()) {
+        note(EventKind::lease_lost,
+             joined({Digits(recovered.lost.size()), " messages are with others now"}));
+    }
+    for (const DeliveryPtr& message : recovered.surfaced) {
+        note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
+    }
+}
+
+// The link does its own part: it holds all its members back, or connects again.
+inline void Lane::follow(const Verdict& verdict) {
+    switch (verdict.action) {
+    case Verdict::Action::proceed:
+        return;
+    case Verdict::Action::back_off:
+        note_failure(at_address(verdict.reason));
+        m_hold.begin();
+        return;
+    case Verdict::Action::recover:
+        m_hold.begin();
+        begin_recovery(at_address(verdict.reason));
+        return;
+    case Verdict::Action::reconnect:
+        begin_recovery(at_address(verdict.reason));
+        return;
+    case Verdict::Action::give_up:
+        m_hold.begin();
+        note_refusal(verdict.reason);
+        return;
+    }
+}
+
+inline void Lane::begin_recovery(std::string_view reason) noexcept {
+    if (!running()) {
+        return;
+    }
+    note_failure(reason);
+    m_mirror.begin_recovery();
+    wake_own();
+    m_link->wake_all();
+}
+
+inline void Lane::on_broken(std::string_view reason) noexcept {
+    if (m_mirror.unanswered()) {
+        begin_recovery(reason);
+    }
+    m_failure.clear();
+}
+
+inline void Lane::on_reconnected(std::string_view detail) noexcept {
+    note(EventKind::reconnected, detail);
+    wake_own();
+}
+
+inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept { m_refusal = refusal; }
+
+inline void Lane::note_refusal(std::string_view text) {
+    note_failure(at_address(text));
+    m_refusal = std::make_exception_ptr(
+        reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text));
+}
+
+inline void Lane::note_failure(std::string_view reason) noexcept {
+    try {
+        m_failure = reason;
+    } catch (const std::bad_alloc&) {
+        m_failure.clear(); // no reason is better than a wrong one
+    }
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// One connection to Redis that any number of queues share for their scripts, and the mutex that
+// guards it and them. A thread that waits for a change calls `await_change`. One thread at a time
+// leads: it reads for all and connects; the others sleep until something changes.
+//
+// An error reply concerns the member whose request it answers. Only the end of the connection, a
+// reply that comes too late or one that cannot be right breaks the link. Each member with an
+// unanswered request then recovers, a few at a time.
+
+#include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/control.hpp>
+#include <orizuru/detail/consumer/leader_followers.hpp>
+#include <orizuru/detail/consumer/link_member.hpp>
+#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/endpoint.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+class Link {
+  public:
+    using Answer = Control::Answer;
+    using Lock = std::unique_lock<std::mutex>;
+    using Purpose = LinkMember::Purpose;
+
+    /// Connects until the deadline; throws as Control does.
+    [[gnu::cold]] Link(Endpoint endpoint, TimePoint deadline)
+        : m_control(std::move(endpoint), deadline) {}
+
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
+    [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }
+    [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
+    /// In a forked child: closes the descriptor and touches nothing else.
+    [[gnu::cold]] void close_after_fork() noexcept { m_control.close_after_fork(); }
+
+    // Callers hold the lock for everything below.
+
+    void join(LinkMember& member) { m_members.push_back(&member); }
+    /// Replies that are still owed to the member are discarded.
+    void leave(LinkMember& member) noexcept {
+        m_control.forget(member);
+        std::erase(m_members, &member);
+    }
+
+    /// Reads for all members or connects, or sleeps while another thread does: until something may
+    /// have changed, `wake` is signalled, or it is `until`. Releases the lock meanwhile.
+    void await_change(Lock& lock, TimePoint until, const Wake* wake);
+    /// Makes every thread in `await_change` look again.
+    void wake_all() noexcept { m_turns.wake_all(); }
+
+    [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
+    /// True when a request can be sent now.
+    [[nodiscard]] bool ready() const noexcept { return m_control.ready(); }
+    /// True when the member's ADOPT can be sent now. A list can be long, and after a break all
+    /// members may have to adopt theirs.
+    [[nodiscard]] bool may_adopt(const LinkMember& member) const noexcept {
+        return owes(member, Purpose::adopt) == 0 && m_control.owes(Purpose::adopt) < most_adopting;
+    }
+    [[nodiscard]] std::size_t owes(const LinkMember& member, Purpose purpose) const noexcept {
+        return m_control.owes(purpose, &member);
+    }
+
+    /// Appends a request of the member, for `flush` to send, while connected.
+    void send(LinkMember& member, Purpose purpose, FunctionRef<void(std::string&)> compose) {
+        m_control.send(member, purpose, compose);
+    }
+    /// Sends a command that is no member's request, while connected.
+    std::shared_ptr<Answer> ask(FunctionRef<void(std::string&)> compose) {
+        auto answer = m_control.ask(compose);
+        flush();
+        return answer;
+    }
+    void flush() noexcept;
+    /// Ends an idle connection that Redis has closed, before anything is sent on it. Nothing is
+    /// then in doubt, and the next connection needs no recovery.
+    void drop_closed() noexcept;
+
+    /// Puts Redis' address in front of `reason`.
+    [[nodiscard]] std::string at_address(std::string_view reason) const {
+        return joined({endpoint().address(), ": ", reason});
+    }
+    [[nodiscard]] const std::string& last_failure() const noexcept {
+        return m_control.last_failure();
+    }
+
+  private:
+    static constexpr std::size_t most_adopting = 8;
+
+    [[gnu::cold]] void connect(Lock& lock, TimePoint deadline, const Wake& wake);
+    void read(Lock& lock, TimePoint deadline, const Wake& wake);
+    void take(Reply&& reply);
+    [[gnu::cold]] void follow(const Verdict& verdict);
+    [[gnu::cold]] void lose(std::string_view reason) noexcept;
+
+    ForkMark m_mark;
+    std::mutex m_mutex;
+    LeaderFollowers m_turns;
+    Control m_control;
+    std::vector<LinkMember*> m_members;
+};
+
+inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake) {
+    until = m_control.hold().bound(until);
+    if (m_turns.has_leader()) {
+        m_turns.follow(lock, until, wake);
+        return;
+    }
+    m_turns.lead(wake, [&](const Wake& own) {
+        m_control.close_ended();
+        if (m_control.closed()) {
+            connect(lock, until, own);
+        } else {
+            read(lock, until, own);
+        }
+    });
+}
+
+inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
+    if (Clock::now() < m_control.connect_at()) {
+        const TimePoint until = std::min(deadline, m_control.connect_at());
+        unlocked(lock, [&] { wait_ready(-1, 0, &wake, until); });
+        return;
+    }
+    Control::Attempt attempt;
+    unlocked(lock, [&] { attempt = Control::attempt(endpoint(), deadline, wake); });
+    if (attempt.stream) {
+        if (m_control.use(std::move(attempt.stream))) {
+            const std::string detail = joined({endpoint().address(), ", after: ", last_failure()});
+            for (LinkMember* const member : m_members) {
+                member->on_reconnected(detail);
+            }
+        }
+    } else if (!attempt.given_up) {
+        m_control.note_failure(attempt.failure);
+        m_control.delay_connecting();
+        if (attempt.refusal) {
+            for (LinkMember* const member : m_members) {
+                member->on_refused(attempt.refusal);
+            }
+        }
+    }
+}
+
+inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
+    const TimePoint reply_due = m_control.reply_due();
+    const TimePoint until = std::min(deadline, reply_due);
+    Stream& stream = m_control.stream();
+    const short wanted = stream.flushed() ? POLLIN : POLLIN | POLLOUT;
+    short ready = 0;
+    unlocked(lock, [&] { ready = stream.wait(wanted, &wake, until); });
+    if (!m_control.connected()) {
+        return;
+    }
+    try {
+        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+            stream.fill();
+            while (m_control.connected()) {
+                Reply* const reply = stream.next_reply();
+                if (reply == nullptr) {
+                    break;
+                }
+                take(std::move(*reply));
+            }
+        }
+        if (ready == 0 && Clock::now() >= reply_due) {
+            lose(at_address("no reply within command_timeout"));
+        }
+    } catch (const std::exception& error) {
+        // A reader that ran out of memory inside a reply is as unusable as a broken connection.
+        lose(error.what());
+    }
+}
+
+inline void Link::take(Reply&& reply) {
+    const Control::Owed owed = m_control.take_owed();
+    if (owed.answer) {
+        owed.answer->reply = std::move(reply);
+        return;
+    }
+    if (owed.member == nullptr || owed.incarnation != owed.member->incarnation()) {
+        return;
+    }
+    try {
+        const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
+        if (verdict.action != Verdict::Action::proceed) {
+            follow(verdict);
+        } else if (owed.purpose == Purpose::chain) {
+            // Registering and adopting do not count: they can work where settling fails.
+            m_control.succeeded();
+        }
+    } catch (const std::exception& error) {
+        owed.member->on_doubt(error.what());
+        throw;
+    }
+}
+
+inline void Link::follow(const Verdict& verdict) {
+    if (verdict.action == Verdict::Action::reconnect) {
+        lose(at_address(verdict.reason));
+    } else if (verdict.action == Verdict::Action::back_off && holds_all(verdict.reason)) {
+        m_control.note_failure(at_address(verdict.reason));
+        m_control.hold().begin();
+    }
+}
+
+inline void Link::flush() noexcept {
+    try {
+        if (!m_control.flush()) {
+            m_turns.wake_leader(); // so that it polls for more room
+        }
+    } catch (const std::exception& error) {
+        lose(error.what());
+    }
+}
+
+inline void Link::drop_closed() noexcept {
+    if (!m_control.idle() || !m_control.stream().closed_by_peer()) {
+        return;
+    }
+    m_control.end("the server closed the idle connection");
+    if (!m_control.proven()) {
+        m_control.delay_connecting(); // the peer accepts connections only to close them
+    }
+    m_turns.wake_all();
+}
+
+// A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
+inline void Link::lose(std::string_view reason) noexcept {
+    for (LinkMember* const member : m_members) {
+        member->on_broken(reason);
+    }
+    m_control.end(reason);
+    m_control.delay_connecting();
+    m_turns.wake_all();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a link knows of the queues that share it: each takes the replies to its own requests.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/reply.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The link calls these under its lock.
+class LinkMember {
+  public:
+    /// Why a request is sent.
+    enum class Purpose : std::uint8_t {
+        start, ///< registers the consumer
+        adopt, ///< takes over the consumer's own list after a doubt
+        chain  ///< settles or fetches
+    };
+
+    /// Takes the reply to a request that was sent at `sent`. Acts on the verdict as far as it
+    /// concerns the queue, and returns it for the link's part.
+    virtual Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) = 0;
+    /// The connection broke: requests without a reply are in doubt.
+    virtual void on_broken(std::string_view reason) noexcept = 0;
+    /// A new connection replaces the broken one.
+    virtual void on_reconnected(std::string_view detail) noexcept = 0;
+    /// Redis refuses the connection, and only a person can help.
+    virtual void on_refused(const std::exception_ptr& refusal) noexcept = 0;
+    /// Memory ran out while it took a reply: only Redis can tell what its list holds.
+    virtual void on_doubt(std::string_view reason) noexcept = 0;
+
+    /// Grows with each recovery. Replies to requests of an earlier incarnation do not count.
+    [[nodiscard]] virtual std::uint64_t incarnation() const noexcept = 0;
+
+  protected:
+    LinkMember() = default;
+    LinkMember(const LinkMember&) = default;
+    LinkMember& operator=(const LinkMember&) = default;
+    ~LinkMember() = default;
+};
+
+} // namespace orizuru::detail
