@@ -55,7 +55,10 @@ struct Fixture {
     /// Both connections end, and nothing that was unanswered has run.
     Recovered cut() {
         const std::string header = mirror.identity().header(std::exchange(version, 0));
+        const std::uint64_t incarnation = mirror.incarnation();
         mirror.begin_recovery();
+        mirror.begin_recovery();
+        CHECK(mirror.incarnation() == incarnation + 1);
         mirror.send_adopt(out);
         mirror.on_adopt(array({string(header), array({string("b"), string("a")})}));
         std::optional<Recovered> recovered = mirror.take_recovered();
@@ -66,7 +69,9 @@ struct Fixture {
     /// What the recovery says behind a fetch that Redis answers so.
     std::string refusal_of_fetch(Reply reply) {
         mirror.send_settle(out, 1);
-        CHECK(mirror.on_reply(std::move(reply)).action == Action::recover);
+        const bool error = reply.is(Type::error);
+        CHECK(mirror.on_reply(std::move(reply)).action ==
+              (error ? Action::recover : Action::reconnect));
         return cut().refusal;
     }
     std::string refusal_of_fetch(const std::string& text) {
@@ -81,7 +86,7 @@ TEST_CASE("a message counts as moved by the reply 1 and by nothing else") {
                                Reply{Type::status, 0, "OK", {}}, Reply{}}) {
         Fixture fixture;
         fixture.move(fixture.held[0]);
-        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::recover);
+        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::reconnect);
         CHECK(fixture.held[0]->state == S::sent);
     }
     Fixture fixture;
@@ -97,7 +102,7 @@ TEST_CASE("a message counts as acked by strings, no more than were asked for") {
         Fixture fixture;
         fixture.mirror.want(fixture.held[0], nullptr);
         fixture.mirror.send_settle(fixture.out, 1);
-        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::recover);
+        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::reconnect);
         CHECK(fixture.held[0]->state == S::sent);
         CHECK(fixture.mirror.messages().size() == 2);
     }
@@ -113,7 +118,7 @@ TEST_CASE("messages count as given back by a count and by nothing else") {
     for (const Reply& reply : {integer(-1), string("1"), array({}), Reply{}}) {
         Fixture fixture;
         fixture.mirror.send_release(fixture.out);
-        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::recover);
+        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::reconnect);
         CHECK(fixture.mirror.unanswered());
     }
     Fixture fixture;

@@ -182,7 +182,8 @@ inline void SearchConsumer::want(const Event& event) {
 }
 
 inline void SearchConsumer::follow(const detail::Verdict& verdict, Effect& effect) {
-    if (verdict.action == detail::Verdict::Action::recover) {
+    using Action = detail::Verdict::Action;
+    if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
         effect.closes = true;
         m_mirror.begin_recovery(); // nothing, unless it runs
     }

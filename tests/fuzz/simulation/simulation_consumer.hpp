@@ -230,6 +230,7 @@ inline void Simulation::follow(const detail::Verdict& verdict, Line line) {
         return;
     case Action::reconnect:
         m_hold = m_chance.between(1, 5);
+        recover();
         cut(line);
         return;
     case Action::recover:

@@ -199,7 +199,7 @@ class Driver {
         }
         const std::size_t settled = ran ? request.messages.size() : 0;
         check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
-        if (verdict.action == Action::recover) {
+        if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
             check(!ran, "what ran is in no doubt");
             if (refers_elsewhere(answer)) {
                 m_chain.answered(false); // nor is what was refused

@@ -10,7 +10,8 @@
 // requests form a chain and Redis runs a prefix of it. After a refusal the mirror sends nothing
 // until the rest of the chain is answered. After a doubt it adopts the list under a new identity;
 // the list's header tells which requests ran. The caller sends requests in the order of the calls,
-// all on one connection, and passes on replies in that order.
+// all on one connection, and passes on replies in that order. Other mirrors may share the
+// connection.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
@@ -72,6 +73,8 @@ class Mirror {
 
     [[nodiscard]] State state() const noexcept { return m_state; }
     [[nodiscard]] const Identity& identity() const noexcept { return m_self; }
+    /// How many recoveries have begun. A reply counts only in the incarnation of its request.
+    [[nodiscard]] std::uint64_t incarnation() const noexcept { return m_incarnation; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
     /// The messages known to be in the list, oldest first.
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
@@ -144,8 +147,9 @@ class Mirror {
 
     // Recovery.
 
-    /// Puts everything unanswered in doubt. The caller must close both connections; further replies
-    /// on them do not count.
+    /// Puts everything unanswered in doubt. The caller must close the blocking fetch's connection
+    /// and drop the replies to what an earlier incarnation sent. The connection of the requests may
+    /// stay: they have run before the request to adopt does.
     [[gnu::cold]] void begin_recovery() noexcept;
 
     /// For when the blocking fetch's connection is closed and no other will be sent. If Redis runs
@@ -209,7 +213,8 @@ class Mirror {
     [[gnu::cold]] void put_back(const Request& request, const std::string& refusal);
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
     [[gnu::cold]] Verdict on_error(Request& request, const Reply& reply);
-    [[gnu::cold]] Verdict doubt(Request& request, const std::string& text);
+    [[gnu::cold]] static Verdict doubt(Request& request, Verdict::Action action,
+                                       const std::string& text);
 
     [[gnu::cold]] void conclude(const Adoption::Result& result);
     [[nodiscard]] [[gnu::cold]] std::string blame(const Request& request, bool first_not_run);
@@ -226,6 +231,7 @@ class Mirror {
     std::string m_processing; ///< the list's key
     std::string m_header;     ///< buffer for composing a header
     State m_state = State::unregistered;
+    std::uint64_t m_incarnation = 0;
 
     Fifo<DeliveryPtr> m_messages;
     std::size_t m_next = 0;    ///< position of the oldest that waits to be handed out

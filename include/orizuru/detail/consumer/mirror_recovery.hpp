@@ -11,6 +11,7 @@ namespace orizuru::detail {
 inline void Mirror::begin_recovery() noexcept {
     if (m_state == State::running) {
         m_state = State::recovering;
+        ++m_incarnation;
         m_blocked = m_draining = false;
     }
 }

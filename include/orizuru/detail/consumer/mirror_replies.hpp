@@ -35,7 +35,7 @@ inline Verdict Mirror::on_reply(Reply&& reply) {
         return on_error(request, reply);
     }
     if (!is_result(request, reply)) {
-        return doubt(request, wrong_type);
+        return doubt(request, Verdict::Action::reconnect, wrong_type);
     }
     ran(request);
     if (request.fetch > 0) {
@@ -98,7 +98,7 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
         return refuse(Verdict::Action::back_off, {});
     case ReplyClass::elsewhere:
         // Redis' role has changed, so it may have gone back in time: check the list.
-        return refuse(Verdict::Action::recover, {});
+        return refuse(Verdict::Action::reconnect, {});
     case ReplyClass::no_script:
         m_cached.clear();
         // If Redis says so even to the body, pause before asking again.
@@ -112,7 +112,7 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
     case ReplyClass::other:
         break;
     }
-    return doubt(request, reply.text);
+    return doubt(request, Verdict::Action::recover, reply.text);
 }
 
 inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
@@ -194,11 +194,11 @@ inline void Mirror::put_back(const Request& request, const std::string& refusal)
 
 // The request stays in the chain as the first whose outcome is unknown. If recovery finds that a
 // refusal of its own changed nothing, the request is retried once, then its caller gets the error.
-inline Verdict Mirror::doubt(Request& request, const std::string& text) {
+inline Verdict Mirror::doubt(Request& request, Verdict::Action action, const std::string& text) {
     if (!text.starts_with("STALE")) {
         request.failure = text;
     }
-    return {Verdict::Action::recover, text};
+    return {action, text};
 }
 
 } // namespace orizuru::detail

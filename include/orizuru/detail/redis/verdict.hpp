@@ -12,8 +12,8 @@ struct Verdict {
     enum class Action {
         proceed,
         back_off,  ///< refused for now: wait before sending more
-        reconnect, ///< refused by this server: wait, then connect again
-        recover,   ///< commands are in doubt: find out which ran
+        reconnect, ///< the connection is of no more use: close it, and recover if registered
+        recover,   ///< this list's commands are in doubt: find out which ran; the connection stays
         give_up    ///< only a person can fix it; the reason is for the user
     };
     Action action = Action::proceed;
