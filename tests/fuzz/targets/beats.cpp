@@ -29,6 +29,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -97,8 +98,9 @@ const orizuru::test::Target target("beats", [](Input input) {
     replies.begin(input);
     std::atomic<std::ptrdiff_t> renewals{0};
     const ConsumerOptions options{.lease = 9ms, .on_beat = [&] { ++renewals; }};
-    Channels channels(server.uri(), registered_mirror(), EventQueue("queue", {}), deadline_in(10s));
-    Heartbeat heartbeat(channels, options);
+    Lane lane(std::make_shared<Link>(server.uri(), deadline_in(10s)), registered_mirror(),
+              EventQueue("queue", {}));
+    Heartbeat heartbeat(lane, options);
     heartbeat.start(nullptr);
     const std::vector<Reply> said = replies.await_end();
     heartbeat.stop();
@@ -106,8 +108,7 @@ const orizuru::test::Target target("beats", [](Input input) {
     const auto renews = [](const Reply& reply) { return is_number(reply, 1, 1); };
     check(renewals <= std::ranges::count_if(said, renews), "1 alone renews a lease");
     const bool told = !said.empty() && said.back().is(Reply::Type::integer) && !renews(said.back());
-    check(channels.mirror.state() == Mirror::State::running || told,
-          "another number alone leads to a recovery");
+    check(lane.running() || told, "another number alone leads to a recovery");
 });
 
 } // namespace beats_target

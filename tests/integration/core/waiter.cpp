@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -44,49 +45,46 @@ Mirror registered_mirror() {
 /// A wait in Redis, sent or about to be.
 struct Waiting {
     explicit Waiting(const std::string& uri)
-        : channels(uri, registered_mirror(), EventQueue("q", {}), deadline) {
-        Channels::Lock lock(channels);
-        fetch.start(lock, deadline); // connects
-        fetch.start(lock, deadline); // composes
+        : lane(std::make_shared<Link>(uri, deadline), registered_mirror(), EventQueue("q", {})) {
+        Lane::Lock lock(lane);
+        waiter.start(lock, deadline); // connects
+        waiter.start(lock, deadline); // composes
         REQUIRE(mirror.blocked());
     }
 
     TimePoint deadline = deadline_in(10s);
-    Channels channels;
-    Mirror& mirror = channels.mirror;
+    Lane lane;
+    const Mirror& mirror = lane.mirror();
     Wake wake;
-    Waiter fetch{channels, wake};
+    Waiter waiter{lane, wake};
 };
 
 TEST_CASE_FIXTURE(OwnServer,
                   "a message that a wait in Redis brings after an adoption does not count") {
     Waiting waiting(server.uri());
     const TimePoint deadline = waiting.deadline;
-    Channels& channels = waiting.channels;
-    Mirror& mirror = waiting.mirror;
-    Waiter& fetch = waiting.fetch;
+    Lane& lane = waiting.lane;
+    const Mirror& mirror = waiting.mirror;
+    Waiter& waiter = waiting.waiter;
     auto reading = std::async(std::launch::async, [&] {
-        Channels::Lock lock(channels);
-        fetch.read(lock, deadline);
+        Lane::Lock lock(lane);
+        waiter.read(lock, deadline);
     });
     REQUIRE(somebody_waits());
     {
         // The reply comes in, and before it is read, the list is adopted with its message.
-        const Channels::Lock lock(channels);
+        Lane::Lock lock(lane);
         const std::string list = mirror.keys().processing(mirror.identity().id);
         push({"a"});
         REQUIRE(eventually([&] { return redis.llen(list) == 1; }));
-        channels.begin_recovery("a doubt");
-        std::string unsent;
-        mirror.send_adopt(unsent);
-        const Reply payloads{Type::array, 0, {}, {{Type::string, 0, "a", {}}}};
-        mirror.on_adopt({Type::array, 0, {}, {{Type::string, 0, {}, {}}, payloads}});
+        lane.begin_recovery("a doubt");
+        REQUIRE(lane.drive(lock, deadline, nullptr, [&] { return lane.running(); }));
         REQUIRE(mirror.messages().size() == 1);
     }
     reading.get();
-    const Channels::Lock lock(channels);
+    const Lane::Lock lock(lane);
     CHECK(mirror.messages().size() == 1);
-    CHECK(mirror.state() == Mirror::State::running); // and nothing is in doubt
+    CHECK(lane.running()); // and nothing is in doubt
 }
 
 TEST_CASE("a wait in Redis begins when the marker behind the one before is answered, no sooner") {
@@ -101,24 +99,24 @@ TEST_CASE("a wait in Redis begins when the marker behind the one before is answe
     }};
     Waiting waiting(fake.uri());
     const TimePoint deadline = waiting.deadline;
-    Channels& channels = waiting.channels;
-    Mirror& mirror = waiting.mirror;
-    Waiter& fetch = waiting.fetch;
-    Channels::Lock lock(channels);
+    Lane& lane = waiting.lane;
+    const Mirror& mirror = waiting.mirror;
+    Waiter& waiter = waiting.waiter;
+    Lane::Lock lock(lane);
     const auto ended = [&] {
-        fetch.read(lock, deadline);
+        waiter.read(lock, deadline);
         return !mirror.blocked();
     };
     REQUIRE(eventually(ended));
     REQUIRE(mirror.messages().size() == 1);
 
-    fetch.start(lock, deadline); // reads
+    waiter.start(lock, deadline); // reads
     REQUIRE_FALSE(mirror.blocked());
-    fetch.start(lock, deadline); // composes
+    waiter.start(lock, deadline); // composes
     CHECK(mirror.blocked());
     CHECK(eventually(ended));
     CHECK(mirror.messages().size() == 2);
-    CHECK(mirror.state() == Mirror::State::running);
+    CHECK(lane.running());
 }
 
 } // namespace waiter_test

@@ -46,9 +46,9 @@ class Control {
 
     /// A reply that will come.
     struct Owed {
-        LinkMember* member;           ///< null: for `answer`, or for a member that has left
-        Purpose purpose;              ///< of a member's request
-        std::uint64_t incarnation;    ///< of the member when it sent the request
+        LinkMember* member;        ///< null: for `answer`, or for a member that has left
+        Purpose purpose;           ///< of a member's request
+        std::uint64_t incarnation; ///< of the member when it sent the request
         std::shared_ptr<Answer> answer;
         TimePoint sent;
     };
@@ -187,8 +187,8 @@ inline void Control::owe(Owed owed, FunctionRef<void(std::string&)> compose) {
 }
 
 inline std::size_t Control::owes(Purpose purpose, const LinkMember* member) const {
-    return static_cast<std::size_t>(std::count_if(
-        m_owed.begin(), m_owed.end(), [&](const Owed& owed) {
+    return static_cast<std::size_t>(
+        std::count_if(m_owed.begin(), m_owed.end(), [&](const Owed& owed) {
             return owed.member != nullptr && owed.purpose == purpose &&
                    (member == nullptr || owed.member == member);
         }));

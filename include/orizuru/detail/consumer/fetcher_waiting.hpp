@@ -107,16 +107,13 @@ inline void Fetcher::fetch_more() {
     }
 }
 
-inline void Fetcher::send_fetch() {
-    m_lane.fetch(m_most);
-}
+inline void Fetcher::send_fetch() { m_lane.fetch(m_most); }
 
 // Sends one script that settles what is due and fetches without waiting. Returns false if it could
 // not be sent in time.
 inline bool Fetcher::look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const bool in_time = m_lane.drive(lock, deadline, &m_wake, [&] {
-        return interrupted() || m_lane.ready() || m_lane.has_refusal() ||
-               !m_lane.running();
+        return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();
     });
     if (m_lane.ready() && !interrupted()) {
         send_fetch();

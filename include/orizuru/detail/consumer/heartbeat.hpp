@@ -27,8 +27,7 @@ namespace orizuru::detail {
 
 class Heartbeat {
   public:
-    Heartbeat(Lane& lane, const ConsumerOptions& options)
-        : m_lane(lane), m_options(options) {
+    Heartbeat(Lane& lane, const ConsumerOptions& options) : m_lane(lane), m_options(options) {
         m_lane.wake_on_change(m_wake);
     }
     Heartbeat(const Heartbeat&) = delete;
@@ -156,9 +155,8 @@ inline bool Heartbeat::beat() {
             m_lane.confirm_lease(asked);
             confirmed = true;
         } else if (!m_lane.mirror().leaving()) {
-            m_lane.begin_recovery(reply.integer == 0
-                                          ? "a collector has taken the consumer for dead"
-                                          : "Redis has lost the consumer's list");
+            m_lane.begin_recovery(reply.integer == 0 ? "a collector has taken the consumer for dead"
+                                                     : "Redis has lost the consumer's list");
         }
     }
     if (confirmed && m_options.on_beat) {
@@ -179,8 +177,8 @@ inline void Heartbeat::serve(TimePoint until) {
     m_lane.drive(lock, until, &m_wake, [&] {
         const bool settled =
             mirror.state() == Mirror::State::running || mirror.state() == Mirror::State::left;
-        return m_closing.load() || (settled && !mirror.has_acks() && !mirror.has_moves() &&
-                                    !m_lane.has_unattended());
+        return m_closing.load() ||
+               (settled && !mirror.has_acks() && !mirror.has_moves() && !m_lane.has_unattended());
     });
 }
 

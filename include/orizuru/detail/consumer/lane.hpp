@@ -156,9 +156,8 @@ class Lane final : private LinkMember {
     template <class... Arguments>
     std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
                                FunctionRef<bool()> interrupted, const Arguments&... arguments) {
-        return query_with(lock, deadline, wake, interrupted, [&](std::string& out) {
-            append_command(out, arguments...);
-        });
+        return query_with(lock, deadline, wake, interrupted,
+                          [&](std::string& out) { append_command(out, arguments...); });
     }
     /// From now on every call of `drive` ends by this time, even if its own deadline is later.
     void limit(TimePoint time) noexcept {

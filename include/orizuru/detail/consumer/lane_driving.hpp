@@ -26,8 +26,8 @@ inline Lane::~Lane() {
 }
 
 inline void Lane::throw_forked() const {
-    throw std::logic_error(joined({"a consumer of '", keys().source(),
-                                   "' is used in a forked child; make a new one there"}));
+    throw std::logic_error(joined(
+        {"a consumer of '", keys().source(), "' is used in a forked child; make a new one there"}));
 }
 
 inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks) {
@@ -100,8 +100,7 @@ inline std::optional<Reply> Lane::query_with(Lock& lock, TimePoint deadline, con
         return std::nullopt;
     }
     const auto answer = m_link->ask(compose);
-    drive(lock, deadline, wake,
-          [&] { return interrupted() || answer->reply || answer->failed; });
+    drive(lock, deadline, wake, [&] { return interrupted() || answer->reply || answer->failed; });
     return std::move(answer->reply);
 }
 

@@ -42,8 +42,7 @@ class Session {
     /// Registers until the deadline. When the last copy of the pointer goes, the session requeues
     /// what it holds and leaves the registry, for at most command_timeout.
     [[gnu::cold]] static std::shared_ptr<Session> open(std::shared_ptr<Link> link, const Keys& keys,
-                                                       ConsumerOptions options,
-                                                       TimePoint deadline);
+                                                       ConsumerOptions options, TimePoint deadline);
 
     /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
     /// the session alive until settle(), abandon(), take_back() or bury().
@@ -159,15 +158,14 @@ inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOp
 
 inline void Session::start(TimePoint deadline) {
     Lock lock(m_lane);
-    const bool answered = m_lane.drive(lock, deadline, nullptr, [this] {
-        return m_lane.running() || m_lane.has_refusal();
-    });
+    const bool answered = m_lane.drive(lock, deadline, nullptr,
+                                       [this] { return m_lane.running() || m_lane.has_refusal(); });
     m_lane.throw_refusal();
     if (!answered) {
         throw ConnectionError(
             joined({"registering a consumer of '", keys().source(), "': ",
                     m_lane.last_failure().empty() ? m_lane.at_address("no reply in time")
-                                                      : m_lane.last_failure()}));
+                                                  : m_lane.last_failure()}));
     }
     check_eviction(lock, deadline);
 }

@@ -126,7 +126,7 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
         m_lane.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
-                         [&] { return answered() || stopped() || token.stop_requested(); });
+                     [&] { return answered() || stopped() || token.stop_requested(); });
     } catch (...) {
         m_lane.leave_unattended(message);
         throw;
@@ -150,9 +150,8 @@ inline void Session::throw_refused(std::string_view refusal, std::string_view wh
 }
 
 inline void Session::throw_unanswered(std::string_view what) const {
-    throw ConnectionError(
-        joined({what, " of '", keys().source(), "': ", m_lane.last_failure()}),
-        ConnectionError::Outcome::in_doubt);
+    throw ConnectionError(joined({what, " of '", keys().source(), "': ", m_lane.last_failure()}),
+                          ConnectionError::Outcome::in_doubt);
 }
 
 inline std::size_t Session::flush() {
@@ -172,9 +171,8 @@ inline std::size_t Session::flush() {
     };
     const TimePoint since = Clock::now();
     const Lane::HurriedAcks hurry(m_lane);
-    while (!m_lane.drive(lock, patience(since), nullptr, [&] {
-        return std::none_of(pending.begin(), pending.end(), open);
-    })) {
+    while (!m_lane.drive(lock, patience(since), nullptr,
+                         [&] { return std::none_of(pending.begin(), pending.end(), open); })) {
         if (Clock::now() >= patience(since)) {
             throw_unanswered("flushing the acks");
         }

@@ -80,9 +80,7 @@ class Waiter {
     [[gnu::cold]] std::string source_type(Lock& lock);
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
     /// A recovery has begun since it was connected.
-    [[nodiscard]] bool worthless() const noexcept {
-        return m_incarnation != m_lane.incarnation();
-    }
+    [[nodiscard]] bool worthless() const noexcept { return m_incarnation != m_lane.incarnation(); }
 
     Lane& m_lane;
     const Wake& m_wake;

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Several queues on one connection: whose reply is whose, and what one queue's fault and the end of
+// the connection mean to each.
+
+#include "integration/core/fault_fixture.hpp"
+#include "support/eventually.hpp"
+#include "support/fake_server.hpp"
+
+#include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
+#include <orizuru/event.hpp>
+#include <orizuru/keys.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace link_test {
+
+using namespace orizuru::detail;
+using namespace std::chrono_literals;
+using orizuru::ConsumerOptions;
+using orizuru::Event;
+using orizuru::EventKind;
+using orizuru::Keys;
+using orizuru::test::FakeServer;
+using orizuru::test::OwnServer;
+using orizuru::test::Texts;
+using State = Delivery::State;
+
+/// A registered consumer of a queue, whose requests the test sends one by one.
+struct Queue {
+    Queue(const std::shared_ptr<Link>& link, const std::string& name)
+        : lane(link, Mirror(Keys(name), 30s, [name] { return make_identity(name); }),
+               EventQueue(name, [this](const Event& event) { events.push_back(event.kind); })) {
+        drive([this] { return lane.running(); });
+    }
+
+    void drive(FunctionRef<bool()> done) {
+        Lane::Lock lock(lane);
+        REQUIRE(lane.drive(lock, deadline, nullptr, done));
+    }
+    /// Sends a fetch that carries the acks.
+    void send_fetch() {
+        const Lane::Lock lock(lane);
+        REQUIRE(lane.ready());
+        lane.fetch(10);
+    }
+    /// The next message, fetched and handed out.
+    DeliveryPtr take() {
+        send_fetch();
+        drive([this] { return lane.mirror().has_ready(); });
+        const Lane::Lock lock(lane);
+        Fifo<DeliveryPtr> run;
+        lane.hand_out(run, 1, GuardAcks::under_lock);
+        return run.pop_front();
+    }
+    void ack(const DeliveryPtr& message) {
+        const Lane::Lock lock(lane);
+        lane.want(message, nullptr);
+        lane.let_go();
+    }
+    [[nodiscard]] std::string id() {
+        const Lane::Lock lock(lane);
+        return lane.mirror().identity().id;
+    }
+    [[nodiscard]] std::string list() { return lane.keys().processing(id()); }
+
+    TimePoint deadline = deadline_in(20s);
+    std::vector<EventKind> events;
+    Lane lane;
+};
+
+struct OneLink : OwnServer {
+    /// How many connections there are besides the test's own.
+    std::size_t connections() {
+        const std::string list = redis.command({"CLIENT", "LIST", "TYPE", "normal"}).text;
+        return static_cast<std::size_t>(std::ranges::count(list, '\n')) - 1;
+    }
+
+    std::shared_ptr<Link> link = std::make_shared<Link>(server.uri(), deadline_in(10s));
+};
+
+TEST_CASE_FIXTURE(OneLink, "an error of one queue concerns no other queue of the link") {
+    Queue a(link, "a");
+    Queue b(link, "b");
+    redis.lpush("a", {"1"});
+    redis.lpush("b", {"2"});
+    const DeliveryPtr of_a = a.take();
+    const DeliveryPtr of_b = b.take();
+    const std::string id_of_a = a.id();
+    const std::string id_of_b = b.id();
+
+    redis.command({"DEL", a.list()});
+    b.ack(of_b);
+    a.ack(of_a);
+    b.send_fetch();
+    a.send_fetch(); // STALE
+    b.send_fetch();
+    a.drive([&] { return a.lane.incarnation() == 1 && a.lane.running(); });
+    b.drive([&] { return !b.lane.mirror().unanswered(); });
+
+    CHECK(a.id() != id_of_a);
+    CHECK(of_a->state == State::lost);
+    CHECK(of_b->state == State::settled);
+    CHECK(b.id() == id_of_b);
+    CHECK(b.lane.incarnation() == 0);
+    CHECK(b.events.empty());
+    CHECK(a.events == std::vector{EventKind::lease_lost});
+    CHECK(connections() == 1);
+    CHECK(redis.llen(b.list()) == 1); // its header
+}
+
+TEST_CASE_FIXTURE(OneLink, "replies that a link owes to an earlier incarnation are discarded") {
+    Queue a(link, "a");
+    Queue b(link, "b");
+    redis.lpush("a", {"1", "2"});
+    const DeliveryPtr message = a.take();
+    a.ack(message);
+    redis.lpush("a", {"3"});
+    a.send_fetch();
+    {
+        // Redis has run it or will, but its reply has not been read.
+        const Lane::Lock lock(a.lane);
+        a.lane.begin_recovery("a doubt");
+    }
+    b.send_fetch();
+    a.drive([&] { return a.lane.running(); });
+    b.drive([&] { return !b.lane.mirror().unanswered(); });
+
+    CHECK(message->state == State::settled); // as the adopted list's header tells
+    CHECK(a.lane.mirror().messages().size() == 2);
+    CHECK(a.events == std::vector{EventKind::redelivered});
+    CHECK(b.lane.incarnation() == 0);
+    CHECK(connections() == 1);
+    CHECK(redis.llen(a.list()) == 3);
+
+    // What follows counts.
+    const DeliveryPtr next = a.take();
+    a.ack(next);
+    a.send_fetch();
+    a.drive([&] { return next->state == State::settled; });
+}
+
+TEST_CASE_FIXTURE(OneLink, "when a link breaks, queues with an unanswered request recover") {
+    Queue a(link, "a");
+    Queue b(link, "b");
+    const std::string id_of_b = b.id();
+    redis.command({"CLIENT", "PAUSE", "60000", "WRITE"});
+    a.send_fetch();
+    redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    redis.command({"CLIENT", "UNPAUSE"});
+    a.drive([&] { return a.lane.incarnation() == 1 && a.lane.running(); });
+
+    CHECK(a.lane.incarnation() == 1);
+    CHECK(b.lane.incarnation() == 0);
+    CHECK(b.id() == id_of_b);
+    redis.lpush("b", {"1"});
+    CHECK(b.take()->payload == "1");
+    CHECK(a.events == std::vector{EventKind::reconnected});
+    CHECK(b.events == std::vector{EventKind::reconnected});
+}
+
+TEST_CASE("at most eight queues of a link adopt their lists at a time") {
+    std::atomic<int> adopts{0};
+    std::atomic<int> fetches{0};
+    const FakeServer fake([&](const Texts& argv) -> std::string {
+        if (argv.at(0) == "PING") {
+            return "+PONG\r\n";
+        }
+        if (argv.at(1) == start_script()) {
+            return ":1\r\n";
+        }
+        argv.at(1) == adopt_script() ? ++adopts : ++fetches;
+        return {}; // to be answered never
+    });
+    const auto link = std::make_shared<Link>(fake.uri(), deadline_in(10s));
+    std::deque<Queue> queues;
+    for (int i = 0; i < 12; ++i) {
+        queues.emplace_back(link, "q" + std::to_string(i));
+    }
+    for (Queue& queue : queues) {
+        const Lane::Lock lock(queue.lane);
+        queue.lane.begin_recovery("a doubt");
+    }
+    for (Queue& queue : queues) {
+        Lane::Lock lock(queue.lane);
+        CHECK_FALSE(queue.lane.drive(lock, deadline_in(30ms), nullptr, [] { return false; }));
+    }
+    CHECK(orizuru::test::eventually([&] { return adopts == 8; }));
+    CHECK(fetches == 0);
+}
+
+TEST_CASE_FIXTURE(OneLink, "a queue that leaves a link takes no reply from another") {
+    Queue b(link, "b");
+    redis.lpush("b", {"1", "2"});
+    {
+        Queue a(link, "a");
+        redis.lpush("a", {"3"});
+        a.send_fetch();
+    }
+    CHECK(b.take()->payload == "1");
+}
+
+TEST_CASE_FIXTURE(OneLink,
+                  "consumers that share a link settle each message once, while it breaks") {
+    constexpr int messages = 300;
+    const std::array<std::string, 4> names{"a", "b", "c", "d"};
+    for (const std::string& name : names) {
+        for (int i = 0; i < messages; ++i) {
+            redis.lpush(name, {std::to_string(i)});
+        }
+    }
+    std::mutex mutex;
+    std::vector<std::string> settled;
+    std::vector<std::jthread> threads;
+    for (const std::string& name : names) {
+        threads.emplace_back([&, name] {
+            const auto session =
+                Session::open(link, Keys(name), ConsumerOptions{.prefetch = 3}, deadline_in(10s));
+            for (int left = messages; left > 0;) {
+                Timeout timeout(20s);
+                const DeliveryPtr message = session->next({}, timeout);
+                if (!message) {
+                    break;
+                }
+                if (session->settle(message, nullptr, "acking")) {
+                    --left;
+                    const std::lock_guard lock(mutex);
+                    settled.push_back(name + message->payload);
+                }
+            }
+        });
+    }
+    const auto count = [&] {
+        const std::lock_guard lock(mutex);
+        return settled.size();
+    };
+    for (std::size_t i = 1; i < 6; ++i) {
+        const std::size_t enough = i * messages * names.size() / 8;
+        CHECK(orizuru::test::eventually([&] { return count() >= enough; }));
+        redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    }
+    threads.clear();
+    std::ranges::sort(settled);
+    CHECK(std::ranges::adjacent_find(settled) == settled.end());
+    CHECK(settled.size() == messages * names.size());
+    for (const std::string& name : names) {
+        CHECK(redis.llen(name) == 0);
+        CHECK(redis.command({"SCARD", Keys(name).consumers()}).integer == 0);
+    }
+}
+
+} // namespace link_test
