@@ -11,7 +11,7 @@
 #include "benchmark/redis.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/keys.hpp>
 
 #include <array>

@@ -10,8 +10,8 @@
 #include "integration/core/queue_fixture.hpp"
 
 #include <orizuru/detail/base/at_exit.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/consumer/unattended.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/orizuru.hpp>
 

@@ -7,12 +7,12 @@
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/recurrence.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>

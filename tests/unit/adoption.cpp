@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/adoption.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/adoption.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/delivery_pool.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/delivery_pool.hpp>
 
 #include <doctest/doctest.h>
 

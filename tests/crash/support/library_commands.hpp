@@ -10,7 +10,7 @@
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <optional>

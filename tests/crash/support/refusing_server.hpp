@@ -9,7 +9,7 @@
 #include "support/fake_server.hpp"
 #include "support/redis_server.hpp"
 
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 
 #include <chrono>
 #include <cstddef>

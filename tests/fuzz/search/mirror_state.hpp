@@ -7,9 +7,9 @@
 #pragma once
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/adoption.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/mirror/adoption.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
 
 #include <string>
 

@@ -14,7 +14,7 @@
 #include "fuzz/simulation/oracle.hpp"
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/keys.hpp>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/keys.hpp>
 
 #include <msgpack.hpp>

@@ -14,8 +14,8 @@
 #include "fuzz/simulation/simulated_network.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 

@@ -8,7 +8,7 @@
 
 #include "fuzz/simulation/simulation.hpp"
 
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/reply.hpp>
 

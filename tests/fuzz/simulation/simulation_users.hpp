@@ -7,8 +7,8 @@
 
 #include "fuzz/simulation/simulation.hpp"
 
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/script.hpp>
 
 #include <algorithm>

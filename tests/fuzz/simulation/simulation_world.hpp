@@ -9,7 +9,7 @@
 #include "fuzz/simulation/simulation.hpp"
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

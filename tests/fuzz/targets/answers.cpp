@@ -12,7 +12,7 @@
 #include "target.hpp"
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/producer.hpp>

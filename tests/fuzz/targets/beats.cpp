@@ -16,9 +16,11 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
+#include <orizuru/detail/consumer/link.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

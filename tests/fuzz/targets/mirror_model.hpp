@@ -8,7 +8,7 @@
 #include "replies.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

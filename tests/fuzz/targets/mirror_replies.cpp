@@ -13,9 +13,9 @@
 #include "target.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>

@@ -9,7 +9,7 @@
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>

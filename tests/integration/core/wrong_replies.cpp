@@ -11,7 +11,7 @@
 #include "support/proxy.hpp"
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>

@@ -8,8 +8,8 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>

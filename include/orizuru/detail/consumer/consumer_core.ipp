@@ -7,7 +7,8 @@
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/consumer/link.hpp>
+#include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 
 #include <chrono>

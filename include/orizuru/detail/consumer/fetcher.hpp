@@ -213,3 +213,5 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/consumer/fetcher_waiting.ipp>

@@ -5,7 +5,7 @@
 // Implements the part of MessageGuard that does not depend on the message type.
 
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
 

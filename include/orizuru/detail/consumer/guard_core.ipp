@@ -4,8 +4,8 @@
 
 // Defines the functions of guard_core.hpp.
 
-#include <orizuru/detail/consumer/engine.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/consumer/session.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/error.hpp>
 
 #include <memory>

@@ -11,7 +11,7 @@
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 
 #include <algorithm>

@@ -9,13 +9,13 @@
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
 #include <orizuru/detail/consumer/hold.hpp>
 #include <orizuru/detail/consumer/keep_alive.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
-#include <orizuru/detail/consumer/mirror.hpp>
 #include <orizuru/detail/consumer/unattended.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -273,3 +273,6 @@ class Lane final : private LinkMember {
 };
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/consumer/lane_driving.ipp>
+#include <orizuru/detail/consumer/lane_replies.ipp>

@@ -261,3 +261,5 @@ inline void Session::tell(EventKind kind, std::string_view detail, std::string_v
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/consumer/session_settling.ipp>

@@ -5,8 +5,8 @@
 // Keeps settlements whose callers do not wait: a destructor's, one that outlasted its caller's
 // patience, a deferred ack. They stay queued, and on_event gets their outcome.
 
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/mirror.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/event.hpp>
 

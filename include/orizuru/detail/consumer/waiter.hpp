@@ -3,7 +3,7 @@
 #pragma once
 
 // Waits in Redis for a queue's messages: sends BLMOVE with a finite timeout on a connection of its
-// own. CLIENT UNBLOCK on the link ends it early (waiter_stop.hpp). A recovery makes this connection
+// own. CLIENT UNBLOCK on the link ends it early (waiter_stop.ipp). A recovery makes this connection
 // worthless: its replies no longer count. One thread at a time uses this, under the lock.
 
 #include <orizuru/detail/base/function_ref.hpp>
@@ -259,3 +259,5 @@ inline std::string Waiter::source_type(Lock& lock) {
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/consumer/waiter_stop.ipp>

@@ -2,9 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Settles messages and waits for Redis' replies, up to a deadline. The class is in session.hpp.
-
-#include <orizuru/detail/consumer/session.hpp>
+// Settles messages and waits for Redis' replies, up to a deadline.
 
 namespace orizuru::detail {
 

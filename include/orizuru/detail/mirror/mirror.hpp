@@ -16,10 +16,10 @@
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/adoption.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/delivery_pool.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/adoption.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/delivery_pool.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
@@ -273,3 +273,8 @@ inline bool Mirror::leaving() const noexcept {
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/mirror/mirror_messages.ipp>
+#include <orizuru/detail/mirror/mirror_recovery.ipp>
+#include <orizuru/detail/mirror/mirror_replies.ipp>
+#include <orizuru/detail/mirror/mirror_requests.ipp>

@@ -2,9 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Finds out, after a doubt, which requests ran. The class is in mirror.hpp.
-
-#include <orizuru/detail/consumer/mirror.hpp>
+// Finds out, after a doubt, which requests ran.
 
 namespace orizuru::detail {
 

@@ -8,7 +8,7 @@
 // owner.
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>

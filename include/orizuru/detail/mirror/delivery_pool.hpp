@@ -5,7 +5,7 @@
 // Reuses deliveries for later messages: in steady state none is allocated.
 
 #include <orizuru/detail/base/fifo.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 
 #include <cstddef>
 #include <string>

@@ -6,7 +6,7 @@
 // both have let go, it is reused for another message.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/consumer/deferred_ack.hpp>
+#include <orizuru/detail/mirror/deferred_ack.hpp>
 #include <orizuru/script.hpp>
 
 #include <atomic>

@@ -2,11 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Acts on the replies to a lane's requests, on doubts and on refusals. The class is in lane.hpp.
+// Acts on the replies to a lane's requests, on doubts and on refusals.
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/redis/reply_class.hpp>
 
 #include <new>

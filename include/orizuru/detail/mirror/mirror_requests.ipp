@@ -2,11 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Composes a mirror's requests. The class is in mirror.hpp.
+// Composes a mirror's requests.
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/consumer/mirror.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 
 namespace orizuru::detail {

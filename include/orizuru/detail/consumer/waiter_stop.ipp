@@ -2,9 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Ends a wait in Redis before a message comes. The class is in waiter.hpp.
-
-#include <orizuru/detail/consumer/waiter.hpp>
+// Ends a wait in Redis before a message comes.
 
 namespace orizuru::detail {
 

@@ -2,10 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Applies replies to a mirror. The class is in mirror.hpp.
+// Applies replies to a mirror.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/consumer/mirror.hpp>
 
 namespace orizuru::detail {
 

@@ -2,9 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Waits for a message in `next`, and asks Redis for one meanwhile. The class is in fetcher.hpp.
-
-#include <orizuru/detail/consumer/fetcher.hpp>
+// Waits for a message in `next`, and asks Redis for one meanwhile.
 
 namespace orizuru::detail {
 

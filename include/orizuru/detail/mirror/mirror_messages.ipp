@@ -3,9 +3,7 @@
 #pragma once
 
 // Tracks a mirror's messages in this process: handed out, wanted, acked without the lock, put back.
-// The class is in mirror.hpp.
-
-#include <orizuru/detail/consumer/mirror.hpp>
+//
 
 namespace orizuru::detail {
 

@@ -2,12 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Hands out a lane's messages, composes its requests and waits for their replies. The class is in
-// lane.hpp.
+// Hands out a lane's messages, composes its requests and waits for their replies.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
-#include <orizuru/detail/consumer/lane.hpp>
 
 #include <algorithm>
 #include <stdexcept>
