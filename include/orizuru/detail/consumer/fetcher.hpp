@@ -36,9 +36,7 @@ class Fetcher {
           m_options(options),
           m_most(options.prefetch),
           m_ahead(options.prefetch > 1),
-          m_waiter(lane, m_wake) {
-        m_lane.wake_on_change(m_wake);
-    }
+          m_waiter(lane, m_wake) {}
 
     /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
@@ -109,6 +107,7 @@ class Fetcher {
     bool m_ahead; ///< fetch the next batch while one is handled
     std::atomic<bool> m_stopped{false};
     Wake m_wake;
+    Lane::Watch m_watch{m_lane, m_wake};
     Waiter m_waiter;
 
     // The messages that the thread in `next` has taken over and hands out without the lock: two

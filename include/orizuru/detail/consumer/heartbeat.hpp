@@ -27,9 +27,7 @@ namespace orizuru::detail {
 
 class Heartbeat {
   public:
-    Heartbeat(Lane& lane, const ConsumerOptions& options) : m_lane(lane), m_options(options) {
-        m_lane.wake_on_change(m_wake);
-    }
+    Heartbeat(Lane& lane, const ConsumerOptions& options) : m_lane(lane), m_options(options) {}
     Heartbeat(const Heartbeat&) = delete;
     Heartbeat& operator=(const Heartbeat&) = delete;
     ~Heartbeat() { stop(); }
@@ -103,7 +101,8 @@ class Heartbeat {
 
     Lane& m_lane;
     const ConsumerOptions& m_options;
-    Wake m_wake;      ///< there is something to do
+    Wake m_wake; ///< there is something to do
+    Lane::Watch m_watch{m_lane, m_wake};
     Wake m_stop_wake; ///< ends a beat in flight
     std::atomic<bool> m_closing{false};
     JitteredPauses m_backoff;

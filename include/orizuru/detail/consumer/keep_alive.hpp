@@ -31,7 +31,6 @@ class KeepAlive {
     [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {
         return std::exchange(m_ended, nullptr);
     }
-    [[nodiscard]] bool has_ended() const noexcept { return m_ended != nullptr; }
     [[nodiscard]] bool in_use() const noexcept { return m_count > 0; }
 
   private:

@@ -64,6 +64,26 @@ class Lane final : private LinkMember {
         Lane& m_lane;
     };
 
+    /// While one exists, the begin of a recovery signals `wake`, and so does an event for the user
+    /// that a thread of another queue has read.
+    class [[nodiscard]] Watch {
+      public:
+        Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {
+            const Link::Lock lock(m_lane.m_link->mutex());
+            m_lane.m_wakes.push_back(&m_wake);
+        }
+        Watch(const Watch&) = delete;
+        Watch& operator=(const Watch&) = delete;
+        ~Watch() {
+            const Link::Lock lock(m_lane.m_link->mutex());
+            std::erase(m_lane.m_wakes, &m_wake);
+        }
+
+      private:
+        Lane& m_lane;
+        const Wake& m_wake;
+    };
+
     /// While one exists, acks are sent at each chance instead of with the next fetch.
     class [[nodiscard]] HurriedAcks {
       public:
@@ -100,9 +120,6 @@ class Lane final : private LinkMember {
     void tell(const Event& event) const noexcept { m_events.tell(event); }
     /// Before any other use: a delivery that was handed out keeps `object` alive.
     void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
-    /// The begin of a recovery signals `wake`, and so does an outcome for the user that a thread of
-    /// another queue has read.
-    void wake_on_change(const Wake& wake) { m_wakes.push_back(&wake); }
 
     // Callers hold the lock for everything below.
 

@@ -20,7 +20,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
         m_hold.succeeded();
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
-    if (!m_events.empty() || m_guards.has_ended()) {
+    if (!m_events.empty()) {
         wake_own(); // the thread that reads may be another queue's
     }
     return verdict;
@@ -68,6 +68,7 @@ inline void Lane::after_recovery(const Recovered& recovered) {
     for (const DeliveryPtr& message : recovered.surfaced) {
         note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
     }
+    wake_own(); // the last guard may have acked what is lost
 }
 
 // The link does its own part: it holds all its members back, or connects again.
