@@ -25,7 +25,7 @@ class ProcessGeneration {
     /// The address of the number; a forked child finds another number or 0 there. Null where the
     /// kernel cannot do that.
     [[nodiscard]] static const std::atomic<Number>* page() noexcept {
-        static std::atomic<Number>* const page = make_page();
+        std::atomic<Number>* const page = shared_page();
         // Outside the page: a child continues its parent's count.
         static std::atomic<Number> last{0};
         if (page != nullptr && page->load(std::memory_order_relaxed) == 0) {
@@ -36,8 +36,25 @@ class ProcessGeneration {
     }
 
   private:
+    static constexpr std::size_t size = sizeof(std::atomic<Number>); // the kernel maps a whole page
+
+    // The first thread to make a page wins. None waits for another: a child that is forked
+    // meanwhile would wait for ever.
+    static std::atomic<Number>* shared_page() noexcept {
+        static std::atomic<std::atomic<Number>*> shared{nullptr};
+        std::atomic<Number>* found = shared.load(std::memory_order_acquire);
+        if (found != nullptr) {
+            return found;
+        }
+        std::atomic<Number>* const made = make_page();
+        if (made == nullptr || shared.compare_exchange_strong(found, made)) {
+            return made;
+        }
+        ::munmap(made, size);
+        return found;
+    }
+
     static std::atomic<Number>* make_page() noexcept {
-        constexpr std::size_t size = sizeof(std::atomic<Number>); // the kernel maps a whole page
         void* const page =
             ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (page == MAP_FAILED) {

@@ -207,7 +207,7 @@ class ReplyReader {
     // Only hiredis 1.x has these members, and only RESP3 has the types. If they were null, hiredis
     // would return a small number in place of an object.
     template <class Functions>
-    static void refuse_resp3(Functions& functions) noexcept {
+    static constexpr void refuse_resp3(Functions& functions) noexcept {
         if constexpr (requires { functions.createDouble; }) {
             functions.createDouble = [](const redisReadTask* task, double, char*, std::size_t) {
                 return refuse(task);
@@ -217,7 +217,7 @@ class ReplyReader {
     }
 
     static redisReplyObjectFunctions& functions() noexcept {
-        static redisReplyObjectFunctions table = [] {
+        static constinit redisReplyObjectFunctions table = [] {
             redisReplyObjectFunctions all{};
             all.createString = make_string;
             all.createArray = make_array;
