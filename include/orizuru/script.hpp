@@ -13,6 +13,16 @@
 
 namespace orizuru {
 
+class Script;
+
+namespace detail {
+class CachedScript;
+
+/// A script of the library's own, made by settling_script(), that lasts as long as the program.
+/// Allocates nothing.
+[[nodiscard]] Script constant_script(const CachedScript& whole) noexcept;
+} // namespace detail
+
 /// A settlement as the body of a Lua function with three parameters: KEYS and ARGV (the caller's
 /// own, from 1) and payload (the message's bytes).
 ///
@@ -30,18 +40,18 @@ class Script {
   public:
     explicit Script(std::string_view body);
 
-    /// The whole script as Redis receives it.
-    [[nodiscard]] const std::string& source() const noexcept { return m_text->source; }
+    /// The whole script as Redis receives it. Valid as long as this script or a copy of it.
+    [[nodiscard]] std::string_view source() const noexcept;
     /// Its name in Redis' script cache.
-    [[nodiscard]] const std::string& sha1() const noexcept { return m_text->sha1; }
+    [[nodiscard]] std::string sha1() const;
 
   private:
-    struct Text {
-        std::string source;
-        std::string sha1;
-    };
+    friend Script detail::constant_script(const detail::CachedScript& whole) noexcept;
 
-    std::shared_ptr<const Text> m_text;
+    explicit Script(std::shared_ptr<const detail::CachedScript> script) noexcept
+        : m_script(std::move(script)) {}
+
+    std::shared_ptr<const detail::CachedScript> m_script;
 };
 
 } // namespace orizuru

@@ -4,58 +4,46 @@
 
 // The definitions of script.hpp.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/sha1.hpp>
+#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/settling_script.hpp>
 
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace orizuru {
 
 namespace detail {
 
-// KEYS[1] processing; KEYS[2..] the body's.
-// ARGV[1] header expected, [2] next header, [3] least length, [4] index of the message; [5..] the
-// body's. Returns 1 | STALE (not the list it was written for) | REFUSED (by the body) | WRONGTYPE
-// (fenced). The marker is the next header: it is fresh, so it cannot be in the list yet.
-ORIZURU_INLINE std::string removing_script(std::string_view body) {
-    std::string text = moving_script(R"lua(
-local p = KEYS[1]
-if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
-if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
-local missing = refusal({}, {{'LSET', p, '0', 'x'}, {'LREM', p, '0', 'x'}})
-if missing then return missing end
-local function body(KEYS, ARGV, payload)
-)lua");
-    text += body;
-    text += R"lua(
-end
-local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},
-    redis.call('LINDEX', p, ARGV[4]))
-if not ran then
-    refused = type(refused) == 'table' and refused or {err = tostring(refused)}
-    if not string.find(refused.err, '^%u+ ') then refused.err = 'ERR ' .. refused.err end
-end
-if type(refused) == 'table' and refused.err then
-    return redis.error_reply('REFUSED ' .. refused.err)
-end
-redis.call('LSET', p, ARGV[4], ARGV[2])
-redis.call('LREM', p, -1, ARGV[2])
-redis.call('LSET', p, -1, ARGV[2])
-return 1
-)lua";
-    return text;
+/// A script whose text is not known to the compiler.
+struct OwnedScript {
+    explicit OwnedScript(std::string_view body)
+        : text(joined({moving_flags, refusal_function, before_settling_body, body,
+                       behind_settling_body})) {}
+
+    std::string text;
+    CachedScript script{text};
+};
+
+// A pointer to an object that nobody has to delete.
+ORIZURU_INLINE Script constant_script(const CachedScript& whole) noexcept {
+    return Script(std::shared_ptr<const CachedScript>(std::shared_ptr<void>(), &whole));
 }
 
 } // namespace detail
 
 ORIZURU_INLINE Script::Script(std::string_view body) {
-    std::string source = detail::removing_script(body);
-    const detail::Sha1Hex sha1 = detail::sha1_hex(source);
-    m_text = std::make_shared<const Text>(
-        Text{std::move(source), std::string(sha1.data(), sha1.size())});
+    const auto owned = std::make_shared<const detail::OwnedScript>(body);
+    m_script = std::shared_ptr<const detail::CachedScript>(owned, &owned->script);
+}
+
+ORIZURU_INLINE std::string_view Script::source() const noexcept { return m_script->source(); }
+
+ORIZURU_INLINE std::string Script::sha1() const {
+    return std::string(std::string_view(m_script->sha1()));
 }
 
 } // namespace orizuru

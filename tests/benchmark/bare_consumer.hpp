@@ -46,8 +46,9 @@ class BareList {
             m_indices.push_back(std::to_string(index));
         }
         m_redis.begin();
+        const detail::Sha1Hex sha1 = detail::cached_settle().sha1();
         for (const std::string_view word :
-             {std::string_view("EVALSHA"), detail::cached_settle.sha1(), std::string_view("2"),
+             {std::string_view("EVALSHA"), std::string_view(sha1), std::string_view("2"),
               std::string_view(m_processing), std::string_view(queue)}) {
             m_redis.add(word);
         }

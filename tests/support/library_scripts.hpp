@@ -19,18 +19,21 @@
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 
+#include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace orizuru::test {
 
 /// Their texts by name.
 inline const std::map<std::string, std::string>& library_scripts() {
     using namespace orizuru::detail;
-    static const std::map<std::string, std::string> scripts{
+    static const std::pair<const char*, std::string_view> named[] = {
         {"start", start_script()},
         {"beat", beat_script()},
-        {"settle", std::string(settle_script)},
+        {"settle", settle_script},
         {"release", release_script()},
         {"adopt", adopt_script()},
         {"push by a guard", push_body().source()},
@@ -38,7 +41,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"bury by a guard", bury_body().source()},
         {"reap", reap_script()},
         {"refill", refill_script()},
-        {"take a turn of the fleet", std::string(cached_fleet_turn().source)},
+        {"take a turn of the fleet", cached_fleet_turn().source()},
         {"schedule", schedule_script()},
         {"schedule by a guard", schedule_body().source()},
         {"move what is due", move_due_script()},
@@ -64,6 +67,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"send by a ledger", send_script()},
         {"find what a ledger has lost", find_losses_script()},
     };
+    static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));
     return scripts;
 }
 

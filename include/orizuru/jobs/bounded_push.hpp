@@ -45,7 +45,7 @@ void check(const QueueBound& bound);
 
 /// KEYS[1] source; ARGV[1] bound, [2] 'refuse' | 'drop', [3] the message. Returns whether it was
 /// pushed, how many were dropped, and the length.
-[[nodiscard]] const std::string& push_bounded_script();
+[[nodiscard]] std::string_view push_bounded_script();
 
 /// From the script's reply; throws ProtocolError when it cannot be that.
 [[nodiscard]] BoundedPush bounded_push(const Reply& reply);

@@ -20,8 +20,8 @@ ORIZURU_INLINE void check(const QueueBound& bound) {
     }
 }
 
-ORIZURU_INLINE const std::string& push_bounded_script() {
-    static const std::string script = adding_script(R"lua(
+ORIZURU_INLINE std::string_view push_bounded_script() {
+    static constexpr auto script = adding_script(R"lua(
 local source, most = KEYS[1], tonumber(ARGV[1])
 local refused = refusal({{source, 'list'}},
     {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})

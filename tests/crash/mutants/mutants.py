@@ -244,7 +244,7 @@ MUTANTS = [
            "return redis.error_reply('STALE header') end\nlocal held",
            "local held",
            "schedules --config good_uniq --seeds 20"),
-    code("a move does not check the header", "script.ipp",
+    code("a move does not check the header", "detail/redis/settling_script.hpp",
          "if redis.call('LINDEX', p, -1) ~= ARGV[1] then "
          "return redis.error_reply('STALE header') end",
          "",
@@ -253,7 +253,7 @@ MUTANTS = [
            "redis.call('LSET', p, -1 - k, ARGV[2])",
            "redis.call('LSET', p, -1 - k, ARGV[1])",
            "schedules --config good --seeds 20"),
-    code("a move checks the header and does not advance it", "script.ipp",
+    code("a move checks the header and does not advance it", "detail/redis/settling_script.hpp",
          "redis.call('LSET', p, -1, ARGV[2])\nreturn 1", "return 1",
          "schedules --config bodies --seeds 20"),
     script("SETTLE does not check the length",
@@ -273,23 +273,23 @@ MUTANTS = [
 
     # Moves.
     # What is overwritten by the marker is gone; the removal of the marker follows in its place.
-    code("the removal comes before the copy", "script.ipp",
+    code("the removal comes before the copy", "detail/redis/settling_script.hpp",
          "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)},\n"
          "    redis.call('LINDEX', p, ARGV[4]))",
          "local payload = redis.call('LINDEX', p, ARGV[4])\n"
          "redis.call('LSET', p, ARGV[4], ARGV[2])\n"
          "local ran, refused = pcall(body, {unpack(KEYS, 2)}, {unpack(ARGV, 5)}, payload)",
          "extension_scripts"),
-    code("what TYPE says counts after the removal only", "script.ipp",
+    code("what TYPE says counts after the removal only", "detail/redis/settling_script.hpp",
          "if type(refused) == 'table' and refused.err then\n",
          "redis.call('LSET', p, ARGV[4], ARGV[2])\n"
          "if type(refused) == 'table' and refused.err then\n",
          "bad_input --test-case='a target of the wrong type*'"),
-    code("a push that is refused removes the message", "script.ipp",
+    code("a push that is refused removes the message", "detail/redis/settling_script.hpp",
          "if type(refused) == 'table' and refused.err then\n    return",
          "if false then\n    return",
          "extension_scripts"),
-    code("a push is not tied to the removal", "script.ipp",
+    code("a push is not tied to the removal", "detail/redis/settling_script.hpp",
          "redis.call('LREM', p, -1, ARGV[2])\n", "",
          "message_guard"),
     collecting("rejected messages are returned and kept",
@@ -564,7 +564,7 @@ MUTANTS = [
              "    }\n"
              "    return {parts[0].integer, std::chrono")),
            ("scheduling --test-case='*in one step'",)),
-    code("equal messages of one time collapse into one", "detail/jobs/schedule.ipp",
+    code("equal messages of one time collapse into one", "detail/jobs/schedule_source.hpp",
          "until redis.call('ZADD', scheduled, 'NX', due, struct.pack('>I8', number) .. message)"
          " == 1",
          "until redis.call('ZADD', scheduled, due, '12345678' .. message)",
@@ -573,7 +573,7 @@ MUTANTS = [
          "messages[#messages + 1] = string.sub(element, 9)",
          "table.insert(messages, 1, string.sub(element, 9))",
          "scheduling --test-case='a thousand*'"),
-    code("what is scheduled earlier wakes nobody", "detail/jobs/schedule.ipp",
+    code("what is scheduled earlier wakes nobody", "detail/jobs/schedule_source.hpp",
          "if not first or due < tonumber(first) then", "if not first then",
          "scheduling --test-case='*wakes a waiting scheduler*'"),
     Mutant("what is due runs by the scheduler's clock",

@@ -45,8 +45,8 @@ struct Exchange {
 };
 
 bool is_script(const std::vector<std::string>& argv, const orizuru::detail::CachedScript& script) {
-    return (argv[0] == "EVAL" && argv[1] == script.source) ||
-           (argv[0] == "EVALSHA" && argv[1] == script.sha1());
+    return (argv[0] == "EVAL" && argv[1] == script.source()) ||
+           (argv[0] == "EVALSHA" && argv[1] == std::string_view(script.sha1()));
 }
 
 /// An error that a collector gets over: it sends the script's text, or does without.

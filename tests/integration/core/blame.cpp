@@ -41,8 +41,7 @@ struct Blaming : QueueFixture {
         {.max_recoveries = 1, .grace = 0ms, .on_event = diary.pen(), .blamed = 1'000'000}};
 
     static std::string field_of(const std::string& payload) {
-        const auto digits = orizuru::detail::sha1_hex(payload);
-        return {digits.begin(), digits.end()};
+        return std::string(std::string_view(orizuru::detail::sha1_hex(payload)));
     }
     std::string count_of(const std::string& payload) {
         return redis.command({"HGET", recoveries, field_of(payload)}).text;

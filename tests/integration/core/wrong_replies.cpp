@@ -323,7 +323,8 @@ TEST_CASE_FIXTURE(OwnServer, "a collector accepts no result that its scripts can
         {"+FINE\r\n", "*0\r\n", "*2\r\n$-1\r\n$-1\r\n", "*1\r\n:1\r\n"});
     lie(
         [](const Texts& argv) {
-            return argv.at(0) == "EVALSHA" && argv.at(1) == orizuru::detail::cached_reap().sha1();
+            return argv.at(0) == "EVALSHA" &&
+                   argv.at(1) == std::string_view(orizuru::detail::cached_reap().sha1());
         },
         {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n",
          "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
@@ -331,7 +332,8 @@ TEST_CASE_FIXTURE(OwnServer, "a collector accepts no result that its scripts can
     lie([](const Texts& argv) { return argv.at(0) == "LLEN"; }, {"+FINE\r\n", ":-1\r\n"});
     lie(
         [](const Texts& argv) {
-            return argv.at(0) == "EVALSHA" && argv.at(1) == orizuru::detail::cached_refill().sha1();
+            return argv.at(0) == "EVALSHA" &&
+                   argv.at(1) == std::string_view(orizuru::detail::cached_refill().sha1());
         },
         {"+FINE\r\n", ":-1\r\n", ":3\r\n"});
     CHECK(collector.collect() == orizuru::Collected{.unacked = 2});

@@ -13,7 +13,16 @@
 
 namespace orizuru::detail {
 
-using Sha1Hex = std::array<char, 40>;
+/// The digits of a SHA-1.
+struct Sha1Hex {
+    std::array<char, 40> digits;
+
+    [[nodiscard]] constexpr const char* data() const noexcept { return digits.data(); }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return digits.size(); }
+    [[nodiscard]] constexpr operator std::string_view() const noexcept { // NOLINT: it is a text
+        return {data(), size()};
+    }
+};
 
 class Sha1 {
   public:
@@ -55,8 +64,8 @@ class Sha1 {
 
     [[nodiscard]] constexpr Sha1Hex hex() const {
         Sha1Hex out{};
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            out[i] = "0123456789abcdef"[m_state[i / 8] >> (28 - 4 * (i % 8)) & 15];
+        for (std::size_t i = 0; i < out.digits.size(); ++i) {
+            out.digits[i] = "0123456789abcdef"[m_state[i / 8] >> (28 - 4 * (i % 8)) & 15];
         }
         return out;
     }

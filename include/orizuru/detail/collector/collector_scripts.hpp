@@ -27,8 +27,7 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 /// Returns {-1} alive | {-2} fenced already | {moved, buried, payload of each buried message,
 ///   oldest first} | WRONGTYPE | ERR (a stored count is no number)
 /// O(messages held); hashes the payloads of the blamed.
-inline const std::string& reap_script() {
-    static const std::string script = moving_script(std::string(take_headers_function) + R"lua(
+inline constexpr auto reap_text = moving_script(take_headers_function, R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
 local refused = refusal({}, {
     {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
@@ -89,15 +88,13 @@ redis.call('DEL', heartbeat)
 redis.call('SREM', consumers, ARGV[1])
 return outcome
 )lua");
-    return script;
-}
+inline std::string_view reap_script() { return reap_text; }
 
 /// Moves up to n messages from one list's right end to another's left end, oldest first.
 ///
 /// KEYS from, to; ARGV n
 /// Returns how many | WRONGTYPE
-inline const std::string& refill_script() {
-    static const std::string script = moving_script(R"lua(
+inline constexpr auto refill_text = moving_script(R"lua(
 local from, to = unpack(KEYS)
 local refused = refusal({{from, 'list'}, {to, 'list'}}, {{'LRANGE', from, '0', '0'},
     {'LPUSH', to, 'x'}, {'LTRIM', from, '0', '0'}})
@@ -110,15 +107,14 @@ redis.call('LPUSH', to, unpack(oldest_first))
 redis.call('LTRIM', from, 0, -1 - #taken)
 return #taken
 )lua");
-    return script;
-}
+inline std::string_view refill_script() { return refill_text; }
 
 inline const CachedScript& cached_reap() {
-    static const CachedScript script{reap_script()};
+    static constinit const CachedScript script(reap_text);
     return script;
 }
 inline const CachedScript& cached_refill() {
-    static const CachedScript script{refill_script()};
+    static constinit const CachedScript script(refill_text);
     return script;
 }
 

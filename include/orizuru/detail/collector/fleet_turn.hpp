@@ -30,7 +30,7 @@ namespace orizuru::detail {
 /// Returns 0 it is the caller's turn | time until it is due (ms) | NOPERM the user may not run
 ///   that command
 inline const CachedScript& cached_fleet_turn() {
-    static const std::string script = moving_script(R"lua(
+    static constexpr auto text = moving_script(R"lua(
 local turn = KEYS[1]
 local commands = {{'PTTL', turn}, {'SET', turn, 'x', 'PX', '1'}}
 if ARGV[3] ~= '' then commands[3] = {ARGV[3], '0'} end
@@ -42,8 +42,8 @@ if left > 0 and left <= apart then return left end
 redis.call('SET', turn, '', 'PX', ARGV[2])
 return 0
 )lua");
-    static const CachedScript cached{script};
-    return cached;
+    static constinit const CachedScript script(text);
+    return script;
 }
 
 struct FleetTurn {

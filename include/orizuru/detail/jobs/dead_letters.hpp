@@ -16,7 +16,7 @@ namespace orizuru::detail {
 
 /// The Lua function read(entry): the first and last byte of its payload, those of its reason, and
 /// its time; nothing for what is no entry.
-inline constexpr std::string_view read_entry_function = R"lua(
+inline constexpr char read_entry_function[] = R"lua(
 local function text(entry, at)
     local kind = string.byte(entry, at) or 0
     if kind >= 0xa0 and kind <= 0xbf then return at + 1, at + kind - 0xa0 end
@@ -45,9 +45,8 @@ end
 )lua";
 
 // KEYS[1] dead; ARGV[1], [2] the first and last index. Returns each entry with what `read` says.
-inline const std::string& list_dead_script() {
-    static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
-                                      std::string(read_entry_function) + R"lua(
+inline std::string_view list_dead_script() {
+    static constexpr auto script = reading_script(read_entry_function, R"lua(
 local dead = KEYS[1]
 local refused = refusal({{dead, 'list'}}, {{'LRANGE', dead, '0', '0'}})
 if refused then return refused end
@@ -56,14 +55,14 @@ for i, entry in ipairs(redis.call('LRANGE', dead, ARGV[1], ARGV[2])) do
     found[i] = {entry, read(entry)}
 end
 return found
-)lua";
+)lua");
     return script;
 }
 
 // KEYS[1] dead, [2] source; ARGV[1] the entry. Returns 1, 0 when it is not there, -1 for what is no
 // entry.
-inline const std::string& redrive_script() {
-    static const std::string script = moving_script(std::string(read_entry_function) + R"lua(
+inline std::string_view redrive_script() {
+    static constexpr auto script = moving_script(read_entry_function, R"lua(
 local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
 local first, last = read(entry)
 if not first then return -1 end
@@ -81,8 +80,8 @@ return 1
 // ARGV[1] how many entries it looks at, [2] how many at the right end it has passed before: they
 // are no entries and stay; [3] the least age in milliseconds, if there is one: a younger entry ends
 // the step. Returns how many it has taken and how many it has passed.
-inline const std::string& take_dead_script() {
-    static const std::string script = moving_script(std::string(read_entry_function) + R"lua(
+inline std::string_view take_dead_script() {
+    static constexpr auto script = moving_script(read_entry_function, R"lua(
 local dead, source = KEYS[1], KEYS[2]
 local kinds = {{dead, 'list'}}
 local commands = {{'TIME'}, {'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
@@ -114,8 +113,8 @@ return {taken, passed}
 }
 
 // KEYS[1] dead; ARGV[1] the most that stay, [2] the most that go. Returns how many have gone.
-inline const std::string& cut_dead_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view cut_dead_script() {
+    static constexpr auto script = moving_script(R"lua(
 local dead = KEYS[1]
 local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'LTRIM', dead, '0', '0'}})
 if refused then return refused end
@@ -128,8 +127,8 @@ return over
 }
 
 // KEYS[1] dead. Returns how many there were.
-inline const std::string& purge_dead_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view purge_dead_script() {
+    static constexpr auto script = moving_script(R"lua(
 local dead = KEYS[1]
 local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'UNLINK', dead}})
 if refused then return refused end

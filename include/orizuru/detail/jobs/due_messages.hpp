@@ -38,8 +38,8 @@ inline constexpr int most_bytes_moved = 1 << 20;
 // moved, in how many milliseconds the next is due (-1: there is none), and how many schedulers
 // there are. Reads one message after the other, as messages that are read together take their
 // memory together.
-inline const std::string& move_due_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view move_due_script() {
+    static constexpr auto script = moving_script(R"lua(
 local scheduled, source, schedulers = unpack(KEYS)
 local refused = refusal({{scheduled, 'zset'}, {source, 'list'}, {schedulers, 'zset'}},
     {{'TIME'}, {'ZRANGE', scheduled, '0', '0'}, {'LPUSH', source, 'x'},

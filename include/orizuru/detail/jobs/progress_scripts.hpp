@@ -11,8 +11,8 @@
 namespace orizuru::detail {
 
 // KEYS[1] progress; ARGV[1] ttl in ms, [2] fraction, [3] note.
-inline const std::string& set_progress_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view set_progress_script() {
+    static constexpr auto script = adding_script(R"lua(
 local key = KEYS[1]
 local refused = refusal({{key, 'hash'}},
     {{'TIME'}, {'HSET', key, 'x', 'x'}, {'PEXPIRE', key, '1'}})
@@ -26,8 +26,8 @@ redis.call('PEXPIRE', key, ARGV[1])
 }
 
 // KEYS[1] result; ARGV[1] ttl in ms, [2] its bytes.
-inline const std::string& set_result_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view set_result_script() {
+    static constexpr auto script = adding_script(R"lua(
 local result = KEYS[1]
 local refused = refusal({{result, 'string'}}, {{'SET', result, 'x', 'PX', '1'}})
 if refused then return refused end

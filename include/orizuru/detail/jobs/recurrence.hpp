@@ -25,8 +25,8 @@ inline constexpr std::chrono::hours longest_set_back(24);
 
 // KEYS[1] recurring; ARGV names. Returns Redis' time, then what the hash has for each name, once it
 // has something.
-inline const std::string& look_at_recurrences_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view look_at_recurrences_script() {
+    static constexpr auto script = adding_script(R"lua(
 local recurring = KEYS[1]
 local refused = refusal({{recurring, 'hash'}},
     {{'TIME'}, {'HMGET', recurring, 'x'}, {'HSET', recurring, 'x', '0'}})
@@ -52,8 +52,8 @@ return times
 
 // KEYS[1] recurring, [2] source; ARGV[1] a name, then occurrences, the earliest first, each with
 // its message behind it. Returns how many it has pushed: those behind the last that anyone has.
-inline const std::string& push_occurrences_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view push_occurrences_script() {
+    static constexpr auto script = adding_script(R"lua(
 local recurring, source, name = KEYS[1], KEYS[2], ARGV[1]
 local refused = refusal({{recurring, 'hash'}, {source, 'list'}}, {{'HGET', recurring, 'x'},
     {'HSET', recurring, 'x', '0'}, {'LPUSH', source, 'x'}})
@@ -76,8 +76,8 @@ return pushed
 }
 
 // KEYS[1] recurring; ARGV[1] a name, [2] its last occurrence, when it is that still.
-inline const std::string& begin_anew_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view begin_anew_script() {
+    static constexpr auto script = adding_script(R"lua(
 local recurring = KEYS[1]
 local refused = refusal({{recurring, 'hash'}},
     {{'TIME'}, {'HGET', recurring, 'x'}, {'HSET', recurring, 'x', '0'}})

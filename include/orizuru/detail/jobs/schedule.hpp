@@ -20,15 +20,10 @@
 
 namespace orizuru::detail {
 
-/// The Lua that schedules a message. KEYS[1] scheduled, [2] the list that it is for, [3] sequence,
-/// [4] wake. ARGV[1] 'at' | 'after', [2] milliseconds since 1970 | from now, [3] the message, when
-/// it is not `payload`. Returns an error or nothing; needs the function refusal.
-[[nodiscard]] std::string_view schedule_source();
-
 /// For a settlement: `payload` is the message that is settled.
-[[nodiscard]] const Script& schedule_body();
+[[nodiscard]] Script schedule_body();
 /// For a producer: refused when Redis' memory is full.
-[[nodiscard]] const std::string& schedule_script();
+[[nodiscard]] std::string_view schedule_script();
 
 /// ARGV[1] and [2]: a moment, or a time from now, by Redis' clock. Both throw std::invalid_argument
 /// for a time beyond the year 9999.

@@ -4,7 +4,10 @@
 
 // The definitions of schedule.hpp.
 
+#include <orizuru/detail/jobs/schedule_source.hpp>
+#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/settling_script.hpp>
 
 #include <chrono>
 #include <stdexcept>
@@ -14,42 +17,14 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE std::string_view schedule_source() {
-    return R"lua(
-local scheduled, list, sequence, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local refused = refusal(
-    {{scheduled, 'zset'}, {list, 'list'}, {sequence, 'string'}, {wake, 'list'}},
-    {{'TIME'}, {'LPUSH', list, 'x'}, {'ZRANGE', scheduled, '0', '0'},
-        {'ZADD', scheduled, '0', 'x'}, {'INCR', sequence}, {'DEL', wake}, {'LPUSH', wake, 'x'}})
-if refused then return refused end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local due = tonumber(ARGV[2])
-if ARGV[1] == 'after' then due = now + due end
-local message = ARGV[3] or payload
-if due <= now then
-    redis.call('LPUSH', list, message)
-    return
-end
-local first = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
-repeat
-    local number = redis.call('INCR', sequence)
-until redis.call('ZADD', scheduled, 'NX', due, struct.pack('>I8', number) .. message) == 1
-if not first or due < tonumber(first) then
-    redis.call('DEL', wake)
-    redis.call('LPUSH', wake, '')
-end
-)lua";
+ORIZURU_INLINE Script schedule_body() {
+    static constexpr auto text = settling_script(schedule_source);
+    static constinit const CachedScript script(text);
+    return constant_script(script);
 }
 
-ORIZURU_INLINE const Script& schedule_body() {
-    static const Script script(schedule_source());
-    return script;
-}
-
-ORIZURU_INLINE const std::string& schedule_script() {
-    static const std::string script =
-        adding_script("local payload" + std::string(schedule_source()));
+ORIZURU_INLINE std::string_view schedule_script() {
+    static constexpr auto script = adding_script("local payload", schedule_source);
     return script;
 }
 

@@ -21,14 +21,14 @@ namespace orizuru::detail {
 
 /// KEYS[1..4], ARGV[1..3] as schedule_source has them; KEYS[5] lock; ARGV[4] its value, [5] its ttl
 /// in ms, 0 = none. Returns 1, or 0 when the lock is held.
-[[nodiscard]] const std::string& push_unique_script();
+[[nodiscard]] std::string_view push_unique_script();
 
 /// Releases a lock. KEYS[1] lock; ARGV[1] its value.
-[[nodiscard]] const Script& unlock_body();
+[[nodiscard]] Script unlock_body();
 
 /// KEYS[1] lock; ARGV[1] ttl in ms, [2..] values, of which the lock must have one. A lock that
 /// never expires stays so. Returns 1, or 0 when the lock has none of the values.
-[[nodiscard]] const std::string& extend_lock_script();
+[[nodiscard]] std::string_view extend_lock_script();
 
 /// The key of a job's lock, seen from the queue in which the job is.
 [[nodiscard]] std::string lock_key(const std::string& unique_queue, std::string_view unique_id,

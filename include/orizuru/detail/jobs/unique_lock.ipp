@@ -4,9 +4,11 @@
 
 // The definitions of unique_lock.hpp.
 
-#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/jobs/schedule_source.hpp>
+#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/settling_script.hpp>
 #include <orizuru/error.hpp>
 
 #include <string>
@@ -21,15 +23,16 @@ ORIZURU_INLINE std::string lock_of(UniqueRelease release, std::string_view job_i
     return std::string(word) + std::string(job_id);
 }
 
-ORIZURU_INLINE const std::string& push_unique_script() {
-    static const std::string script = adding_script(R"lua(
+ORIZURU_INLINE std::string_view push_unique_script() {
+    static constexpr auto script = adding_script(R"lua(
 local lock = KEYS[5]
 local refused = refusal({{lock, 'string'}}, {{'EXISTS', lock}, {'SET', lock, 'x'}})
 if refused then return refused end
 if redis.call('EXISTS', lock) == 1 then return 0 end
 local payload
 local function schedule()
-)lua" + std::string(schedule_source()) + R"lua(
+)lua",
+                                                 schedule_source, R"lua(
 end
 refused = schedule()
 if refused then return refused end
@@ -45,18 +48,19 @@ return 1
     return script;
 }
 
-ORIZURU_INLINE const Script& unlock_body() {
-    static const Script script(R"lua(
+ORIZURU_INLINE Script unlock_body() {
+    static constexpr auto text = settling_script(R"lua(
 local lock = KEYS[1]
 local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'DEL', lock}})
 if refused then return refused end
 if redis.call('GET', lock) == ARGV[1] then redis.call('DEL', lock) end
 )lua");
-    return script;
+    static constinit const CachedScript script(text);
+    return constant_script(script);
 }
 
-ORIZURU_INLINE const std::string& extend_lock_script() {
-    static const std::string script = moving_script(R"lua(
+ORIZURU_INLINE std::string_view extend_lock_script() {
+    static constexpr auto script = moving_script(R"lua(
 local lock = KEYS[1]
 local refused = refusal({{lock, 'string'}}, {{'GET', lock}, {'PEXPIRE', lock, '1'}})
 if refused then return refused end

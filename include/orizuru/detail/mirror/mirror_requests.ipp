@@ -94,7 +94,7 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
             }
             ++index;
         }
-        begin_request(out, request, cached_settle.sha1(), cached_settle.source, 2,
+        begin_request(out, request, cached_settle().sha1(), cached_settle().source(), 2,
                       5 + m_holes.size());
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
@@ -149,7 +149,7 @@ inline void Mirror::send_release(std::string& out) {
         }
     }
     compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
-        begin_request(out, request, cached_release().sha1(), cached_release().source, 4, 6);
+        begin_request(out, request, cached_release().sha1(), cached_release().source(), 4, 6);
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
         append_argument(out, m_keys.heartbeat(m_self.id));

@@ -12,10 +12,10 @@
 
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/settling_script.hpp>
 #include <orizuru/detail/redis/take_headers.hpp>
 #include <orizuru/script.hpp>
 
-#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -24,8 +24,8 @@ namespace orizuru::detail {
 ///
 /// KEYS heartbeat, processing, consumers, source, unack, dead; ARGV id, lease (ms), header
 /// Returns 1 registered | 0 fenced | NOPERM. Repeating it with the same id changes nothing.
-inline const std::string& start_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view start_script() {
+    static constexpr auto script = moving_script(R"lua(
 local heartbeat, processing, consumers, source, unack, dead = unpack(KEYS)
 local refused = refusal({}, {
     {'SET', heartbeat, '1', 'PX', '1'}, {'DEL', heartbeat}, {'TYPE', heartbeat},
@@ -56,8 +56,8 @@ return 1
 ///
 /// KEYS heartbeat, processing, consumers; ARGV id, lease (ms)
 /// Returns 1 | 0 fenced | 2 the list is gone (Redis was emptied or rewound).
-inline const std::string& beat_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view beat_script() {
+    static constexpr auto script = moving_script(R"lua(
 local heartbeat, processing, consumers = unpack(KEYS)
 local refused = refusal({{heartbeat, 'string'}, {consumers, 'set'}}, {{'TYPE', processing},
     {'SET', heartbeat, '1', 'PX', '1'}, {'SADD', consumers, 'x'}})
@@ -115,8 +115,7 @@ return fetched
 /// ARGV expected header, next header, least length, held, id, fence time (ms)
 /// Returns how many it requeued | STALE | REFUSED (the source is no list, or a right is missing) |
 ///   WRONGTYPE
-inline const std::string& release_script() {
-    static const std::string script = moving_script(R"lua(
+inline constexpr auto release_text = moving_script(R"lua(
 local p, source, heartbeat, consumers = unpack(KEYS)
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
 if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
@@ -145,16 +144,15 @@ else
 end
 return #back
 )lua");
-    return script;
-}
+inline std::string_view release_script() { return release_text; }
 
 /// Takes over the list of this consumer's earlier incarnation and leaves a fence in its place.
 ///
 /// KEYS old heartbeat, old processing, new heartbeat, new processing, consumers
 /// ARGV old id, new id, new header, fence time (ms), lease (ms), old header without its number
 /// Returns {old header or '', payloads newest first} | FENCED <text> | BUSYNAME
-inline const std::string& adopt_script() {
-    static const std::string script = moving_script(std::string(take_headers_function) + R"lua(
+inline std::string_view adopt_script() {
+    static constexpr auto script = moving_script(take_headers_function, R"lua(
 local old_heartbeat, old, new_heartbeat, new, consumers = unpack(KEYS)
 local refused = refusal({{new_heartbeat, 'string'}, {consumers, 'set'}}, {
     {'TYPE', old}, {'GET', old}, {'LRANGE', old, '0', '0'}, {'RPOP', old}, {'EXISTS', new},
@@ -185,43 +183,49 @@ return {header, held}
     return script;
 }
 
-// Bodies of settlements: script.ipp wraps them in the checks and the removal of `payload`.
+// Bodies of settlements, wrapped in the checks and the removal of `payload`.
 
 /// push: KEYS target; ARGV [replacement]
-inline const Script& push_body() {
-    static const Script script(R"lua(
+inline Script push_body() {
+    static constexpr auto text = settling_script(R"lua(
 local refused = refusal({{KEYS[1], 'list'}}, {{'LPUSH', KEYS[1], 'x'}})
 if refused then return refused end
 redis.call('LPUSH', KEYS[1], ARGV[1] or payload)
 )lua");
-    return script;
+    static constinit const CachedScript script(text);
+    return constant_script(script);
 }
 
 /// release: KEYS source
-inline const Script& release_body() {
-    static const Script script(R"lua(
+inline Script release_body() {
+    static constexpr auto text = settling_script(R"lua(
 local refused = refusal({{KEYS[1], 'list'}}, {{'RPUSH', KEYS[1], 'x'}})
 if refused then return refused end
 redis.call('RPUSH', KEYS[1], payload)
 )lua");
-    return script;
+    static constinit const CachedScript script(text);
+    return constant_script(script);
 }
 
 /// bury: KEYS dead; ARGV reason
-inline const Script& bury_body() {
-    static const Script script(R"lua(
+inline Script bury_body() {
+    static constexpr auto text = settling_script(R"lua(
 local refused = refusal({{KEYS[1], 'list'}}, {{'LPUSH', KEYS[1], 'x'}, {'TIME'}})
 if refused then return refused end
 local now = redis.call('TIME')
 redis.call('LPUSH', KEYS[1], cmsgpack.pack({1, payload, ARGV[1],
     now[1] * 1000 + math.floor(now[2] / 1000)}))
 )lua");
-    return script;
+    static constinit const CachedScript script(text);
+    return constant_script(script);
 }
 
-inline constexpr CachedScript cached_settle{settle_script};
+inline const CachedScript& cached_settle() {
+    static constinit const CachedScript script(settle_script);
+    return script;
+}
 inline const CachedScript& cached_release() {
-    static const CachedScript script{release_script()};
+    static constinit const CachedScript script(release_text);
     return script;
 }
 

@@ -79,10 +79,10 @@ class OnceClaims {
         }
     }
     template <class... Arguments>
-    Reply command(const std::string& script, const std::string& record,
+    Reply command(std::string_view script, const std::string& record,
                   const Arguments&... arguments);
     template <class... Arguments>
-    bool change(const std::string& script, const OnceToken& token, const Arguments&... arguments);
+    bool change(std::string_view script, const OnceToken& token, const Arguments&... arguments);
     [[noreturn]] void refuse() {
         const std::lock_guard lock(m_commanding);
         m_connection.refuse("EVAL");
@@ -103,7 +103,7 @@ class OnceClaims {
 };
 
 template <class... Arguments>
-Reply OnceClaims::command(const std::string& script, const std::string& record,
+Reply OnceClaims::command(std::string_view script, const std::string& record,
                           const Arguments&... arguments) {
     const auto send = [&] { return m_connection.command(record, "EVAL", script, arguments...); };
     const std::lock_guard lock(m_commanding);
@@ -122,7 +122,7 @@ Reply OnceClaims::command(const std::string& script, const std::string& record,
 }
 
 template <class... Arguments>
-bool OnceClaims::change(const std::string& script, const OnceToken& token,
+bool OnceClaims::change(std::string_view script, const OnceToken& token,
                         const Arguments&... arguments) {
     check_id(token.id);
     refuse_fork();

@@ -10,10 +10,11 @@
 // A token is the server's time in microseconds, or one more than the last: so tokens go on rising
 // when Redis is emptied. Lua's numbers hold it until the year 2255.
 
+#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/settling_script.hpp>
 #include <orizuru/script.hpp>
 
-#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -21,8 +22,8 @@ namespace orizuru::detail {
 // KEYS[1] record, [2] fences; ARGV[1] lease in ms, [2] for how long it is remembered, in ms, [3]
 // the call's nonce. Returns claimed and its token | busy, until when and for how long | done and
 // its result. A call that is repeated gets its own claim again.
-inline const std::string& claim_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view claim_script() {
+    static constexpr auto script = adding_script(R"lua(
 local record, fences, call = KEYS[1], KEYS[2], ARGV[3]
 local refused = refusal({{record, 'hash'}, {fences, 'string'}},
     {{'TIME'}, {'HMGET', record, 'x'}, {'HSET', record, 'x', 'x'}, {'PEXPIRE', record, '1'},
@@ -52,7 +53,7 @@ return {'claimed', fence}
 // KEYS[1] record; ARGV[1] token, [2] for how long it is remembered, in ms, [3] the result, if any.
 // An error FENCED when the token is not the latest; nothing when it is done. Needs the function
 // refusal.
-inline constexpr std::string_view complete_claim_source = R"lua(
+inline constexpr char complete_claim_source[] = R"lua(
 local record = KEYS[1]
 local refused = refusal({{record, 'hash'}}, {{'HMGET', record, 'x'}, {'HSET', record, 'x', 'x'},
     {'HDEL', record, 'x'}, {'PEXPIRE', record, '1'}})
@@ -69,15 +70,16 @@ redis.call('PEXPIRE', record, ARGV[2])
 )lua";
 
 /// In one step with the message's removal.
-inline const Script& complete_claim_body() {
-    static const Script script(complete_claim_source);
-    return script;
+inline Script complete_claim_body() {
+    static constexpr auto text = settling_script(complete_claim_source);
+    static constinit const CachedScript script(text);
+    return constant_script(script);
 }
 
 /// Returns 1, or 0 when the token is not the latest.
-inline const std::string& complete_claim_script() {
-    static const std::string script =
-        moving_script("local function complete()" + std::string(complete_claim_source) + R"lua(
+inline std::string_view complete_claim_script() {
+    static constexpr auto script =
+        moving_script("local function complete()", complete_claim_source, R"lua(
 end
 local refused = complete()
 if not refused then return 1 end
@@ -87,8 +89,8 @@ return string.find(refused.err, '^FENCED ') and 0 or refused
 }
 
 // KEYS[1] record; ARGV[1] token. Returns 1, or 0 when the token is not the latest, or done.
-inline const std::string& release_claim_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view release_claim_script() {
+    static constexpr auto script = moving_script(R"lua(
 local record = KEYS[1]
 local refused = refusal({{record, 'hash'}}, {{'HMGET', record, 'x'}, {'DEL', record}})
 if refused then return refused end
@@ -101,8 +103,8 @@ return redis.call('DEL', record)
 
 // KEYS records; ARGV[1] lease in ms, [2] for how long they are remembered, in ms, [3..] their
 // tokens. Returns the tokens that are over.
-inline const std::string& renew_claims_script() {
-    static const std::string script = moving_script(R"lua(
+inline std::string_view renew_claims_script() {
+    static constexpr auto script = moving_script(R"lua(
 local refused = refusal({}, {{'TIME'}})
 if refused then return refused end
 for _, record in ipairs(KEYS) do

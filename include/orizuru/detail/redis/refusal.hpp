@@ -5,10 +5,9 @@
 // The checks that a script makes before its first write, so that it writes all or nothing: when a
 // command fails, Redis keeps the script's earlier writes.
 
-#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/joined_text.hpp>
 
-#include <string>
-#include <string_view>
+#include <cstddef>
 
 namespace orizuru::detail {
 
@@ -17,7 +16,7 @@ namespace orizuru::detail {
 /// first of `kinds`, each {key, type}, whose key holds another type; else nil.
 ///
 /// acl_check_cmd, which Redis has since 7.0, raises an error for a renamed command.
-inline constexpr std::string_view refusal_function = R"lua(
+inline constexpr char refusal_function[] = R"lua(
 local function refusal(kinds, commands)
     if not redis.acl_check_cmd then
         return redis.error_reply('NOPERM this needs Redis 7.0 or newer')
@@ -44,14 +43,26 @@ local function refusal(kinds, commands)
 end
 )lua";
 
-/// That function followed by `body`. Redis refuses the script when its memory is full.
-[[nodiscard]] inline std::string adding_script(std::string_view body) {
-    return joined({"#!lua", refusal_function, body});
+// Scripts are put together while the program is compiled (cached_script.hpp says why).
+
+/// That function followed by a body, in pieces. Redis refuses the script when its memory is full.
+template <std::size_t... Sizes>
+[[nodiscard]] consteval auto adding_script(const char (&... body)[Sizes]) {
+    return joined_text("#!lua", refusal_function, body...);
 }
 
+inline constexpr char moving_flags[] = "#!lua flags=allow-oom";
+
 /// The same for a body that only moves or frees: it also runs when Redis' memory is full.
-[[nodiscard]] inline std::string moving_script(std::string_view body) {
-    return joined({"#!lua flags=allow-oom", refusal_function, body});
+template <std::size_t... Sizes>
+[[nodiscard]] consteval auto moving_script(const char (&... body)[Sizes]) {
+    return joined_text(moving_flags, refusal_function, body...);
+}
+
+/// The same for a body that only reads.
+template <std::size_t... Sizes>
+[[nodiscard]] consteval auto reading_script(const char (&... body)[Sizes]) {
+    return joined_text("#!lua flags=no-writes", refusal_function, body...);
 }
 
 } // namespace orizuru::detail

@@ -25,7 +25,7 @@ Reply run_script(Connection& connection, std::string_view about, const CachedScr
             throw;
         }
     }
-    return connection.command(about, "EVAL", script.source, arguments...);
+    return connection.command(about, "EVAL", script.source(), arguments...);
 }
 
 } // namespace orizuru::detail

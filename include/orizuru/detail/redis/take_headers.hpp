@@ -4,8 +4,6 @@
 
 // Separates messages from headers in a script that takes over a processing list.
 
-#include <string_view>
-
 namespace orizuru::detail {
 
 /// The Lua function take_headers(list, prefix). It returns the messages of a list; its header, or
@@ -14,7 +12,7 @@ namespace orizuru::detail {
 ///
 /// Other headers exist only when a user lost a right in the middle of SETTLE: then the latest one
 /// counts, and the messages that they overwrote are settled.
-inline constexpr std::string_view take_headers_function = R"lua(
+inline constexpr char take_headers_function[] = R"lua(
 local function take_headers(list, prefix)
     local oldest = list[#list] or ''
     prefix = prefix or string.match(oldest, '^(orz:%w+:)%d+$')

@@ -9,9 +9,6 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
-#include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/jobs/dead_letters.hpp>
-#include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/worker/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
@@ -66,11 +63,6 @@ class Upkeep {
     /// Starts the threads, once. Throws std::system_error when the process can have no more
     /// threads.
     void start() {
-        // A handler may fork at any moment: its child would wait for ever for a script that another
-        // thread was making then.
-        for (const auto script : {cut_dead_script, move_due_script, reap_script, refill_script}) {
-            script();
-        }
         start("watching the queues", "", [this](const std::stop_token& token) { watch(token); });
         start("trimming dead lists", "",
               [this](const std::stop_token& token) { trim_dead_lists(token); });

@@ -27,10 +27,9 @@ namespace orizuru::detail {
 // halving ones: O(log(n)) LINDEX of n new ones, one when there is none. An entry whose time lies in
 // the future is from before the clock was set back, and not new. An element that is no entry has
 // the time of the next older one.
-inline const std::string& find_losses_script() {
-    static const std::string script = "#!lua flags=no-writes" + std::string(refusal_function) +
-                                      std::string(read_entry_function) +
-                                      std::string(ledger_attempt_function) + R"lua(
+inline std::string_view find_losses_script() {
+    static constexpr auto script =
+        reading_script(read_entry_function, ledger_attempt_function, R"lua(
 local mark, source, dead = unpack(KEYS)
 local refused = refusal({{mark, 'string'}, {source, 'list'}, {dead, 'list'}}, {{'TIME'},
     {'GET', mark}, {'LINDEX', source, '0'}, {'LINDEX', dead, '0'}, {'LLEN', dead}})
@@ -75,7 +74,7 @@ end
 local served = redis.call('LINDEX', source, -1)
 return {redis.call('GET', mark) or '', served and string.sub(served, 1, ARGV[2]), entries, seen,
     more and 1 or 0}
-)lua";
+)lua");
     return script;
 }
 

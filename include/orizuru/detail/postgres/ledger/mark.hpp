@@ -60,8 +60,8 @@ struct LedgerMark {
 
 // KEYS[1] the mark, [2] source. ARGV[1] the mark expected, empty: none, [2] the next one, [3..]
 // messages. Returns whether the expected one was there, else nothing has happened.
-inline const std::string& send_script() {
-    static const std::string script = adding_script(R"lua(
+inline std::string_view send_script() {
+    static constexpr auto script = adding_script(R"lua(
 local mark, source = KEYS[1], KEYS[2]
 local refused = refusal({{mark, 'string'}, {source, 'list'}},
     {{'GET', mark}, {'SET', mark, 'x'}, {'LPUSH', source, 'x'}})

@@ -33,7 +33,7 @@ namespace orizuru::detail {
 
 /// The Lua function ledger_attempt(entry, first, last): what the envelope in these bytes says, and
 /// 0 when it says nothing. It needs read_entry_function.
-inline constexpr std::string_view ledger_attempt_function = R"lua(
+inline constexpr char ledger_attempt_function[] = R"lua(
 local widths = {[0xc0] = 0, [0xcc] = 1, [0xcd] = 2, [0xce] = 4, [0xcf] = 8, [0xd0] = 1,
     [0xd1] = 2, [0xd2] = 4, [0xd3] = 8}
 local function behind(entry, at)

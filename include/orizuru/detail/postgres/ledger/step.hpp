@@ -269,8 +269,10 @@ inline bool LedgerStepper::send(Connection& redis, const Keys& keys, const std::
                                 const std::string& next, const Batch& batch) {
     const Reply reply = redis.roundtrip(keys.source(), "EVAL", [&](std::string& out) {
         begin_command(out, 7 + batch.jobs.size());
-        for (const std::string& argument : {std::string("EVAL"), send_script(), std::string("2"),
-                                            keys.ledger(), keys.source(), expected, next}) {
+        append_argument(out, std::string_view("EVAL"));
+        append_argument(out, send_script());
+        append_argument(out, 2);
+        for (const std::string& argument : {keys.ledger(), keys.source(), expected, next}) {
             append_argument(out, argument);
         }
         for (const Unsent& unsent : batch.jobs) {
