@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/base/sha1.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/script.hpp>
 
