@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/error.hpp>
 

@@ -237,7 +237,7 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
             decode(delivery, message, reason, take_over);
         } catch (...) {
             if (delivery) {
-                m_core.put_back(std::move(delivery));
+                m_core.postpone(std::move(delivery));
             }
             throw;
         }

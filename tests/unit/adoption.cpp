@@ -23,7 +23,6 @@ namespace adoption_test {
 using namespace orizuru;
 using namespace orizuru::detail;
 using namespace std::chrono_literals;
-using Action = Verdict::Action;
 using List = std::vector<std::string>;
 
 Reply reply_of(std::string_view bytes) {
@@ -72,7 +71,7 @@ struct Fixture {
     /// The list that the command would take over, and for whom.
     std::string target() { return send().at(4); }
 
-    Action answer(const Reply& reply) { return adoption.on_reply(reply).action; }
+    Remedy answer(const Reply& reply) { return adoption.on_reply(reply).remedy; }
 };
 
 TEST_CASE_FIXTURE(Fixture, "the command names both identities' keys and gives a fresh header") {
@@ -86,7 +85,7 @@ TEST_CASE_FIXTURE(Fixture, "the command names both identities' keys and gives a 
 
 TEST_CASE_FIXTURE(Fixture, "a list that is taken over comes oldest first, with its old header") {
     send();
-    CHECK(answer(adopted("orz:n0:7", {"c", "", "a"})) == Action::proceed);
+    CHECK(answer(adopted("orz:n0:7", {"c", "", "a"})) == Remedy::none);
     REQUIRE(adoption.result());
     CHECK(adoption.result()->header == "orz:n0:7");
     CHECK(adoption.result()->list == List{"a", "", "c"});
@@ -96,7 +95,7 @@ TEST_CASE_FIXTURE(Fixture, "a list that is taken over comes oldest first, with i
 
 TEST_CASE_FIXTURE(Fixture, "an empty list without a header is a result too") {
     send();
-    CHECK(answer(adopted("", {})) == Action::proceed);
+    CHECK(answer(adopted("", {})) == Remedy::none);
     REQUIRE(adoption.result());
     CHECK(adoption.result()->header.empty());
     CHECK(adoption.result()->list == List{});
@@ -106,7 +105,7 @@ TEST_CASE("a list that a collector or a release took is gone, the header is told
     for (const std::string how : {"reaped", "released"}) {
         Fixture fresh;
         fresh.send();
-        CHECK(fresh.answer(error("FENCED " + how + " orz:n0:7")) == Action::proceed);
+        CHECK(fresh.answer(error("FENCED " + how + " orz:n0:7")) == Remedy::none);
         REQUIRE(fresh.adoption.result());
         CHECK(fresh.adoption.result()->header == "orz:n0:7");
         CHECK_FALSE(fresh.adoption.result()->list);
@@ -118,7 +117,7 @@ TEST_CASE("a fence without a header means that nothing is known to have run") {
         CAPTURE(text);
         Fixture fresh;
         fresh.send();
-        CHECK(fresh.answer(error(text)) == Action::proceed);
+        CHECK(fresh.answer(error(text)) == Remedy::none);
         REQUIRE(fresh.adoption.result());
         CHECK(fresh.adoption.result()->header.empty());
         CHECK_FALSE(fresh.adoption.result()->list);
@@ -129,14 +128,14 @@ TEST_CASE_FIXTURE(Fixture, "a lost reply is made up for: the fence leads on to t
     CHECK(target() == "orizuru:{mail}:processing:old");
     // Its reply is lost; the next attempt meets the fence that it left.
     CHECK(target() == "orizuru:{mail}:processing:old");
-    CHECK(answer(error("FENCED adopted new1 orz:n0:7")) == Action::proceed);
+    CHECK(answer(error("FENCED adopted new1 orz:n0:7")) == Remedy::none);
     CHECK_FALSE(adoption.result());
     const List next = send();
     CHECK(next.at(4) == "orizuru:{mail}:processing:new1");
     CHECK(next.at(8) == "new1");
     CHECK(next.at(9) == "new3");
     CHECK(next.back() == "orz:n1:");
-    CHECK(answer(adopted("orz:n1:0", {"b", "a"})) == Action::proceed);
+    CHECK(answer(adopted("orz:n1:0", {"b", "a"})) == Remedy::none);
     REQUIRE(adoption.result());
     // The header of the list that was in doubt, not of the one that passed it on.
     CHECK(adoption.result()->header == "orz:n0:7");
@@ -147,12 +146,12 @@ TEST_CASE_FIXTURE(Fixture, "a lost reply is made up for: the fence leads on to t
 TEST_CASE_FIXTURE(Fixture, "any number of lost replies is made up for") {
     send(); // new1: ran, reply lost
     send(); // new2
-    CHECK(answer(error("FENCED adopted new1 orz:n0:7")) == Action::proceed);
+    CHECK(answer(error("FENCED adopted new1 orz:n0:7")) == Remedy::none);
     send(); // new3: ran, reply lost
     send(); // new4
-    CHECK(answer(error("FENCED adopted new3 orz:n1:0")) == Action::proceed);
+    CHECK(answer(error("FENCED adopted new3 orz:n1:0")) == Remedy::none);
     CHECK(target() == "orizuru:{mail}:processing:new3");
-    CHECK(answer(error("FENCED reaped orz:n3:0")) == Action::proceed);
+    CHECK(answer(error("FENCED reaped orz:n3:0")) == Remedy::none);
     REQUIRE(adoption.result());
     CHECK(adoption.result()->header == "orz:n0:7");
     CHECK_FALSE(adoption.result()->list);
@@ -160,7 +159,7 @@ TEST_CASE_FIXTURE(Fixture, "any number of lost replies is made up for") {
 
 TEST_CASE_FIXTURE(Fixture, "a list that a stranger adopted is gone") {
     send();
-    CHECK(answer(error("FENCED adopted stranger orz:n0:7")) == Action::proceed);
+    CHECK(answer(error("FENCED adopted stranger orz:n0:7")) == Remedy::none);
     REQUIRE(adoption.result());
     CHECK(adoption.result()->header == "orz:n0:7");
     CHECK_FALSE(adoption.result()->list);
@@ -168,7 +167,7 @@ TEST_CASE_FIXTURE(Fixture, "a list that a stranger adopted is gone") {
 
 TEST_CASE_FIXTURE(Fixture, "a name that is taken is replaced by another") {
     const std::string first = send().at(9);
-    CHECK(answer(error("BUSYNAME")) == Action::proceed);
+    CHECK(answer(error("BUSYNAME")) == Remedy::none);
     CHECK_FALSE(adoption.result());
     const List next = send();
     CHECK(next.at(9) != first);
@@ -178,20 +177,20 @@ TEST_CASE_FIXTURE(Fixture, "a name that is taken is replaced by another") {
 TEST_CASE_FIXTURE(Fixture, "a refusal says whether to wait, to connect again or to give up") {
     struct Case {
         const char* text;
-        Action action;
+        Remedy remedy;
     };
-    for (const auto& [text, action] :
-         {Case{"LOADING Redis is loading", Action::back_off}, Case{"OOM not now", Action::back_off},
-          Case{"READONLY a replica", Action::reconnect}, Case{"NOPERM no", Action::give_up},
-          Case{"WRONGTYPE no list", Action::give_up}, Case{"ERR what", Action::give_up}}) {
+    for (const auto& [text, remedy] :
+         {Case{"LOADING Redis is loading", Remedy::back_off}, Case{"OOM not now", Remedy::back_off},
+          Case{"READONLY a replica", Remedy::reconnect}, Case{"NOPERM no", Remedy::give_up},
+          Case{"WRONGTYPE no list", Remedy::give_up}, Case{"ERR what", Remedy::give_up}}) {
         send();
         const Verdict verdict = adoption.on_reply(error(text));
-        CHECK(verdict.action == action);
+        CHECK(verdict.remedy == remedy);
         CHECK(verdict.reason == text);
         CHECK_FALSE(adoption.result());
     }
     CHECK(target() == "orizuru:{mail}:processing:old");
-    CHECK(answer(adopted("orz:n0:1", {"a"})) == Action::proceed);
+    CHECK(answer(adopted("orz:n0:1", {"a"})) == Remedy::none);
     CHECK(adoption.result()->list == List{"a"});
 }
 
@@ -202,7 +201,7 @@ TEST_CASE_FIXTURE(Fixture, "a reply of the wrong type ends the connection, not t
           "*2\r\n$0\r\n\r\n*2\r\n$1\r\na\r\n$-1\r\n", "*3\r\n$0\r\n\r\n*0\r\n:1\r\n"}) {
         CAPTURE(bytes);
         send();
-        CHECK(answer(reply_of(bytes)) == Action::reconnect);
+        CHECK(answer(reply_of(bytes)) == Remedy::reconnect);
         CHECK_FALSE(adoption.result());
     }
 }

@@ -24,7 +24,6 @@ namespace mirror_test {
 using namespace orizuru;
 using namespace orizuru::detail;
 using namespace std::chrono_literals;
-using Action = Verdict::Action;
 using S = Delivery::State;
 using Type = Reply::Type;
 
@@ -70,8 +69,8 @@ struct Fixture {
     std::string refusal_of_fetch(Reply reply) {
         mirror.send_settle(out, 1);
         const bool error = reply.is(Type::error);
-        CHECK(mirror.on_reply(std::move(reply)).action ==
-              (error ? Action::recover : Action::reconnect));
+        CHECK(mirror.on_reply(std::move(reply)).remedy ==
+              (error ? Remedy::recover : Remedy::reconnect));
         return cut().refusal;
     }
     std::string refusal_of_fetch(const std::string& text) {
@@ -86,12 +85,12 @@ TEST_CASE("a message counts as moved by the reply 1 and by nothing else") {
                                Reply{Type::status, 0, "OK", {}}, Reply{}}) {
         Fixture fixture;
         fixture.move(fixture.held[0]);
-        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::reconnect);
+        CHECK(fixture.mirror.on_reply(Reply(reply)).remedy == Remedy::reconnect);
         CHECK(fixture.held[0]->state == S::sent);
     }
     Fixture fixture;
     fixture.move(fixture.held[0]);
-    CHECK(fixture.mirror.on_reply(integer(1)).action == Action::proceed);
+    CHECK(fixture.mirror.on_reply(integer(1)).remedy == Remedy::none);
     CHECK(fixture.held[0]->state == S::settled);
     CHECK(fixture.held[1]->state == S::held);
 }
@@ -102,14 +101,14 @@ TEST_CASE("a message counts as acked by strings, no more than were asked for") {
         Fixture fixture;
         fixture.mirror.want(fixture.held[0], nullptr);
         fixture.mirror.send_settle(fixture.out, 1);
-        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::reconnect);
+        CHECK(fixture.mirror.on_reply(Reply(reply)).remedy == Remedy::reconnect);
         CHECK(fixture.held[0]->state == S::sent);
         CHECK(fixture.mirror.messages().size() == 2);
     }
     Fixture fixture;
     fixture.mirror.want(fixture.held[0], nullptr);
     fixture.mirror.send_settle(fixture.out, 1);
-    CHECK(fixture.mirror.on_reply(array({string("c")})).action == Action::proceed);
+    CHECK(fixture.mirror.on_reply(array({string("c")})).remedy == Remedy::none);
     CHECK(fixture.held[0]->state == S::settled);
     CHECK(fixture.mirror.messages().size() == 2);
 }
@@ -118,12 +117,12 @@ TEST_CASE("messages count as given back by a count and by nothing else") {
     for (const Reply& reply : {integer(-1), string("1"), array({}), Reply{}}) {
         Fixture fixture;
         fixture.mirror.send_release(fixture.out);
-        CHECK(fixture.mirror.on_reply(Reply(reply)).action == Action::reconnect);
+        CHECK(fixture.mirror.on_reply(Reply(reply)).remedy == Remedy::reconnect);
         CHECK(fixture.mirror.unanswered());
     }
     Fixture fixture;
     fixture.mirror.send_release(fixture.out);
-    CHECK(fixture.mirror.on_reply(integer(0)).action == Action::proceed);
+    CHECK(fixture.mirror.on_reply(integer(0)).remedy == Remedy::none);
     CHECK_FALSE(fixture.mirror.unanswered());
 }
 
@@ -134,9 +133,9 @@ TEST_CASE("after a refusal the chain goes on from the last request that ran") {
         mirror.want(message, nullptr);
         mirror.send_settle(fixture.out, 0);
     }
-    CHECK(mirror.on_reply({Type::error, 0, "BUSY a script runs", {}}).action == Action::back_off);
+    CHECK(mirror.on_reply({Type::error, 0, "BUSY a script runs", {}}).remedy == Remedy::back_off);
     CHECK_FALSE(mirror.can_send());
-    CHECK(mirror.on_reply({Type::error, 0, "STALE header", {}}).action == Action::proceed);
+    CHECK(mirror.on_reply({Type::error, 0, "STALE header", {}}).remedy == Remedy::none);
     REQUIRE(mirror.can_send());
     fixture.out.clear();
     mirror.send_settle(fixture.out, 0);
@@ -145,7 +144,7 @@ TEST_CASE("after a refusal the chain goes on from the last request that ran") {
     REQUIRE(fixture.out.find(expected) != std::string::npos);
     CHECK(fixture.out.find(expected) < fixture.out.find(next));
     CHECK(fixture.out.find(next) != std::string::npos);
-    CHECK(mirror.on_reply(array({})).action == Action::proceed);
+    CHECK(mirror.on_reply(array({})).remedy == Remedy::none);
     CHECK(mirror.messages().empty());
 }
 
@@ -189,12 +188,12 @@ TEST_CASE(
     fixture.out.clear();
     fixture.mirror.send_settle(fixture.out, 1);
     REQUIRE(fixture.out.find("EVALSHA") != std::string::npos);
-    CHECK(fixture.mirror.on_reply(Reply(forgotten)).action == Action::proceed);
+    CHECK(fixture.mirror.on_reply(Reply(forgotten)).remedy == Remedy::none);
     for (int i = 0; i < 2; ++i) {
         fixture.out.clear();
         fixture.mirror.send_settle(fixture.out, 1);
         REQUIRE(fixture.out.find("EVAL\r\n") != std::string::npos);
-        CHECK(fixture.mirror.on_reply(Reply(forgotten)).action == Action::back_off);
+        CHECK(fixture.mirror.on_reply(Reply(forgotten)).remedy == Remedy::back_off);
     }
 }
 
@@ -224,7 +223,7 @@ TEST_CASE("an error that fetching meets behind each recovery is told at the four
     fixture.refusal_of_fetch("ERR b");
     fixture.refusal_of_fetch("ERR c");
     fixture.mirror.send_settle(fixture.out, 1);
-    CHECK(fixture.mirror.on_reply(array({})).action == Action::proceed);
+    CHECK(fixture.mirror.on_reply(array({})).remedy == Remedy::none);
     fixture.version = 1;
     CHECK(fixture.refusal_of_fetch("ERR d") == "");
 }

@@ -118,7 +118,7 @@ inline Effect SearchConsumer::take(const Event& event) {
         break;
     case Kind::fenced:
     case Kind::cut:
-        follow({detail::Verdict::Action::recover, {}}, effect);
+        follow({detail::Remedy::recover, {}}, effect);
         break;
     case Kind::ack:
     case Kind::reject:
@@ -182,8 +182,7 @@ inline void SearchConsumer::want(const Event& event) {
 }
 
 inline void SearchConsumer::follow(const detail::Verdict& verdict, Effect& effect) {
-    using Action = detail::Verdict::Action;
-    if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+    if (verdict.remedy == detail::Remedy::recover || verdict.remedy == detail::Remedy::reconnect) {
         effect.closes = true;
         m_mirror.begin_recovery(); // nothing, unless it runs
     }

@@ -217,23 +217,22 @@ inline void Simulation::read(Line line) {
 }
 
 inline void Simulation::follow(const detail::Verdict& verdict, Line line) {
-    using Action = detail::Verdict::Action;
-    if (verdict.action != Action::proceed) {
-        say("verdict ", static_cast<int>(verdict.action), ": ", verdict.reason);
+    if (verdict.remedy != detail::Remedy::none) {
+        say("verdict ", static_cast<int>(verdict.remedy), ": ", verdict.reason);
     }
-    switch (verdict.action) {
-    case Action::proceed:
+    switch (verdict.remedy) {
+    case detail::Remedy::none:
         return;
-    case Action::back_off:
-    case Action::give_up:
+    case detail::Remedy::back_off:
+    case detail::Remedy::give_up:
         m_hold = m_chance.between(1, 5);
         return;
-    case Action::reconnect:
+    case detail::Remedy::reconnect:
         m_hold = m_chance.between(1, 5);
         recover();
         cut(line);
         return;
-    case Action::recover:
+    case detail::Remedy::recover:
         recover();
         return;
     }

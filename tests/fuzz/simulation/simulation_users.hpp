@@ -54,7 +54,7 @@ inline void Simulation::use_guards(bool quiet) {
     if (may_lose(0.02, quiet)) {
         m_faults.came("taken back");
         say("taken back ", message->payload);
-        m_mirror->take_back(message);
+        m_mirror->put_back(message);
     } else {
         settle(message, quiet ? Settling::ack : any_settling());
     }

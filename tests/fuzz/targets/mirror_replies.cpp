@@ -16,7 +16,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
@@ -39,7 +39,6 @@ using namespace orizuru::test;
 using namespace std::chrono_literals;
 using orizuru::Keys;
 using orizuru::Reply;
-using Action = Verdict::Action;
 using S = Delivery::State;
 using Type = Reply::Type;
 
@@ -92,7 +91,7 @@ class Driver {
         const Verdict verdict = m_mirror.on_start(answer);
         const bool registered = answer.is(Type::integer) && answer.integer == 1;
         check(registered == (m_mirror.state() == Mirror::State::running), "registered by 1 only");
-        check(registered == (verdict.action == Action::proceed), "or something is to be done");
+        check(registered == (verdict.remedy == Remedy::none), "or something is to be done");
         m_chain = {};
     }
 
@@ -199,7 +198,7 @@ class Driver {
         }
         const std::size_t settled = ran ? request.messages.size() : 0;
         check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
-        if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+        if (verdict.remedy == Remedy::recover || verdict.remedy == Remedy::reconnect) {
             check(!ran, "what ran is in no doubt");
             if (refers_elsewhere(answer)) {
                 m_chain.answered(false); // nor is what was refused
@@ -222,9 +221,9 @@ class Driver {
         const Verdict verdict = m_mirror.on_blocking_fetch(std::move(given));
         const bool fetched = answer.is(Type::string);
         check_tail(before, fetched ? std::vector{answer} : std::vector<Reply>());
-        check((fetched || answer.is(Type::nil)) == (verdict.action == Action::proceed),
+        check((fetched || answer.is(Type::nil)) == (verdict.remedy == Remedy::none),
               "a message or none");
-        if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+        if (verdict.remedy == Remedy::recover || verdict.remedy == Remedy::reconnect) {
             recover();
         }
     }

@@ -9,7 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
 #include <orizuru/error.hpp>

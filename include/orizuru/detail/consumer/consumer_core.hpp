@@ -38,7 +38,7 @@ class ConsumerCore {
     ~ConsumerCore();
 
     /// Hands out the next message; returns null at the timeout or when stopped. Pass the message to
-    /// `guard`, `bury` or `put_back`.
+    /// `guard`, `bury` or `postpone`.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
     [[nodiscard]] GuardCore guard(DeliveryPtr&& delivery) noexcept {
         return {*m_session, std::move(delivery)};
@@ -46,7 +46,7 @@ class ConsumerCore {
     /// See Session::bury.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                              const std::stop_token& token, TimePoint deadline);
-    void put_back(DeliveryPtr message) noexcept;
+    void postpone(DeliveryPtr message) noexcept;
     void tell(EventKind kind, std::string_view detail, std::string_view payload);
 
     void limit(int most);

@@ -48,8 +48,8 @@ ORIZURU_INLINE std::optional<bool> ConsumerCore::bury(const DeliveryPtr& message
     return m_session->bury(message, reason, token, deadline);
 }
 
-ORIZURU_INLINE void ConsumerCore::put_back(DeliveryPtr message) noexcept {
-    m_session->put_back(std::move(message));
+ORIZURU_INLINE void ConsumerCore::postpone(DeliveryPtr message) noexcept {
+    m_session->postpone(std::move(message));
 }
 
 ORIZURU_INLINE void ConsumerCore::tell(EventKind kind, std::string_view detail,

@@ -14,7 +14,7 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/hold.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -171,7 +171,7 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
     try {
         use(std::make_unique<Stream>(m_endpoint, deadline));
     } catch (const ReplyError& error) {
-        if (classify(error) == ReplyClass::rights || classify(error) == ReplyClass::other) {
+        if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
             throw;
         }
         note_failure(error.what());
@@ -213,7 +213,7 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
         result.given_up = true;
     } catch (const ReplyError& error) {
         result.failure = error.what();
-        if (classify(error) == ReplyClass::rights) {
+        if (remedy_for(error) == Remedy::give_up) {
             result.refusal = std::current_exception();
         }
     } catch (const std::exception& error) {

@@ -43,7 +43,7 @@ class Fetcher {
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// decode it. `next` returns it again after a pause: 100 ms the first time in a row, then 1 s.
     /// For the thread in `next`.
-    void put_back(DeliveryPtr message) noexcept;
+    void postpone(DeliveryPtr message) noexcept;
 
     void stop() noexcept {
         m_stopped.store(true, std::memory_order_relaxed);
@@ -68,7 +68,7 @@ class Fetcher {
     // Under the lock. While a thread is in `next`, only that thread calls these.
 
     /// Puts messages that were taken over but not handed out back into the mirror.
-    [[gnu::cold]] void return_run();
+    [[gnu::cold]] void put_back_run();
     /// Ends the waiting in Redis; closes its connection if no answer comes in time.
     void stop_waiting(Lock& lock, TimePoint deadline) {
         if (!m_waiter.stop(lock, deadline)) {
@@ -92,7 +92,7 @@ class Fetcher {
     [[noreturn]] [[gnu::cold]] void throw_two_threads() const;
     void pause(const std::stop_token& token, TimePoint until);
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
-    bool look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
+    bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     void fetch_ahead();
     void fetch_behind();
     void fetch_more();
@@ -153,7 +153,7 @@ inline void Fetcher::throw_two_threads() const {
                 "'; hand the guards to other threads instead"}));
 }
 
-inline void Fetcher::put_back(DeliveryPtr message) noexcept {
+inline void Fetcher::postpone(DeliveryPtr message) noexcept {
     ++message->shortages;
     message->decode_at =
         Clock::now() + (message->shortages == 1 ? first_shortage_pause : later_shortage_pause);
@@ -185,7 +185,7 @@ inline void Fetcher::drop_lost_of_run() {
     m_run_recoveries = m_lane.recoveries();
 }
 
-inline void Fetcher::return_run() {
+inline void Fetcher::put_back_run() {
     drop_lost_of_run();
     m_lane.put_back(m_run);
     m_run.clear();

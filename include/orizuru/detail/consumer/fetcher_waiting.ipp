@@ -24,7 +24,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
         if (interrupted()) {
             const TimePoint until = Clock::now() + stop_patience;
             if (stopped()) {
-                return_run();
+                put_back_run();
             }
             if (m_waiter.stop(lock, until) && stopped()) {
                 leave(lock, until);
@@ -69,7 +69,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             looked = looked && !m_waiter.refused_for_memory();
         } else if (!looked &&
                    (late || m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory())) {
-            in_time = look(lock, until, interrupted);
+            in_time = fetch_now(lock, until, interrupted);
         } else if (!late) {
             m_waiter.start(lock, until);
         } else {
@@ -109,7 +109,7 @@ inline void Fetcher::send_fetch() { m_lane.fetch(m_most); }
 
 // Sends one script that settles what is due and fetches without waiting. Returns false if it could
 // not be sent in time.
-inline bool Fetcher::look(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
+inline bool Fetcher::fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const bool in_time = m_lane.drive(lock, deadline, &m_wake, [&] {
         return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();
     });

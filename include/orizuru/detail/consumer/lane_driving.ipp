@@ -49,12 +49,12 @@ inline void Lane::drop_lost(Fifo<DeliveryPtr>& run) noexcept {
 
 inline void Lane::put_back(const Fifo<DeliveryPtr>& run) noexcept {
     m_guards.drop(run.size());
-    m_mirror.take_back(run);
+    m_mirror.put_back(run);
 }
 
 inline void Lane::put_back(const DeliveryPtr& message) noexcept {
     let_go();
-    m_mirror.take_back(message);
+    m_mirror.put_back(message);
 }
 
 inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {

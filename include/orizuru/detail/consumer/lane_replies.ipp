@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 
 #include <new>
 
@@ -14,7 +14,7 @@ namespace orizuru::detail {
 
 inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     Verdict verdict = apply(purpose, std::move(reply), sent);
-    if (verdict.action != Verdict::Action::proceed) {
+    if (verdict.remedy != Remedy::none) {
         follow(verdict);
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
@@ -73,21 +73,22 @@ inline void Lane::after_recovery(const Recovered& recovered) {
 
 // The link does its own part: it holds all its members back, or connects again.
 inline void Lane::follow(const Verdict& verdict) {
-    switch (verdict.action) {
-    case Verdict::Action::proceed:
+    switch (verdict.remedy) {
+    case Remedy::none:
+    case Remedy::send_body: // never: the mirror does that itself
         return;
-    case Verdict::Action::back_off:
+    case Remedy::back_off:
         note_failure(at_address(verdict.reason));
         m_hold.begin();
         return;
-    case Verdict::Action::recover:
+    case Remedy::recover:
         m_hold.begin();
         begin_recovery(at_address(verdict.reason));
         return;
-    case Verdict::Action::reconnect:
+    case Remedy::reconnect:
         begin_recovery(at_address(verdict.reason));
         return;
-    case Verdict::Action::give_up:
+    case Remedy::give_up:
         m_hold.begin();
         note_refusal(verdict.reason);
         return;

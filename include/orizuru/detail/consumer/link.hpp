@@ -18,7 +18,7 @@
 #include <orizuru/detail/consumer/control.hpp>
 #include <orizuru/detail/consumer/leader_followers.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 
@@ -201,7 +201,7 @@ inline void Link::take(Reply&& reply) {
     }
     try {
         const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
-        if (verdict.action != Verdict::Action::proceed) {
+        if (verdict.remedy != Remedy::none) {
             follow(verdict);
         } else if (owed.purpose == Purpose::chain) {
             // Registering and adopting do not count: they can work where settling fails.
@@ -214,9 +214,9 @@ inline void Link::take(Reply&& reply) {
 }
 
 inline void Link::follow(const Verdict& verdict) {
-    if (verdict.action == Verdict::Action::reconnect) {
+    if (verdict.remedy == Remedy::reconnect) {
         lose(at_address(verdict.reason));
-    } else if (verdict.action == Verdict::Action::back_off && holds_all(verdict.reason)) {
+    } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
         m_control.note_failure(at_address(verdict.reason));
         m_control.hold().begin();
     }

@@ -45,7 +45,7 @@ class Session {
                                                        ConsumerOptions options, TimePoint deadline);
 
     /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
-    /// the session alive until settle(), abandon(), take_back() or bury().
+    /// the session alive until settle(), abandon(), put_back() or bury().
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
         return m_fetcher.next(token, timeout);
     }
@@ -59,10 +59,10 @@ class Session {
     /// Rejects a message that its guard left unsettled; waits at most command_timeout.
     [[gnu::cold]] void abandon(const DeliveryPtr& message) noexcept;
     /// Puts the message back: `next` returns it again behind those it has already taken over.
-    void take_back(const DeliveryPtr& message) noexcept;
+    void put_back(const DeliveryPtr& message) noexcept;
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// decode it. `next` returns it after a pause (fetcher.hpp). For the thread in `next`.
-    void put_back(DeliveryPtr message) noexcept { m_fetcher.put_back(std::move(message)); }
+    void postpone(DeliveryPtr message) noexcept { m_fetcher.postpone(std::move(message)); }
     /// Moves an undecodable message to the dead list; for the thread in `next`. Returns true once
     /// it is there, false if the lease was lost. Returns nullopt if the deadline or a stop came
     /// first; the move then goes on in the background. If Redis refuses, throws ReplyError, and
@@ -202,7 +202,7 @@ inline void Session::close() noexcept {
         if (!m_lane.forked()) {
             Lock lock(m_lane);
             m_lane.close_acks();
-            m_fetcher.return_run();
+            m_fetcher.put_back_run();
             if (m_lane.has_guards()) {
                 end(lock);
                 m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards

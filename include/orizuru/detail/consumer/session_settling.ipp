@@ -65,7 +65,7 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
     }
 }
 
-inline void Session::take_back(const DeliveryPtr& message) noexcept {
+inline void Session::put_back(const DeliveryPtr& message) noexcept {
     Lock lock(m_lane);
     m_lane.put_back(message);
 }
@@ -80,7 +80,7 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         reject = std::make_unique<Move>(push_body(), std::vector{keys().unack()},
                                         std::vector<std::string>());
     } catch (const std::bad_alloc&) {
-        take_back(message);
+        put_back(message);
         return;
     }
     Lock lock(m_lane);

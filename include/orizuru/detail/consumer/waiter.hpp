@@ -13,7 +13,7 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/unblocking.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/error.hpp>
@@ -133,7 +133,7 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
             id = stream->await_reply(until, &m_wake).integer;
         } catch (const ReplyError& error) {
             stream.reset();
-            if (classify(error) == ReplyClass::rights) {
+            if (remedy_for(error) == Remedy::give_up) {
                 refusal = joined({error.code(), " ", error.what()});
             }
         } catch (const GivenUp&) {
@@ -210,15 +210,14 @@ inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
 }
 
 inline void Waiter::on_result(Lock& lock, Reply&& reply) {
-    using Action = Verdict::Action;
     const Verdict verdict = m_lane.on_blocking_fetch(std::move(reply));
-    switch (verdict.action) {
-    case Action::proceed:
+    switch (verdict.remedy) {
+    case Remedy::none:
         m_oom_pause = {};
         m_failures = 0;
         m_backoff.reset();
         return;
-    case Action::back_off:
+    case Remedy::back_off:
         if (verdict.reason.starts_with("OOM")) {
             // Scripts may still run: a full queue must drain.
             m_oom_pause = std::clamp(m_oom_pause * 2, shortest_oom_pause, longest_oom_pause);
@@ -227,12 +226,12 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
         }
         pause();
         return;
-    case Action::reconnect:
+    case Remedy::reconnect:
         pause();
         // Redis' role has changed, so it may have gone back in time: check the list.
         m_lane.begin_recovery(m_lane.at_address(verdict.reason));
         return;
-    case Action::recover:
+    case Remedy::recover:
         pause();
         if (const std::string found = source_type(lock); found != "list" && found != "none") {
             m_lane.note_refusal(joined({"WRONGTYPE the source is a ", found}));
@@ -243,10 +242,12 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
             m_lane.note_refusal(verdict.reason);
         }
         return;
-    case Action::give_up:
+    case Remedy::give_up:
         m_lane.note_refusal(verdict.reason);
         pause();
         return;
+    case Remedy::send_body:
+        return; // never: BLMOVE is no script
     }
 }
 

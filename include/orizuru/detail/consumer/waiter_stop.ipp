@@ -27,7 +27,7 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
             lock, deadline, &m_wake, [&] { return !mirror.blocked() || interrupted(); }, "CLIENT",
             "UNBLOCK", m_connection_id, "ERROR");
         if (reply && reply->is(Reply::Type::error)) {
-            if (classify(*reply) == ReplyClass::rights) {
+            if (remedy_for(*reply) == Remedy::give_up) {
                 m_connection_id = 0;
             }
             return false;

@@ -10,7 +10,7 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/limits.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -72,8 +72,7 @@ class Adoption {
 
 inline Verdict Adoption::on_reply(const Reply& reply) {
     if (!reply.is(Reply::Type::error)) {
-        return on_list(reply) ? Verdict{}
-                              : Verdict{Verdict::Action::reconnect, "a reply of the wrong type"};
+        return on_list(reply) ? Verdict{} : Verdict{Remedy::reconnect, "a reply of the wrong type"};
     }
     if (reply.code() == "FENCED") {
         return on_fence(reply.behind_code());

@@ -20,7 +20,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/delivery_pool.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -105,8 +105,8 @@ class Mirror {
     /// How many messages there are from the next one to the newest.
     [[nodiscard]] std::size_t ready() const noexcept { return m_messages.size() - m_next; }
     /// Puts messages that were handed out but not processed back in front.
-    void take_back(const Fifo<DeliveryPtr>& messages) noexcept;
-    void take_back(const DeliveryPtr& message) noexcept;
+    void put_back(const Fifo<DeliveryPtr>& messages) noexcept;
+    void put_back(const DeliveryPtr& message) noexcept;
 
     // Acks that a guard gives without the lock.
 
@@ -210,11 +210,10 @@ class Mirror {
     void answered() noexcept;
     void ran(Request& request) noexcept;
     void done(Request& request) noexcept;
-    [[gnu::cold]] void put_back(const Request& request, const std::string& refusal);
+    [[gnu::cold]] void unsend(const Request& request, const std::string& refusal);
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
     [[gnu::cold]] Verdict on_error(Request& request, const Reply& reply);
-    [[gnu::cold]] static Verdict doubt(Request& request, Verdict::Action action,
-                                       const std::string& text);
+    [[gnu::cold]] static Verdict doubt(Request& request, Remedy action, const std::string& text);
 
     [[gnu::cold]] void conclude(const Adoption::Result& result);
     [[nodiscard]] [[gnu::cold]] std::string blame(const Request& request, bool first_not_run);

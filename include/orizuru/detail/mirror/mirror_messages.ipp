@@ -51,7 +51,7 @@ inline void Mirror::forsake() noexcept {
     recount();
 }
 
-inline void Mirror::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
+inline void Mirror::put_back(const Fifo<DeliveryPtr>& messages) noexcept {
     for (const DeliveryPtr& message : messages) {
         message->taken = false;
         message->deferred_ack.forget();
@@ -59,7 +59,7 @@ inline void Mirror::take_back(const Fifo<DeliveryPtr>& messages) noexcept {
     recount();
 }
 
-inline void Mirror::take_back(const DeliveryPtr& message) noexcept {
+inline void Mirror::put_back(const DeliveryPtr& message) noexcept {
     message->taken = false;
     message->deferred_ack.forget();
     message->unattended = false;

@@ -77,7 +77,7 @@ inline void Mirror::settle_doubts(std::optional<std::uint64_t> version) {
         if (version && request.version <= *version) {
             ran(request);
         } else {
-            put_back(request, blame(request, std::exchange(first, false) && version));
+            unsend(request, blame(request, std::exchange(first, false) && version));
             if (request.fetch > 0 && !request.failure.empty()) {
                 ++m_failed_fetches;
                 m_fetch_failure = std::move(request.failure);

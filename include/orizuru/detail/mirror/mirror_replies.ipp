@@ -24,7 +24,7 @@ inline Verdict Mirror::on_start(const Reply& reply) {
     }
     // Fenced: the reply to an earlier START was lost and a collector came in between.
     become(m_make_identity());
-    return {Verdict::Action::back_off, "registered too late"};
+    return {Remedy::back_off, "registered too late"};
 }
 
 inline Verdict Mirror::on_reply(Reply&& reply) {
@@ -34,7 +34,7 @@ inline Verdict Mirror::on_reply(Reply&& reply) {
         return on_error(request, reply);
     }
     if (!is_result(request, reply)) {
-        return doubt(request, Verdict::Action::reconnect, wrong_type);
+        return doubt(request, Remedy::reconnect, wrong_type);
     }
     ran(request);
     if (request.fetch > 0) {
@@ -70,48 +70,47 @@ inline bool Mirror::is_result(const Request& request, const Reply& reply) noexce
 
 inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
     if (reply.code() == "SRC" && request.kind == Request::Kind::settle) {
-        Verdict verdict{Verdict::Action::give_up, std::string(reply.behind_code())};
+        Verdict verdict{Remedy::give_up, std::string(reply.behind_code())};
         ran(request);
         answered();
         return verdict;
     }
     if (reply.code() == "STALE" && m_draining) {
-        put_back(request, {});
+        unsend(request, {});
         answered();
         return {};
     }
-    const auto refuse = [&](Verdict::Action action, const std::string& refusal) {
-        Verdict verdict{action, refusal.empty() ? reply.text : refusal};
-        put_back(request, refusal);
+    const auto refuse = [&](Remedy remedy, const std::string& refusal) {
+        Verdict verdict{remedy, refusal.empty() ? reply.text : refusal};
+        unsend(request, refusal);
         m_draining = true;
         answered();
         return verdict;
     };
     if (reply.code() == "REFUSED") {
         const bool settles = request.kind == Request::Kind::move;
-        return refuse(settles ? Verdict::Action::proceed : Verdict::Action::give_up,
-                      std::string(reply.behind_code()));
+        return refuse(settles ? Remedy::none : Remedy::give_up, std::string(reply.behind_code()));
     }
-    switch (classify(reply)) {
-    case ReplyClass::passing:
-        return refuse(Verdict::Action::back_off, {});
-    case ReplyClass::elsewhere:
-        // Redis' role has changed, so it may have gone back in time: check the list.
-        return refuse(Verdict::Action::reconnect, {});
-    case ReplyClass::no_script:
+    const Remedy remedy = remedy_for(reply);
+    switch (remedy) {
+    case Remedy::back_off:
+    case Remedy::reconnect:
+        return refuse(remedy, {});
+    case Remedy::send_body:
         m_cached.clear();
         // If Redis says so even to the body, pause before asking again.
-        return refuse(request.with_body ? Verdict::Action::back_off : Verdict::Action::proceed, {});
-    case ReplyClass::rights: {
+        return refuse(request.with_body ? Remedy::back_off : Remedy::none, {});
+    case Remedy::give_up: {
         // A caller that awaits the settlement gets the error; without one, the user must.
         const bool awaited = request.kind == Request::Kind::move ||
                              (request.kind == Request::Kind::settle && request.fetch == 0);
-        return refuse(awaited ? Verdict::Action::proceed : Verdict::Action::give_up, reply.text);
+        return refuse(awaited ? Remedy::none : Remedy::give_up, reply.text);
     }
-    case ReplyClass::other:
+    case Remedy::none:
+    case Remedy::recover:
         break;
     }
-    return doubt(request, Verdict::Action::recover, reply.text);
+    return doubt(request, Remedy::recover, reply.text);
 }
 
 inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
@@ -126,19 +125,11 @@ inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
     }
     if (!reply.is(Reply::Type::error)) {
         m_blocked = true; // still in doubt: it may have run
-        return {Verdict::Action::recover, wrong_type};
+        return {Remedy::recover, wrong_type};
     }
     // Redis refused it before it ran. Only a fence's error or an unknown one asks for recovery.
-    switch (classify(reply)) {
-    case ReplyClass::passing:
-        return {Verdict::Action::back_off, reply.text};
-    case ReplyClass::elsewhere:
-        return {Verdict::Action::reconnect, reply.text};
-    case ReplyClass::rights:
-        return {Verdict::Action::give_up, reply.text};
-    default:
-        return {Verdict::Action::recover, reply.text};
-    }
+    const Remedy remedy = remedy_for(reply);
+    return {remedy == Remedy::send_body ? Remedy::recover : remedy, reply.text};
 }
 
 // Reserves now, so that queuing a move of any held message never allocates.
@@ -179,7 +170,7 @@ inline void Mirror::done(Request& request) noexcept {
 }
 
 // A settlement that did not run is wanted again; after a refusal its message is held again.
-inline void Mirror::put_back(const Request& request, const std::string& refusal) {
+inline void Mirror::unsend(const Request& request, const std::string& refusal) {
     const bool wanted =
         request.kind == Request::Kind::settle || request.kind == Request::Kind::move;
     for (const DeliveryPtr& message : m_messages) {
@@ -193,11 +184,11 @@ inline void Mirror::put_back(const Request& request, const std::string& refusal)
 
 // The request stays in the chain as the first whose outcome is unknown. If recovery finds that a
 // refusal of its own changed nothing, the request is retried once, then its caller gets the error.
-inline Verdict Mirror::doubt(Request& request, Verdict::Action action, const std::string& text) {
+inline Verdict Mirror::doubt(Request& request, Remedy remedy, const std::string& text) {
     if (!text.starts_with("STALE")) {
         request.failure = text;
     }
-    return {action, text};
+    return {remedy, text};
 }
 
 } // namespace orizuru::detail

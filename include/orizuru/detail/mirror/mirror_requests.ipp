@@ -57,7 +57,7 @@ inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> comp
     try {
         compose(request);
     } catch (...) {
-        put_back(request, {});
+        unsend(request, {});
         throw;
     }
     commit(std::move(request));

@@ -6,7 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
@@ -21,7 +21,7 @@ Reply run_script(Connection& connection, std::string_view about, const CachedScr
     try {
         return connection.command(about, "EVALSHA", script.sha1(), arguments...);
     } catch (const ReplyError& error) {
-        if (classify(error) != ReplyClass::no_script) {
+        if (remedy_for(error) != Remedy::send_body) {
             throw;
         }
     }

@@ -12,7 +12,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/redis/reply_class.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>

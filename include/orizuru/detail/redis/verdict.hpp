@@ -4,19 +4,22 @@
 
 // What to do after a reply: the protocol decides, its driver acts.
 
+#include <cstdint>
 #include <string>
 
 namespace orizuru::detail {
 
+enum class Remedy : std::uint8_t {
+    none,
+    back_off,  ///< refused for now and not run: wait, then repeat
+    reconnect, ///< the connection is of no more use: close it, and recover if registered
+    send_body, ///< Redis does not know the script by its name, and has not run it
+    recover,   ///< this list's commands are in doubt: find out which ran; the connection stays
+    give_up    ///< only a person can fix it, and it has not run; the reason is for the user
+};
+
 struct Verdict {
-    enum class Action {
-        proceed,
-        back_off,  ///< refused for now: wait before sending more
-        reconnect, ///< the connection is of no more use: close it, and recover if registered
-        recover,   ///< this list's commands are in doubt: find out which ran; the connection stays
-        give_up    ///< only a person can fix it; the reason is for the user
-    };
-    Action action = Action::proceed;
+    Remedy remedy = Remedy::none;
     std::string reason;
 };
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Classifies an error reply for a client, by its first word where that is a code.
+// What a client does about an error of Redis: told by the error's first word where that is a code.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
@@ -17,17 +17,10 @@
 
 namespace orizuru::detail {
 
-enum class ReplyClass {
-    passing,   ///< refused for now, not run: wait and repeat
-    elsewhere, ///< this server cannot serve it at present: connect again, not run
-    rights,    ///< configuration or rights: only a person can help, not run
-    no_script, ///< the script cache is empty: send the body
-    other
-};
-
-[[nodiscard]] [[gnu::cold]] inline ReplyClass classify(std::string_view code) noexcept {
+/// `recover` where the code tells nothing.
+[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {
     using namespace std::string_view_literals;
-    constexpr std::array passing{"LOADING"sv, "BUSY"sv,       "TRYAGAIN"sv, "CLUSTERDOWN"sv,
+    constexpr std::array for_now{"LOADING"sv, "BUSY"sv,       "TRYAGAIN"sv, "CLUSTERDOWN"sv,
                                  "MISCONF"sv, "NOREPLICAS"sv, "OOM"sv};
     constexpr std::array elsewhere{"READONLY"sv, "MASTERDOWN"sv, "UNBLOCKED"sv};
     constexpr std::array rights{"NOAUTH"sv, "WRONGPASS"sv, "NOPERM"sv,
@@ -35,29 +28,29 @@ enum class ReplyClass {
     const auto in = [code](std::span<const std::string_view> codes) {
         return std::find(codes.begin(), codes.end(), code) != codes.end();
     };
-    if (in(passing)) {
-        return ReplyClass::passing;
+    if (in(for_now)) {
+        return Remedy::back_off;
     }
     if (in(elsewhere)) {
-        return ReplyClass::elsewhere;
+        return Remedy::reconnect;
     }
     if (in(rights)) {
-        return ReplyClass::rights;
+        return Remedy::give_up;
     }
-    return code == "NOSCRIPT" ? ReplyClass::no_script : ReplyClass::other;
+    return code == "NOSCRIPT" ? Remedy::send_body : Remedy::recover;
 }
 
 // Comes from SCRIPT KILL, which Redis allows only before a script's first write. It has no code.
 inline constexpr std::string_view script_killed = "ERR Script killed";
 
-[[nodiscard]] [[gnu::cold]] inline ReplyClass classify(const Reply& error) noexcept {
-    return error.text.starts_with(script_killed) ? ReplyClass::passing : classify(error.code());
+[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(const Reply& error) noexcept {
+    return error.text.starts_with(script_killed) ? Remedy::back_off : remedy_for(error.code());
 }
 
-[[nodiscard]] [[gnu::cold]] inline ReplyClass classify(const ReplyError& error) noexcept {
+[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(const ReplyError& error) noexcept {
     const bool killed = error.code() == "ERR" &&
                         std::string_view(error.what()).find(script_killed) != std::string::npos;
-    return killed ? ReplyClass::passing : classify(error.code());
+    return killed ? Remedy::back_off : remedy_for(error.code());
 }
 
 /// Whether the error of a command that is to wait is about the whole server, not about one key.
@@ -69,25 +62,20 @@ inline constexpr std::string_view script_killed = "ERR Script killed";
 
 /// Whether Redis may serve the same command later, here or elsewhere, without a person's help.
 [[nodiscard]] [[gnu::cold]] inline bool is_for_now(const ReplyError& error) noexcept {
-    const ReplyClass meaning = classify(error);
-    return meaning == ReplyClass::passing || meaning == ReplyClass::elsewhere;
+    const Remedy meaning = remedy_for(error);
+    return meaning == Remedy::back_off || meaning == Remedy::reconnect;
 }
 
 /// Whether a new connection to the same address may lead to another server, which can serve.
 [[nodiscard]] inline bool refers_elsewhere(const Reply& reply) noexcept {
-    return reply.is(Reply::Type::error) && classify(reply) == ReplyClass::elsewhere;
+    return reply.is(Reply::Type::error) && remedy_for(reply) == Remedy::reconnect;
 }
 
 /// The verdict on an error reply to a command that is not in doubt.
 [[nodiscard]] [[gnu::cold]] inline Verdict refused(const Reply& reply) {
-    switch (classify(reply)) {
-    case ReplyClass::passing:
-        return {Verdict::Action::back_off, reply.text};
-    case ReplyClass::elsewhere:
-        return {Verdict::Action::reconnect, reply.text};
-    default:
-        return {Verdict::Action::give_up, reply.text};
-    }
+    const Remedy remedy = remedy_for(reply);
+    const bool known = remedy == Remedy::back_off || remedy == Remedy::reconnect;
+    return {known ? remedy : Remedy::give_up, reply.text};
 }
 
 /// An error of Redis as an exception: its first word is the code.
