@@ -10,8 +10,11 @@
 
 #include "fuzz/model/model_server.hpp"
 #include "fuzz/model/raw_redis.hpp"
+#include "fuzz/simulation/faults.hpp"
+#include "fuzz/simulation/sabotage.hpp"
 #include "fuzz/simulation/scenario.hpp"
 #include "fuzz/simulation/simulation.hpp"
+#include "fuzz/simulation/violation.hpp"
 #include "support/redis_server.hpp"
 
 #include <unistd.h>
@@ -40,7 +43,8 @@ using orizuru::test::Sabotage;
 using orizuru::test::sabotages;
 using orizuru::test::Scenario;
 using orizuru::test::scenarios;
-using orizuru::test::Server;
+using orizuru::test::Users;
+using orizuru::test::Words;
 
 struct Options {
     bool model = false; ///< in place of a real Redis
@@ -112,34 +116,38 @@ Options parse(int count, char** arguments) {
     return options;
 }
 
-/// A server with two users, of whom one may not settle.
-struct Users {
-    Server& all_rights;
-    Server& without_rights;
-};
-
-struct RealRedis {
+class RealRedis {
+  public:
     RealRedis() {
-        m_without_rights.command(
-            {"ACL", "SETUSER", "reader", "on", "nopass", "~*", "&*", "+@all", "-lset", "-lpush"});
-        m_without_rights.command({"AUTH", "reader", "any"});
+        restrict_user(m_may_not_settle, "reader", {"-lset", "-lpush"});
+        restrict_user(m_may_not_put, "settler", {"-lpush"});
     }
 
-    Users users() { return {m_all_rights, m_without_rights}; }
+    Users users() { return {m_all_rights, m_may_not_settle, m_may_not_put}; }
 
   private:
+    static void restrict_user(RawRedis& redis, const std::string& name, const Words& rights) {
+        Words user{"ACL", "SETUSER", name, "on", "nopass", "~*", "&*", "+@all"};
+        user.insert(user.end(), rights.begin(), rights.end());
+        redis.command(user);
+        redis.command({"AUTH", name, "any"});
+    }
+
     orizuru::test::RedisServer m_server;
     RawRedis m_all_rights{m_server.socket_path()};
-    RawRedis m_without_rights{m_server.socket_path()};
+    RawRedis m_may_not_settle{m_server.socket_path()};
+    RawRedis m_may_not_put{m_server.socket_path()};
 };
 
-struct Model {
-    Users users() { return {m_all_rights, m_without_rights}; }
+class Model {
+  public:
+    Users users() { return {m_all_rights, m_may_not_settle, m_may_not_put}; }
 
   private:
     ModelledRedis m_redis;
     ModelServer m_all_rights{m_redis};
-    ModelServer m_without_rights{m_redis, {"LSET", "LPUSH"}};
+    ModelServer m_may_not_settle{m_redis, {"LSET", "LPUSH"}};
+    ModelServer m_may_not_put{m_redis, {"LPUSH"}};
 };
 
 class Runner {
@@ -158,8 +166,8 @@ class Runner {
             const std::string again = repeat(scenario, seed);
             std::snprintf(current_run, sizeof current_run, "to repeat: %s\n", again.c_str());
             try {
-                orizuru::test::Simulation(m_users.all_rights, m_users.without_rights, seed,
-                                          scenario, m_options.sabotage, faults, m_options.trace)
+                orizuru::test::Simulation(m_users, seed, scenario, m_options.sabotage, faults,
+                                          m_options.trace)
                     .run(m_options.steps);
             } catch (const orizuru::test::Violation& violation) {
                 if (++violations <= shown_violations) {

@@ -259,7 +259,7 @@ MUTANTS = [
     script("SETTLE does not check the length",
            "if held < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end",
            "",
-           "schedules --config rewind --seed 200 --seeds 150"),
+           "schedules --config rewind_short --seeds 100"),
     script("LTRIM takes one too many",
            "redis.call('LTRIM', p, 0, -1 - k)", "redis.call('LTRIM', p, 0, -2 - k)",
            "schedules --config good --seeds 20"),

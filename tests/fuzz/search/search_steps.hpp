@@ -11,7 +11,7 @@
 
 #include "fuzz/search/search_tables.hpp"
 #include "fuzz/search/search_world.hpp"
-#include "fuzz/simulation/oracle.hpp"
+#include "fuzz/simulation/violation.hpp"
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
@@ -83,7 +83,7 @@ class SearchSteps {
                !redis.heartbeats.contains(consumer.heartbeat);
     }
     [[nodiscard]] bool late_replies() const noexcept {
-        return m_sabotage != nullptr && m_sabotage->late_replies;
+        return m_sabotage != nullptr && m_sabotage->defect == Defect::late_replies;
     }
     void run(World& world, Parcel& request) {
         const auto ran = m_tables.run(world.fixed.redis, request.number);

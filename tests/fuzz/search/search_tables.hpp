@@ -9,7 +9,7 @@
 
 #include "fuzz/model/model_server.hpp"
 #include "fuzz/search/search_consumer.hpp"
-#include "fuzz/simulation/scenario.hpp"
+#include "fuzz/simulation/sabotage.hpp"
 
 #include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>

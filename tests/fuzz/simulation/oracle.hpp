@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Knows what must be true of the messages, whatever happened: each that was pushed is in exactly
-// one list, unless its ack said true. What is unknown when a process dies is unknown to the exact
-// number, and nothing else is.
+// Knows what must be true of a queue's messages, whatever happened: each that was pushed is in
+// exactly one list of the queue, unless its ack said true. What is unknown when a process dies is
+// unknown to the exact number, and nothing else is.
 
 #pragma once
 
 #include "fuzz/model/server.hpp"
+#include "fuzz/simulation/violation.hpp"
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/identity.hpp>
@@ -21,17 +22,11 @@
 #include <exception>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace orizuru::test {
-
-/// What must not happen has happened.
-class Violation : public std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 /// How a user settles a message.
 enum class Settling {
@@ -47,6 +42,8 @@ enum class Settling {
     wrong_target
 };
 
+enum class Lease { held, lost };
+
 class Oracle {
   public:
     Oracle(const Keys& keys, bool unique, bool exact)
@@ -55,12 +52,13 @@ class Oracle {
     void issued(const detail::Identity& identity) { m_prefixes.insert(identity.header_prefix()); }
     void pushed(const std::string& payload) { ++m_counts[payload].pushed; }
 
-    void handed_out(const std::string& payload) {
+    /// A consumer that lost its lease may hand out what another has settled; it cannot know.
+    void handed_out(const std::string& payload, Lease lease) {
         const auto known = m_counts.find(payload);
         if (known == m_counts.end()) {
             throw Violation("a message that nobody pushed was delivered: " + payload);
         }
-        if (m_exact && m_unique && known->second.finished) {
+        if (m_exact && m_unique && lease == Lease::held && known->second.finished) {
             throw Violation("I6: " + payload + " was delivered after its settlement said true");
         }
     }
@@ -98,7 +96,16 @@ class Oracle {
         }
     }
 
-    /// Throws Violation unless all of Redis is as it must be.
+    /// The key of a list or string, besides the library's own, that belongs to the queue.
+    [[nodiscard]] std::string key(std::string_view name) const {
+        return std::string(name) + ':' + m_keys.source();
+    }
+    [[nodiscard]] bool owns(const std::string& name) const {
+        return name == m_keys.source() || name == m_keys.unack() || name == m_keys.dead() ||
+               name.starts_with(m_keys.processing("")) || name.ends_with(key(""));
+    }
+
+    /// Throws Violation unless all of the queue is as it must be.
     void check(Server& redis) const;
     /// The list of a mirror that has nothing under way.
     void check_list(Server& redis, const detail::Identity& identity,
@@ -148,19 +155,19 @@ inline std::string Oracle::buried_payload(const std::string& entry) {
 
 inline Oracle::Found Oracle::find_all(Server& redis) const {
     Found found;
-    for (const std::string& key : redis.keys()) {
-        if (redis.type(key) != "list" || key == "partial") {
+    for (const std::string& name : redis.keys()) {
+        if (!owns(name) || redis.type(name) != "list" || name == key("partial")) {
             continue;
         }
-        Words list = redis.list(key);
-        if (key.starts_with(m_keys.processing("")) && is_header(list.back())) {
+        Words list = redis.list(name);
+        if (name.starts_with(m_keys.processing("")) && is_header(list.back())) {
             list.pop_back();
         }
         for (const std::string& element : list) {
             if (is_header(element)) {
-                throw Violation("a marker was left in " + key);
+                throw Violation("a marker was left in " + name);
             }
-            const std::string text = key == m_keys.dead() ? buried_payload(element) : element;
+            const std::string text = name == m_keys.dead() ? buried_payload(element) : element;
             const auto bar = text.find('|');
             ++found.payloads[text.substr(0, bar)];
             if (bar != std::string::npos) {
@@ -209,11 +216,11 @@ inline void Oracle::check(Server& redis) const {
 
 inline void Oracle::check_list(Server& redis, const detail::Identity& identity,
                                const detail::Fifo<detail::DeliveryPtr>& messages) const {
-    const std::string key = m_keys.processing(identity.id);
-    if (redis.type(key) == "string") {
+    const std::string name = m_keys.processing(identity.id);
+    if (redis.type(name) == "string") {
         return; // a collector came, and the consumer does not know yet
     }
-    const Words list = redis.list(key);
+    const Words list = redis.list(name);
     std::string mirror;
     std::string in_redis;
     for (const detail::DeliveryPtr& message : messages) {

@@ -1,359 +1,286 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// One run of the seeded test: producers, collectors, the users of a consumer, and the consumer
-// itself, of which the mirror and the scripts are the library's own. What the library does with
-// threads and sockets the simulation does step by step, in an order drawn from the seed.
+// One run of the seeded test: a few queues with their producers and collectors, and processes with
+// a few consumers on shared links, in an order drawn from the seed.
 
 #pragma once
 
 #include "fuzz/model/server.hpp"
-#include "fuzz/simulation/chance.hpp"
-#include "fuzz/simulation/oracle.hpp"
-#include "fuzz/simulation/scenario.hpp"
-#include "fuzz/simulation/simulated_network.hpp"
-
-#include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/mirror/delivery.hpp>
-#include <orizuru/detail/mirror/mirror.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
-#include <orizuru/keys.hpp>
+#include "fuzz/simulation/context.hpp"
+#include "fuzz/simulation/network.hpp"
+#include "fuzz/simulation/simulated_consumer.hpp"
+#include "fuzz/simulation/simulated_process.hpp"
+#include "fuzz/simulation/simulated_queue.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <iostream>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace orizuru::test {
 
 class Simulation {
   public:
     /// Empties Redis.
-    Simulation(Server& redis, Server& redis_without_rights, std::uint64_t seed,
-               const Scenario& scenario, const Sabotage* sabotage, Faults& faults, bool trace);
+    Simulation(Users users, std::uint64_t seed, const Scenario& scenario, const Sabotage* sabotage,
+               Faults& faults, bool trace);
+    Simulation(const Simulation&) = delete;
+    Simulation& operator=(const Simulation&) = delete;
 
     /// Throws Violation.
     void run(int steps);
 
   private:
-    using State = detail::Mirror::State;
-    using Held = detail::Delivery::State;
+    /// How often the last stops go on.
+    static constexpr int most_rounds = 400;
 
-    struct Wish {
-        detail::DeliveryPtr message;
-        Settling how;
-        int mark;
-        int recoveries_before; ///< it was asked for
-    };
-    struct Snapshot {
-        std::function<void()> restore;
-        Words pushed_since;
-    };
-
-    [[nodiscard]] detail::Identity make_identity();
-    void begin_life();
-    void crash();
-    void check_left();
-
-    void step(bool quiet);
+    void make_consumers();
+    void step();
+    void disturb();
+    void collect();
+    void collect_from(SimulatedQueue& queue);
+    void rewind();
     void drain();
     void leave_at_end();
     void crash_at_end();
+    void collect_all();
+    void check();
 
-    // The world around the consumer.
-    void disturb();
-    void push(int count);
-    void collect(bool everyone, bool quiet);
-    void break_source();
-    void mend_source();
-    void snapshot();
-    void rewind();
-
-    // The consumer's users.
-    void use_guards(bool quiet);
-    void settle(const detail::DeliveryPtr& message, Settling how);
-    [[nodiscard]] Settling any_settling();
-    void look_at_outcomes();
-
-    // The consumer's driver.
-    void start(bool quiet);
-    void adopt(bool quiet);
-    void beat(bool quiet);
-    void send();
-    void send_while_stopping();
-    void read(Line line);
-    void follow(const detail::Verdict& verdict, Line line);
-    void recover();
-    void cut(Line line);
-    void begin_stop();
-    [[nodiscard]] bool may_lose(double rate, bool quiet) {
-        return !quiet && m_chance.happens(rate);
-    }
-    [[nodiscard]] bool none_handed_out() const;
-
-    void send_settle(int fetch) {
-        m_mirror->send_settle(m_out, fetch);
-        flush(Line::control, RequestKind::settle);
-    }
-    void flush(Line line, RequestKind kind) {
-        m_network.send(line, std::exchange(m_out, {}), kind);
-    }
-    template <class... Parts>
-    void say(const Parts&... parts) const {
-        if (m_trace) {
-            (std::cout << ... << parts) << '\n';
+    [[nodiscard]] bool all_rest();
+    [[nodiscard]] bool all_settled();
+    template <class Visit>
+    void each_consumer(Visit visit) {
+        for (SimulatedProcess& process : m_processes) {
+            std::ranges::for_each(process.consumers(), visit);
         }
     }
 
-    Server& m_redis;
-    const Scenario& m_scenario;
-    Faults& m_faults;
-    bool m_exact; ///< the lists are looked at all the time, not only at the end
-    bool m_trace;
-    Chance m_chance;
-    Network m_network;
-    Keys m_keys{"q"};
-    Oracle m_oracle;
-
-    std::optional<detail::Mirror> m_mirror;
-    std::string m_out;
-    std::vector<detail::DeliveryPtr> m_guards; ///< handed out and not being settled
-    std::vector<Wish> m_wishes;
-    bool m_stopping = false;
-    bool m_forsaken = false;      ///< no guard is left: what is refused has no owner
-    bool m_hidden_rewind = false; ///< Redis was rewound and no connection broke
-    bool m_wait_broken = false;   ///< with nothing unanswered: the next blocking fetch finds out
-    bool m_reaped_alive = false;  ///< a collector took it for dead, in this life
-    bool m_forgot = false;        ///< a blocking fetch may run of which the mirror does not know
-    bool m_releasing = false;     ///< a release may be unanswered
-    std::string m_leaving;        ///< whose list the last release was for
-    int m_hold = 0;               ///< steps to wait before anything is sent
-
-    // A request that was cut off again and again is given back: after a failure of its own and
-    // three cuts at the earliest.
-    static constexpr int fewest_recoveries_to_blame = 4;
-
-    int m_recoveries = 0;
-    int m_identities = 0;
-    int m_payloads = 0;
-    bool m_source_broken = false;
-    bool m_source_was_broken = false;
-    std::optional<Snapshot> m_snapshot;
+    Context m_context;
+    Network m_network{m_context};
+    std::deque<SimulatedQueue> m_queues; // which stay where they are
+    std::deque<SimulatedProcess> m_processes;
+    std::function<void()> m_restore; ///< what brings Redis back to where it was
 };
 
-inline Simulation::Simulation(Server& redis, Server& redis_without_rights, std::uint64_t seed,
-                              const Scenario& scenario, const Sabotage* sabotage, Faults& faults,
-                              bool trace)
-    : m_redis(redis),
-      m_scenario(scenario),
-      m_faults(faults),
-      // A rewind makes lists differ; a sabotage must show in what becomes of the messages.
-      m_exact(scenario.rewind == 0 && sabotage == nullptr),
-      m_trace(trace),
-      m_chance(seed),
-      m_network(redis, redis_without_rights, m_chance, faults, scenario, sabotage, trace),
-      m_oracle(m_keys, scenario.alphabet == 0, scenario.rewind == 0) {
+inline Simulation::Simulation(Users users, std::uint64_t seed, const Scenario& scenario,
+                              const Sabotage* sabotage, Faults& faults, bool trace)
+    : m_context{users.all_rights, users, scenario, sabotage, faults, trace, Chance(seed)} {
+    Server& redis = m_context.redis;
     redis.command({"FLUSHALL"});
     redis.command({"SCRIPT", "FLUSH"});
     redis.command({"SET", "no list", "x"});
-    begin_life();
-    push(m_chance.between(0, 6));
+    make_consumers();
+    for (SimulatedQueue& queue : m_queues) {
+        queue.push(m_context.chance.between(0, 6));
+    }
+}
+
+inline void Simulation::make_consumers() {
+    Chance& chance = m_context.chance;
+    const Scenario& scenario = m_context.scenario;
+    const int consumers = chance.between(scenario.fewest_consumers, scenario.most_consumers);
+    const bool crowd = consumers > Link::most_adoptions;
+    const int queues = chance.between(1, std::min(consumers, 3));
+    const int processes = crowd ? 1 : chance.between(1, std::min(consumers, 2));
+    for (int i = 1; i <= queues; ++i) {
+        m_queues.emplace_back(m_context, m_network, i);
+    }
+    for (int i = 0; i < processes; ++i) {
+        const bool two_links = !crowd && consumers > processes && chance.happens(0.3);
+        m_processes.emplace_back(m_context, m_network, two_links ? 2 : 1);
+    }
+    for (int i = 0; i < consumers; ++i) {
+        SimulatedProcess& process = m_processes[static_cast<std::size_t>(i % processes)];
+        process.add_consumer(i < queues ? m_queues[static_cast<std::size_t>(i)]
+                                        : chance.pick(m_queues));
+    }
 }
 
 inline void Simulation::run(int steps) {
     for (int i = 0; i < steps; ++i) {
-        say("step ", i);
-        step(false);
+        m_context.say("step ", i);
+        step();
     }
-    say("the end begins");
-    mend_source();
-    if (m_chance.happens(0.5)) {
-        m_faults.came("ended drained");
+    m_context.say("the end begins");
+    std::ranges::for_each(m_queues, &SimulatedQueue::mend);
+    m_context.phase = Phase::calm;
+    if (m_context.chance.happens(0.5)) {
+        m_context.faults.came("ended drained");
         drain();
         leave_at_end();
     } else {
-        m_faults.came("ended by a crash");
+        m_context.faults.came("ended by a crash");
         crash_at_end();
     }
-    m_oracle.check(m_redis);
-}
-
-inline detail::Identity Simulation::make_identity() {
-    const std::string number = std::to_string(++m_identities);
-    detail::Identity identity{"c:" + number, "0123456789abcdef"};
-    identity.nonce.replace(16 - number.size(), number.size(), number);
-    m_oracle.issued(identity);
-    return identity;
-}
-
-inline void Simulation::begin_life() {
-    if (m_exact && !(m_network.idle(Line::control) && m_network.idle(Line::wait))) {
-        throw Violation("something of an earlier consumer is under way");
-    }
-    m_mirror.emplace(m_keys, std::chrono::seconds(60), [this] { return make_identity(); });
-    m_stopping = m_forsaken = m_forgot = m_releasing = m_hidden_rewind = false;
-    m_wait_broken = m_reaped_alive = false;
-    m_hold = 0;
-}
-
-inline void Simulation::crash() {
-    m_faults.came("crashed");
-    say("the process dies");
-    m_network.close(Line::control);
-    m_network.close(Line::wait);
-    for (const Wish& wish : m_wishes) {
-        if (wish.message->state == Held::sent) {
-            m_oracle.unknown(wish.message->payload, wish.how, wish.mark);
-        }
-    }
-    m_wishes.clear();
-    m_guards.clear();
-    begin_life();
+    check();
 }
 
 // ---- Steps
 
-inline void Simulation::step(bool quiet) {
-    if (quiet) {
-        collect(false, true);
+inline void Simulation::step() {
+    if (m_context.quiet()) {
+        collect();
     } else {
         disturb();
     }
-    if (m_chance.happens(0.3)) {
-        m_network.run_ghost(quiet);
+    if (m_context.chance.happens(0.3)) {
+        m_network.run_ghost();
     }
-    use_guards(quiet);
-    m_hold = quiet ? 0 : std::max(0, m_hold - 1);
-    switch (m_mirror->state()) {
-    case State::unregistered:
-        if (m_stopping) {
-            begin_life(); // nothing is held and nothing registered: it has left
-        } else if (m_hold == 0) {
-            start(quiet);
-        }
-        return;
-    case State::recovering:
-        if (m_hold == 0) {
-            adopt(quiet);
-        }
-        return;
-    case State::left:
-        check_left();
-        begin_life();
-        return;
-    case State::running:
-        break;
-    }
-    if (m_hold == 0) {
-        m_stopping ? send_while_stopping() : send();
-    }
-    const bool wait_first = m_chance.happens(0.5);
-    for (const Line line :
-         {wait_first ? Line::wait : Line::control, wait_first ? Line::control : Line::wait}) {
-        if (m_chance.happens(0.6)) {
-            m_network.run_one(line, quiet);
-        }
-        if (m_mirror->state() == State::running && m_chance.happens(0.6)) {
-            read(line);
+    std::ranges::for_each(m_processes, &SimulatedProcess::step);
+}
+
+inline void Simulation::disturb() {
+    const Scenario& scenario = m_context.scenario;
+    std::ranges::for_each(m_queues, &SimulatedQueue::disturb);
+    for (SimulatedQueue& queue : m_queues) {
+        if (m_context.strikes(scenario.reap)) {
+            collect_from(queue);
         }
     }
-    if (m_mirror->state() == State::running && m_chance.happens(0.1)) {
-        beat(quiet);
+    if (m_context.strikes(scenario.script_flush)) {
+        m_context.faults.came("scripts forgotten");
+        m_context.redis.command({"SCRIPT", "FLUSH"});
     }
-    if (!quiet && m_chance.happens(m_scenario.cut)) {
-        cut(m_chance.happens(0.5) ? Line::control : Line::wait);
+    if (scenario.rewind > 0) {
+        if (!m_restore || m_context.strikes(scenario.snapshot)) {
+            m_restore = m_context.redis.snapshot();
+            std::ranges::for_each(m_queues, &SimulatedQueue::remember);
+        } else if (m_context.strikes(scenario.rewind)) {
+            rewind();
+        }
     }
-    if (!quiet && !m_stopping && m_chance.happens(m_scenario.stop)) {
-        begin_stop();
+    for (SimulatedProcess& process : m_processes) {
+        if (m_context.strikes(scenario.crash)) {
+            process.crash();
+        }
     }
-    if (m_exact && m_mirror->state() == State::running && !m_mirror->unanswered() &&
-        m_network.idle(Line::wait) && !m_network.has_ghosts() && !m_forgot) {
-        m_oracle.check_list(m_redis, m_mirror->identity(), m_mirror->messages());
+}
+
+inline void Simulation::collect() {
+    for (SimulatedQueue& queue : m_queues) {
+        collect_from(queue);
     }
+}
+
+inline void Simulation::collect_from(SimulatedQueue& queue) {
+    const auto owner = [this](const std::string& id) {
+        SimulatedConsumer* found = nullptr;
+        each_consumer(
+            [&](SimulatedConsumer& consumer) { found = consumer.has_id(id) ? &consumer : found; });
+        return found;
+    };
+    queue.collect([&](const std::string& id) { return owner(id) != nullptr; },
+                  [&](const std::string& id) {
+                      if (SimulatedConsumer* consumer = owner(id)) {
+                          consumer->taken_for_dead();
+                      }
+                  });
+}
+
+// Half of the time the connections live on, as they do when a server is made a replica and a master
+// again, or behind a proxy.
+inline void Simulation::rewind() {
+    m_context.faults.came("rewound");
+    m_context.say("Redis is rewound");
+    m_restore();
+    std::ranges::for_each(m_queues, &SimulatedQueue::repeat);
+    std::ranges::for_each(m_processes, m_context.chance.happens(0.5)
+                                           ? &SimulatedProcess::meet_hidden_rewind
+                                           : &SimulatedProcess::meet_rewind);
+}
+
+// ---- Ends
+
+inline bool Simulation::all_settled() {
+    bool settled = !m_network.has_ghosts();
+    for (SimulatedQueue& queue : m_queues) {
+        settled = settled && queue.backlog() == 0;
+    }
+    each_consumer([&](const SimulatedConsumer& consumer) { settled &= consumer.holds_nothing(); });
+    return settled;
+}
+
+inline bool Simulation::all_rest() {
+    bool rest = all_settled();
+    each_consumer([&](const SimulatedConsumer& consumer) { rest &= consumer.rests(); });
+    return rest;
 }
 
 inline void Simulation::drain() {
     constexpr int enough = 4000;
     for (int i = 0; i < enough; ++i) {
-        step(true);
-        if (m_mirror->state() == State::running && !m_stopping && m_mirror->messages().empty() &&
-            !(m_mirror->unanswered() || m_mirror->blocked()) && !m_network.has_ghosts() &&
-            m_redis.command({"LLEN", m_keys.source()}).integer == 0) {
-            return;
+        m_context.phase = Phase::calm;
+        step();
+        m_context.phase = Phase::still;
+        for (int j = 0; j < 50 && all_settled(); ++j) {
+            if (all_rest()) {
+                return;
+            }
+            step();
         }
     }
-    throw Violation("it comes to no end: the mirror holds " +
-                    std::to_string(m_mirror->messages().size()) + ", the source " +
-                    std::to_string(m_redis.command({"LLEN", m_keys.source()}).integer));
+    throw Violation("it comes to no end");
 }
 
 inline void Simulation::leave_at_end() {
-    say("the last stop");
-    m_stopping = true;
-    for (int i = 0; i < 200 && m_mirror->state() == State::running; ++i) {
-        send_while_stopping();
-        m_network.run_one(Line::control, true);
-        read(Line::control);
-        for (int j = 0; j < 200 && m_mirror->state() == State::recovering; ++j) {
-            adopt(true);
+    m_context.say("the last stop");
+    each_consumer(&SimulatedConsumer::stop);
+    bool gone = false;
+    for (int i = 0; i < most_rounds && !gone; ++i) {
+        gone = true;
+        each_consumer([&](SimulatedConsumer& consumer) { gone &= consumer.leave(); });
+        std::ranges::for_each(m_processes, &SimulatedProcess::answer_all);
+    }
+    each_consumer(&SimulatedConsumer::check_gone);
+    collect_all();
+    for (const SimulatedQueue& queue : m_queues) {
+        if (!Server::texts(m_context.redis.command({"SMEMBERS", queue.keys().consumers()}))
+                 .empty()) {
+            throw Violation("somebody is registered after the last has left");
         }
-    }
-    // A collector may have taken it for dead unnoticed, or Redis forgotten it: after that it is
-    // nowhere registered.
-    if (m_mirror->state() == State::left) {
-        check_left();
-    } else if (m_mirror->state() != State::unregistered ||
-               !(m_reaped_alive || m_scenario.rewind > 0)) {
-        throw Violation("a consumer that holds nothing does not leave");
-    }
-    collect(true, true);
-    if (!Server::texts(m_redis.command({"SMEMBERS", m_keys.consumers()})).empty()) {
-        throw Violation("somebody is registered after the last has left");
     }
 }
 
 inline void Simulation::crash_at_end() {
-    crash();
+    std::ranges::for_each(m_processes, &SimulatedProcess::crash);
     while (m_network.has_ghosts()) {
-        m_network.run_ghost(true);
+        m_network.run_ghost();
     }
-    if (m_scenario.rewind > 0) {
+    if (m_context.scenario.rewind > 0) {
         return; // a collector can find only what the registry has kept
     }
-    collect(true, true);
-    for (const std::string& key : m_redis.keys()) {
-        if (key.starts_with(m_keys.processing("")) && m_redis.type(key) == "list") {
-            throw Violation("a list of nobody is left: " + key);
+    collect_all();
+    for (const std::string& key : m_context.redis.keys()) {
+        for (const SimulatedQueue& queue : m_queues) {
+            if (key.starts_with(queue.keys().processing("")) &&
+                m_context.redis.type(key) == "list") {
+                throw Violation("a list of nobody is left: " + key);
+            }
         }
     }
 }
 
-inline void Simulation::check_left() {
-    m_faults.came("left");
-    if (!m_guards.empty() || !m_wishes.empty() || !m_mirror->messages().empty()) {
-        throw Violation("a consumer left that still holds messages");
+// A collector's pass when nobody lives.
+inline void Simulation::collect_all() {
+    for (SimulatedQueue& queue : m_queues) {
+        queue.collect([](const std::string&) { return false; }, [](const std::string&) {});
     }
-    if (!m_exact) {
-        return;
+}
+
+inline void Simulation::check() {
+    for (const std::string& key : m_context.redis.keys()) {
+        const auto owners = std::ranges::count_if(
+            m_queues, [&](SimulatedQueue& queue) { return queue.oracle().owns(key); });
+        if (owners != 1 && m_context.redis.type(key) == "list") {
+            throw Violation("a list of no queue: " + key);
+        }
     }
-    const std::string key = m_keys.processing(m_leaving);
-    if (m_redis.type(key) != "string" ||
-        !m_redis.command({"GET", key}).text.starts_with("released orz:") ||
-        m_redis.exists(m_keys.heartbeat(m_leaving)) ||
-        m_redis.command({"SISMEMBER", m_keys.consumers(), m_leaving}).integer != 0) {
-        throw Violation("a consumer that left has not left the registry or no fence");
+    for (SimulatedQueue& queue : m_queues) {
+        queue.oracle().check(m_context.redis);
     }
 }
 
 } // namespace orizuru::test
-
-#include "fuzz/simulation/simulation_consumer.hpp"
-#include "fuzz/simulation/simulation_users.hpp"
-#include "fuzz/simulation/simulation_world.hpp"

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Defects that are put in on purpose to see that the tests of the protocol find them.
+
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace orizuru::test {
+
+/// What the harness does wrong in driving the mirrors.
+enum class Defect {
+    none,
+    hidden_header, ///< recovery is not told which requests ran
+    late_replies,  ///< a closed wait connection's replies still count
+    old_replies,   ///< so do those to an earlier incarnation's requests
+    forgotten,     ///< a mirror that recovers is owed nothing: its replies go to the next
+    lifted,        ///< a reply to one mirror ends the barrier of another
+    one_recovers   ///< a broken link concerns only one of its mirrors
+};
+
+/// A defect: a change to the text of a script, or to how the harness drives the mirror.
+struct Sabotage {
+    std::string_view name;
+    std::string_view scenario; ///< where it shows
+    std::string_view from = {};
+    std::string_view to = {};
+    Defect defect = Defect::none;
+};
+
+inline constexpr std::array sabotages{
+    Sabotage{.name = "reap_without_fence",
+             .scenario = "good_gc",
+             .from = "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
+             .to = "redis.call('DEL', processing)"},
+    Sabotage{.name = "adopt_without_fence",
+             .scenario = "good",
+             .from =
+                 "redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])",
+             .to = ""},
+    Sabotage{.name = "adopt_hides_header", .scenario = "good", .defect = Defect::hidden_header},
+    Sabotage{.name = "late_replies", .scenario = "good", .defect = Defect::late_replies},
+    Sabotage{.name = "settle_without_header_check",
+             .scenario = "good_uniq",
+             .from = "if redis.call('LINDEX', p, -1) ~= ARGV[1] then "
+                     "return redis.error_reply('STALE header') end\nlocal held",
+             .to = "local held"},
+    Sabotage{.name = "header_not_advanced",
+             .scenario = "good_uniq",
+             .from = "redis.call('LSET', p, -1 - k, ARGV[2])",
+             .to = "redis.call('LSET', p, -1 - k, ARGV[1])"},
+    Sabotage{.name = "removed_before_type_check",
+             .scenario = "good",
+             .from = "if type(refused) == 'table' and refused.err then\n",
+             .to = "if type(refused) == 'table' and refused.err then\n"
+                   "    redis.call('LSET', p, ARGV[4], ARGV[2])\n"
+                   "    redis.call('LREM', p, -1, ARGV[2])\n"},
+    Sabotage{.name = "settle_without_length_check",
+             .scenario = "rewind_short",
+             .from =
+                 "if held < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end",
+             .to = ""},
+    Sabotage{.name = "settle_takes_without_rights",
+             .scenario = "good_uniq",
+             .from = "if n ~= '0' and not redis.acl_check_cmd('LPUSH', p, 'x') then",
+             .to = "if false then"},
+    Sabotage{.name = "push_loses",
+             .scenario = "good",
+             .from = "redis.call('LPUSH', KEYS[1], ARGV[1] or payload)",
+             .to = ""},
+    Sabotage{.name = "release_keeps",
+             .scenario = "release",
+             .from = "redis.call('LTRIM', p, -(held + 1), -1)",
+             .to = ""},
+    Sabotage{.name = "leave_without_fence",
+             .scenario = "release_uniq",
+             .from = "redis.call('SET', p, 'released ' .. ARGV[2], 'PX', ARGV[6])",
+             .to = "redis.call('DEL', p)"},
+    Sabotage{.name = "old_replies", .scenario = "good_uniq", .defect = Defect::old_replies},
+    Sabotage{.name = "forgotten_replies", .scenario = "good_uniq", .defect = Defect::forgotten},
+    Sabotage{.name = "barrier_lifted", .scenario = "refusals", .defect = Defect::lifted},
+    Sabotage{.name = "one_recovers", .scenario = "good", .defect = Defect::one_recovers},
+};
+
+/// A script's text with the defect, if it is one of this script.
+inline std::string spoiled(std::string_view source, const Sabotage& sabotage) {
+    std::string text(source);
+    const auto position = sabotage.from.empty() ? std::string::npos : text.find(sabotage.from);
+    if (position != std::string::npos) {
+        text.replace(position, sabotage.from.size(), sabotage.to);
+    }
+    return text;
+}
+
+} // namespace orizuru::test
