@@ -2,12 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // Every order in which a producer, two consumers, any number of collectors and the requests of
-// those that have given up can act on a few messages, with up to a few faults: breadth first, on
-// the model of Redis that commands.cpp checks, with the library's own mirror and scripts. In each
-// state no message is missing or doubled, and each course ends with every message where it should
-// be.
+// those that have given up can act on a few messages, with up to a few faults; the consumers have
+// links of their own or share one. The search is breadth first, on the model of Redis that
+// commands.cpp checks, with the library's own mirror and scripts. In each state no message is
+// missing or doubled, and each course ends with every message where it should be.
 //
-// usage: interleavings [--messages aa] [--faults 1] [--odd 1] [--sabotage NAME]
+// usage: interleavings [--messages aa] [--faults 1] [--odd 1] [--links own|shared]
+//                      [--sabotage NAME]
 
 #include "fuzz/search/search_steps.hpp"
 #include "support/fault_run.hpp"
@@ -28,6 +29,7 @@ namespace {
 
 using orizuru::test::FaultOptions;
 using orizuru::test::FaultReport;
+using orizuru::test::Links;
 using orizuru::test::Sabotage;
 using orizuru::test::SearchSteps;
 using orizuru::test::Step;
@@ -139,13 +141,17 @@ const Sabotage* sabotage_named(const std::string& name) {
 
 int main(int count, char** arguments) {
     return orizuru::test::run_fault_program([&] {
-        const FaultOptions options(
-            count, arguments,
-            {{"messages", "aa"}, {"faults", "1"}, {"odd", "1"}, {"sabotage", ""}});
+        const FaultOptions options(count, arguments,
+                                   {{"messages", "aa"},
+                                    {"faults", "1"},
+                                    {"odd", "1"},
+                                    {"links", "own"},
+                                    {"sabotage", ""}});
         FaultReport report(options);
         const Sabotage* sabotage = sabotage_named(options.text("sabotage"));
+        const Links links = options.text("links") == "shared" ? Links::shared : Links::own;
         Search({options.text("messages"), static_cast<int>(options.number("faults")),
-                static_cast<int>(options.number("odd"))},
+                static_cast<int>(options.number("odd")), links},
                sabotage, report)
             .run();
         if (sabotage != nullptr) {
@@ -156,7 +162,11 @@ int main(int count, char** arguments) {
         if (options.number("odd") > 0) {
             report.came("a collector refills", 0); // it must have
         }
-        return report.finish({"is cut off", "dies", "a lease ends", "a collector reaps",
-                              "a ghost runs", "has its request refused", "has its BLMOVE refused"});
+        if (links == Links::own) {
+            report.came("dies", 0);
+        }
+        return report.finish({"is cut off", "has its wait cut off", "a lease ends",
+                              "a collector reaps", "a ghost runs", "has an old request run",
+                              "has its request refused", "has its BLMOVE refused"});
     });
 }

@@ -17,7 +17,8 @@ namespace orizuru::test {
 inline void SearchSteps::check(const World& world) const {
     const SearchTables::Redis& redis = m_tables.redis(world.fixed.redis);
     Counts doubtful = world.fixed.unknown;
-    for (const World::Client& client : world.fixed.clients) {
+    for (std::size_t who = 0; who < world.fixed.clients.size(); ++who) {
+        const World::Client& client = world.fixed.clients[who];
         if (client.consumer == 0) {
             continue;
         }
@@ -28,7 +29,7 @@ inline void SearchSteps::check(const World& world) const {
         // A defect of a script must show in what becomes of the messages.
         const bool sabotaged = m_sabotage != nullptr && !m_sabotage->from.empty();
         if (!sabotaged && consumer.state == SearchConsumer::State::running &&
-            client.control[0].kind != Parcel::Kind::reply &&
+            !world.lines[line_of(who)].has(who, Parcel::Kind::reply) &&
             client.wait.kind != Parcel::Kind::reply) {
             check_list(redis.model, consumer);
         }
@@ -64,12 +65,6 @@ inline void SearchSteps::check_list(const RedisModel& model,
 }
 
 inline void SearchSteps::check_end(const World& world) const {
-    for (const World::Client& client : world.fixed.clients) {
-        if (client.control[0].kind == Parcel::Kind::reply ||
-            client.wait.kind == Parcel::Kind::reply) {
-            return; // no end: it reads the reply after all
-        }
-    }
     const SearchTables::Redis& redis = m_tables.redis(world.fixed.redis);
     if (!redis.drained) {
         throw Violation("a message is left that nobody gets");

@@ -42,10 +42,9 @@ struct Event {
         ack,         ///< `which`: of the messages that the user holds
         reject,      ///< the same
         misdirect,   ///< the same, to what is no queue
-        answer,      ///< `reply` on the control connection
+        answer,      ///< `reply` on the control connection, to what this incarnation sent
         wait_answer, ///< `reply` on the other
-        fenced,      ///< says its heartbeat
-        cut          ///< of the connections
+        doubt        ///< its heartbeat is fenced, or a connection with something unanswered broke
     };
     Kind kind;
     std::size_t which = 0;
@@ -54,8 +53,9 @@ struct Event {
 
 /// What comes of it.
 struct Effect {
-    Words command = {};  ///< to be sent, if any: on the other connection only by `wait`
-    bool closes = false; ///< both connections
+    Words command = {};      ///< to be sent, if any: on the other connection only by `wait`
+    bool recovers = false;   ///< closes the other connection; old replies do not count
+    bool reconnects = false; ///< closes the control connection as well
     std::vector<std::string> acked = {}; ///< payloads of acks that said true
 };
 
@@ -116,9 +116,8 @@ inline Effect SearchConsumer::take(const Event& event) {
     case Kind::wait_answer:
         follow(m_mirror.on_blocking_fetch(std::move(reply)), effect);
         break;
-    case Kind::fenced:
-    case Kind::cut:
-        follow({detail::Remedy::recover, {}}, effect);
+    case Kind::doubt:
+        follow({detail::Verdict::Action::recover, {}}, effect);
         break;
     case Kind::ack:
     case Kind::reject:
@@ -182,8 +181,10 @@ inline void SearchConsumer::want(const Event& event) {
 }
 
 inline void SearchConsumer::follow(const detail::Verdict& verdict, Effect& effect) {
-    if (verdict.remedy == detail::Remedy::recover || verdict.remedy == detail::Remedy::reconnect) {
-        effect.closes = true;
+    using Action = detail::Verdict::Action;
+    effect.reconnects = verdict.action == Action::reconnect;
+    if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+        effect.recovers = m_mirror.state() == State::running;
         m_mirror.begin_recovery(); // nothing, unless it runs
     }
 }

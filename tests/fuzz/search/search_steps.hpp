@@ -27,6 +27,9 @@
 
 namespace orizuru::test {
 
+/// Of two consumers' requests.
+enum class Links { own, shared };
+
 struct Step {
     enum class Kind {
         sure,  ///< it comes, sooner or later
@@ -44,6 +47,7 @@ class SearchSteps {
         std::string messages = "aa";
         int faults = 1;
         int odd = 1; ///< settlements other than acks
+        Links links = Links::own;
     };
 
     SearchSteps(Size size, const Sabotage* sabotage)
@@ -66,29 +70,25 @@ class SearchSteps {
 
     void check_list(const RedisModel& model, const SearchTables::Consumer& consumer) const;
 
-    [[nodiscard]] static Parcel* first_request(World::Client& client) {
-        for (Parcel& parcel : client.control) {
-            if (parcel.kind == Parcel::Kind::request) {
-                return &parcel;
-            }
-        }
-        return nullptr;
+    [[nodiscard]] std::size_t line_of(std::size_t who) const noexcept {
+        return m_size.links == Links::shared ? 0 : who;
     }
-    /// The connections may come to be closed before anything more is read.
-    [[nodiscard]] bool may_close(const World& world, int who) const {
+    /// What it is answered may come to count no more before it is read.
+    [[nodiscard]] bool may_miss(const World& world, std::size_t who) const {
         const SearchTables::Consumer& consumer =
-            m_tables.consumer(world.fixed.clients[static_cast<std::size_t>(who)].consumer);
+            m_tables.consumer(world.fixed.clients[who].consumer);
         const SearchTables::Redis& redis = m_tables.redis(world.fixed.redis);
         return world.fixed.faults > 0 || redis.fences.contains(consumer.processing) ||
                !redis.heartbeats.contains(consumer.heartbeat);
     }
-    [[nodiscard]] bool late_replies() const noexcept {
-        return m_sabotage != nullptr && m_sabotage->defect == Defect::late_replies;
+    [[nodiscard]] bool has(Defect defect) const noexcept {
+        return m_sabotage != nullptr && m_sabotage->defect == defect;
     }
     void run(World& world, Parcel& request) {
         const auto ran = m_tables.run(world.fixed.redis, request.number);
         world.fixed.redis = ran.redis;
-        request = {Parcel::Kind::reply, ran.reply};
+        request.kind = Parcel::Kind::reply;
+        request.number = ran.reply;
     }
 
     template <class Visit>
@@ -96,15 +96,22 @@ class SearchSteps {
     template <class Visit>
     void running(const World& world, int who, Visit& visit);
     template <class Visit>
-    void network(const World& world, int who, Visit& visit);
+    void line(const World& world, std::size_t at, Visit& visit);
+    template <class Visit>
+    void wait(const World& world, int who, Visit& visit);
     template <class Visit>
     void others(const World& world, Visit& visit);
+    template <class Visit>
+    void line_faults(const World& world, std::size_t at, Visit& visit);
     template <class Visit>
     void faults(const World& world, int who, Visit& visit);
     template <class Visit>
     void tell(Step step, World world, Kind kind, std::size_t which, Number reply, Visit& visit);
+    using Closing = std::array<bool, 2>; ///< whose wait connections
     template <class Visit>
-    void close(Step step, const World& world, Visit& visit);
+    void break_line(Step step, World world, std::size_t at, Closing closing, Visit& visit);
+    template <class Visit>
+    void close_waits(Step step, const World& world, Closing closing, Visit& visit);
 
     Size m_size;
     const Sabotage* m_sabotage;
@@ -131,15 +138,27 @@ template <class Visit>
 void SearchSteps::each(const World& world, Visit visit_all) {
     // Without the ghosts that change nothing any more.
     auto visit = [&](const Step& step, World next) {
-        std::erase_if(next.ghosts, [&](const World::Ghost& ghost) {
-            return m_tables.in_vain(ghost[0], next.fixed.redis);
-        });
+        std::vector<World::Ghost> ghosts;
+        ghosts.swap(next.ghosts);
+        for (World::Ghost& ghost : ghosts) {
+            const auto left = std::remove_if(ghost.begin(), ghost.end(), [&](Number command) {
+                return command == 0 || m_tables.in_vain(command, next.fixed.redis);
+            });
+            std::fill(left, ghost.end(), 0);
+            next.add_ghost(ghost);
+        }
         visit_all(step, next);
     };
+    for (std::size_t at = 0; at < world.lines.size(); ++at) {
+        line(world, at, visit);
+        if (world.fixed.faults > 0) {
+            line_faults(world, at, visit);
+        }
+    }
     for (int who = 0; who < 2; ++who) {
         if (world.fixed.clients[static_cast<std::size_t>(who)].consumer != 0) {
             consumer(world, who, visit);
-            network(world, who, visit);
+            wait(world, who, visit);
             if (world.fixed.faults > 0) {
                 faults(world, who, visit);
             }
@@ -152,15 +171,18 @@ void SearchSteps::each(const World& world, Visit visit_all) {
 
 template <class Visit>
 void SearchSteps::consumer(const World& world, int who, Visit& visit) {
-    const World::Client& client = world.fixed.clients[static_cast<std::size_t>(who)];
-    switch (m_tables.consumer(client.consumer).state) {
+    const auto index = static_cast<std::size_t>(who);
+    const Line& line = world.lines[line_of(index)];
+    const bool asked =
+        line.has(index, Parcel::Kind::request) || line.has(index, Parcel::Kind::reply);
+    switch (m_tables.consumer(world.fixed.clients[index].consumer).state) {
     case SearchConsumer::State::unregistered:
-        if (client.control[0].kind == Parcel::Kind::none) {
+        if (!asked) {
             tell({Step::Kind::sure, "sends START", who}, world, Kind::start, 0, 0, visit);
         }
         return;
     case SearchConsumer::State::recovering:
-        if (client.control[0].kind == Parcel::Kind::none) {
+        if (!asked) {
             tell({Step::Kind::sure, "sends ADOPT", who}, world, Kind::adopt, 0, 0, visit);
         }
         return;
@@ -208,8 +230,8 @@ void SearchSteps::running(const World& world, int who, Visit& visit) {
         if (m_tables.reply(ran.reply).integer == 1) {
             visit(Step{Step::Kind::sure, "beats", who}, next);
         } else {
-            tell({Step::Kind::sure, "beats and is fenced", who}, std::move(next), Kind::fenced, 0,
-                 0, visit);
+            tell({Step::Kind::sure, "beats and is fenced", who}, std::move(next), Kind::doubt, 0, 0,
+                 visit);
         }
     }
 }
@@ -217,95 +239,28 @@ void SearchSteps::running(const World& world, int who, Visit& visit) {
 template <class Visit>
 void SearchSteps::tell(Step step, World world, Kind kind, std::size_t which, Number reply,
                        Visit& visit) {
-    World::Client& client = world.fixed.clients[static_cast<std::size_t>(step.who)];
+    const auto who = static_cast<std::size_t>(step.who);
+    World::Client& client = world.fixed.clients[who];
+    Line& line = world.lines[line_of(who)];
     const SearchTables::Told& told = m_tables.tell(client.consumer, kind, which, reply);
     client.consumer = told.consumer;
     if (told.command != 0 && kind == Kind::wait) {
-        client.wait = {Parcel::Kind::request, told.command};
+        client.wait = {told.command, Parcel::Kind::request, static_cast<std::uint8_t>(who)};
     } else if (told.command != 0) {
-        client.control[client.control[0].kind == Parcel::Kind::none ? 0 : 1] = {
-            Parcel::Kind::request, told.command};
+        line.push_back({told.command, Parcel::Kind::request, static_cast<std::uint8_t>(who)});
     }
     for (const std::string& payload : told.effect.acked) {
         count(world.fixed.acked, payload);
     }
-    if (told.effect.closes) {
-        close(step, world, visit);
+    Closing closing{};
+    closing[who] = told.effect.recovers;
+    if (told.effect.reconnects) {
+        break_line(step, std::move(world), line_of(who), closing, visit);
+    } else if (told.effect.recovers) {
+        line.outdate(who);
+        close_waits(step, world, closing, visit);
     } else {
         visit(step, world);
-    }
-}
-
-// ---- What the network and Redis do
-
-// A reply is read as soon as a request has run, or not before the connection is closed: what the
-// consumer does in between could as well have come before, since it knows no more.
-template <class Visit>
-void SearchSteps::network(const World& world, int who, Visit& visit) {
-    const auto index = static_cast<std::size_t>(who);
-    const World::Client& client = world.fixed.clients[index];
-    World next = world;
-    if (Parcel* request = first_request(next.fixed.clients[index])) {
-        run(next, *request);
-        auto& control = next.fixed.clients[index].control;
-        if (may_close(next, who)) {
-            visit(Step{Step::Kind::sure, "has a request run", who}, next);
-        }
-        if (request == &control[0]) {
-            const Number reply = control[0].number;
-            control = {control[1], {}};
-            tell({Step::Kind::sure, "has a request run and reads the reply", who}, std::move(next),
-                 Kind::answer, 0, reply, visit);
-        }
-    }
-    if (client.wait.kind == Parcel::Kind::request &&
-        !m_tables.waits(client.wait.number, world.fixed.redis)) {
-        next = world;
-        Parcel& wait = next.fixed.clients[index].wait;
-        run(next, wait);
-        if (may_close(next, who)) {
-            visit(Step{Step::Kind::sure, "has its BLMOVE run", who}, next);
-        }
-        const Number reply = std::exchange(wait, {}).number;
-        tell({Step::Kind::sure, "has its BLMOVE run and reads the reply", who}, std::move(next),
-             Kind::wait_answer, 0, reply, visit);
-    }
-    const bool runs = m_tables.consumer(client.consumer).state == SearchConsumer::State::running;
-    if (late_replies() && runs && client.wait.kind == Parcel::Kind::reply) {
-        next = world;
-        next.fixed.clients[index].wait = {};
-        tell({Step::Kind::sure, "reads the reply late", who}, std::move(next), Kind::wait_answer, 0,
-             client.wait.number, visit);
-    }
-}
-
-// Of what has not run, the first ones may still arrive: on each connection by itself.
-template <class Visit>
-void SearchSteps::close(Step step, const World& world, Visit& visit) {
-    const auto index = static_cast<std::size_t>(step.who);
-    std::vector<Number> requests;
-    for (const Parcel& parcel : world.fixed.clients[index].control) {
-        if (parcel.kind == Parcel::Kind::request) {
-            requests.push_back(parcel.number);
-        }
-    }
-    const Parcel wait = world.fixed.clients[index].wait;
-    const bool waiting = wait.kind == Parcel::Kind::request;
-    World closed = world;
-    closed.fixed.clients[index].control = {};
-    if (!late_replies() || waiting) {
-        closed.fixed.clients[index].wait = {};
-    }
-    for (std::size_t arrive = 0; arrive <= requests.size(); ++arrive) {
-        World next = closed;
-        if (arrive > 0) {
-            next.add_ghost({requests[0], arrive > 1 ? requests[1] : 0});
-        }
-        visit(step, next);
-        if (waiting) {
-            next.add_ghost({wait.number, 0});
-            visit(step, next);
-        }
     }
 }
 
@@ -326,7 +281,7 @@ void SearchSteps::others(const World& world, Visit& visit) {
                     m_tables.command({"LPUSH", m_keys.source(), payload}), std::move(next));
     }
     for (std::size_t i = 0; i < world.ghosts.size(); ++i) {
-        const World::Ghost ghost = world.ghosts[i];
+        World::Ghost ghost = world.ghosts[i];
         if ((i > 0 && world.ghosts[i - 1] == ghost) ||
             m_tables.waits(ghost[0], world.fixed.redis)) {
             continue;
@@ -334,9 +289,9 @@ void SearchSteps::others(const World& world, Visit& visit) {
         World next = world;
         next.fixed.redis = m_tables.run(world.fixed.redis, ghost[0]).redis;
         next.ghosts.erase(next.ghosts.begin() + static_cast<std::ptrdiff_t>(i));
-        if (ghost[1] != 0) {
-            next.add_ghost({ghost[1], 0});
-        }
+        std::shift_left(ghost.begin(), ghost.end(), 1);
+        ghost.back() = 0;
+        next.add_ghost(ghost);
         visit(Step{Step::Kind::sure, "a ghost runs"}, next);
     }
     const SearchTables::Redis& redis = m_tables.redis(world.fixed.redis);
@@ -363,36 +318,7 @@ void SearchSteps::others(const World& world, Visit& visit) {
     }
 }
 
-template <class Visit>
-void SearchSteps::faults(const World& world, int who, Visit& visit) {
-    const auto index = static_cast<std::size_t>(who);
-    const World::Client& client = world.fixed.clients[index];
-    World next = world;
-    --next.fixed.faults;
-    if (!client.idle()) {
-        tell({Step::Kind::fault, "is cut off", who}, next, Kind::cut, 0, 0, visit);
-    }
-    World refused = next;
-    if (Parcel* request = first_request(refused.fixed.clients[index])) {
-        *request = {Parcel::Kind::reply, m_tables.refusal("BUSY a script runs")};
-        visit(Step{Step::Kind::fault, "has its request refused", who}, refused);
-    }
-    if (client.wait.kind == Parcel::Kind::request) {
-        refused = next;
-        refused.fixed.clients[index].wait = {Parcel::Kind::reply,
-                                             m_tables.refusal("BUSY a script runs")};
-        visit(Step{Step::Kind::fault, "has its BLMOVE refused", who}, refused);
-    }
-    if (world.fixed.clients[1 - index].consumer != 0) {
-        const Counts unknown = m_tables.consumer(client.consumer).acks_sent;
-        for (std::size_t i = 0; i < unknown.size(); ++i) {
-            next.fixed.unknown[i] = static_cast<std::uint8_t>(next.fixed.unknown[i] + unknown[i]);
-        }
-        next.fixed.clients[index].consumer = 0;
-        close({Step::Kind::fault, "dies", who}, next, visit);
-    }
-}
-
 } // namespace orizuru::test
 
 #include "fuzz/search/search_checks.hpp"
+#include "fuzz/search/search_network.hpp"

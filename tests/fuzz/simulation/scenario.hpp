@@ -87,8 +87,8 @@ inline constexpr std::array scenarios{
              .alphabet = 3,
              .cut = 0.1,
              .refuse = 0.02,
-             .fewest_consumers = 12,
-             .most_consumers = 16},
+             .fewest_consumers = 11,
+             .most_consumers = 13},
     // Nothing is ever in doubt: no consumer may come to recover.
     Scenario{.name = "refusals",
              .alphabet = 0,
