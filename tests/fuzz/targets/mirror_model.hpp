@@ -67,7 +67,7 @@ class Chain {
             m_last_sent = m_confirmed;
         }
     }
-    /// No reply will come any more.
+    /// No reply counts any more.
     void cut() noexcept { m_draining = false; }
     /// Up to which version requests have run, by the header of their list; none when the header
     /// cannot be right.

@@ -3,7 +3,8 @@
 
 // A consumer's mirror, driven as the library drives it and answered by anything: a message counts
 // as settled only when the reply to its request, or the header that recovery found, says so; what
-// was fetched is what the reply brought; nothing is sent while a refused chain drains.
+// was fetched is what the reply brought; nothing is sent while a refused chain drains. Only what
+// says that the connection is of no more use asks to close it; any other doubt is the mirror's own.
 //
 // input: what is done next, and the replies.
 
@@ -198,7 +199,10 @@ class Driver {
         }
         const std::size_t settled = ran ? request.messages.size() : 0;
         check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
-        if (verdict.remedy == Remedy::recover || verdict.remedy == Remedy::reconnect) {
+        const bool closes = !ran && (refers_elsewhere(answer) || !answer.is(Type::error));
+        check((verdict.action == Action::reconnect) == closes,
+              "a role change and an odd reply close the connection, nothing else does");
+        if (verdict.action == Action::recover || closes) {
             check(!ran, "what ran is in no doubt");
             if (refers_elsewhere(answer)) {
                 m_chain.answered(false); // nor is what was refused
@@ -223,7 +227,9 @@ class Driver {
         check_tail(before, fetched ? std::vector{answer} : std::vector<Reply>());
         check((fetched || answer.is(Type::nil)) == (verdict.remedy == Remedy::none),
               "a message or none");
-        if (verdict.remedy == Remedy::recover || verdict.remedy == Remedy::reconnect) {
+        check((verdict.action == Action::reconnect) == refers_elsewhere(answer),
+              "a role change is told");
+        if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
             recover();
         }
     }
@@ -238,7 +244,9 @@ class Driver {
     }
 
     void recover() {
+        const std::uint64_t incarnation = m_mirror.incarnation();
         m_mirror.begin_recovery();
+        check(m_mirror.incarnation() == incarnation + 1, "later replies can be told apart");
         m_chain.cut();
         m_doubt = {{m_mirror.messages().begin(), m_mirror.messages().end()}, m_mirror.identity()};
     }
