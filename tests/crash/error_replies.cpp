@@ -73,8 +73,8 @@ class Cell {
 
   private:
     // The longest pause between two attempts, with a margin for a loaded machine.
-    static constexpr auto longest = RefusingServer::mirror + 5s + 3s;
-    // Three connections that back off, each from 50 ms, come to a dozen in the mirror.
+    static constexpr auto longest = RefusingServer::window + 5s + 3s;
+    // Three connections that back off, each from 50 ms, come to a dozen in the window.
     static constexpr std::size_t most_attempts = 30;
 
     struct Seen {
