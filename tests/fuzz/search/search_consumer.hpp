@@ -117,7 +117,7 @@ inline Effect SearchConsumer::take(const Event& event) {
         follow(m_mirror.on_blocking_fetch(std::move(reply)), effect);
         break;
     case Kind::doubt:
-        follow({detail::Verdict::Action::recover, {}}, effect);
+        follow({detail::Remedy::recover, {}}, effect);
         break;
     case Kind::ack:
     case Kind::reject:
@@ -181,9 +181,8 @@ inline void SearchConsumer::want(const Event& event) {
 }
 
 inline void SearchConsumer::follow(const detail::Verdict& verdict, Effect& effect) {
-    using Action = detail::Verdict::Action;
-    effect.reconnects = verdict.action == Action::reconnect;
-    if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+    effect.reconnects = verdict.remedy == detail::Remedy::reconnect;
+    if (verdict.remedy == detail::Remedy::recover || verdict.remedy == detail::Remedy::reconnect) {
         effect.recovers = m_mirror.state() == State::running;
         m_mirror.begin_recovery(); // nothing, unless it runs
     }

@@ -9,7 +9,7 @@
 #include "fuzz/search/mirror_state.hpp"
 #include "fuzz/simulation/simulated_consumer.hpp"
 
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/reply.hpp>
 
@@ -173,7 +173,7 @@ inline void SimulatedConsumer::read_wait() {
         const detail::Verdict verdict = m_mirror->on_blocking_fetch(std::move(*reply));
         look_at_outcomes();
         // The connection is its own: the link stays, whatever it is.
-        if (follow(verdict) != Action::proceed) {
+        if (follow(verdict) != detail::Remedy::none) {
             pause();
         }
     }
@@ -190,12 +190,12 @@ inline bool SimulatedConsumer::awaits(Request::Kind kind) const {
     }
 }
 
-inline SimulatedConsumer::Action SimulatedConsumer::take(Request::Kind kind, Reply&& reply) {
+inline detail::Remedy SimulatedConsumer::take(Request::Kind kind, Reply&& reply) {
     if (!awaits(kind)) {
         if (m_context.exact()) {
             throw Violation("a reply that its mirror does not await");
         }
-        return Action::proceed;
+        return detail::Remedy::none;
     }
     detail::Verdict verdict;
     if (kind == Request::Kind::start) {
@@ -213,18 +213,18 @@ inline SimulatedConsumer::Action SimulatedConsumer::take(Request::Kind kind, Rep
     return follow(verdict);
 }
 
-inline SimulatedConsumer::Action SimulatedConsumer::follow(const detail::Verdict& verdict) {
-    if (verdict.action != Action::proceed) {
-        say("verdict ", static_cast<int>(verdict.action), ": ", verdict.reason);
+inline detail::Remedy SimulatedConsumer::follow(const detail::Verdict& verdict) {
+    if (verdict.remedy != detail::Remedy::none) {
+        say("verdict ", static_cast<int>(verdict.remedy), ": ", verdict.reason);
     }
-    if (verdict.action == Action::give_up) {
+    if (verdict.remedy == detail::Remedy::give_up) {
         pause();
     }
-    if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+    if (verdict.remedy == detail::Remedy::recover || verdict.remedy == detail::Remedy::reconnect) {
         check_cause(verdict);
         recover();
     }
-    return verdict.action;
+    return verdict.remedy;
 }
 
 // Nothing that a refusal left behind, and nothing that another mirror does, may look like a doubt.

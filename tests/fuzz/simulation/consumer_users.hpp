@@ -8,8 +8,8 @@
 
 #include "fuzz/simulation/simulated_consumer.hpp"
 
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/script.hpp>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ inline void SimulatedConsumer::use_guards() {
     if (m_context.strikes(0.02)) {
         m_context.faults.came("taken back");
         say("taken back ", message->payload);
-        m_mirror->take_back(message);
+        m_mirror->put_back(message);
     } else {
         settle(message, m_context.quiet() ? Settling::ack : any_settling());
     }

@@ -10,7 +10,7 @@
 #include "fuzz/simulation/violation.hpp"
 
 #include <orizuru/detail/base/sha1.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/reply.hpp>
 
 #include <array>

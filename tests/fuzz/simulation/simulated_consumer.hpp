@@ -16,8 +16,8 @@
 #include "fuzz/simulation/simulated_queue.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/consumer/delivery.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/reply.hpp>
 
@@ -36,7 +36,6 @@ namespace orizuru::test {
 class SimulatedConsumer {
   public:
     using State = detail::Mirror::State;
-    using Action = detail::Verdict::Action;
 
     /// Begins on any of `links`, to which no other may be added.
     SimulatedConsumer(Context& context, Network& network, SimulatedQueue& queue,
@@ -58,7 +57,7 @@ class SimulatedConsumer {
     void read_wait();
     /// The reply to what the current incarnation sent on the link; says what is to become of the
     /// link.
-    Action take(Request::Kind kind, Reply&& reply);
+    detail::Remedy take(Request::Kind kind, Reply&& reply);
 
     [[nodiscard]] bool uses(const Link& link) const noexcept { return m_link == &link; }
     [[nodiscard]] bool runs() const { return m_mirror->state() == State::running; }
@@ -130,7 +129,7 @@ class SimulatedConsumer {
     void send();
     void send_while_stopping();
     void send_release();
-    [[nodiscard]] Action follow(const detail::Verdict& verdict);
+    [[nodiscard]] detail::Remedy follow(const detail::Verdict& verdict);
     [[nodiscard]] bool awaits(Request::Kind kind) const;
     void check_cause(const detail::Verdict& verdict) const;
     void recover();

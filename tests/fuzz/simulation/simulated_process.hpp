@@ -157,10 +157,10 @@ inline void SimulatedProcess::deliver(Link& link, Link::Received received) {
         }
     }
     switch (mirror->take(received.owed.kind, std::move(received.reply))) {
-    case SimulatedConsumer::Action::back_off:
+    case detail::Remedy::back_off:
         link.hold(m_context.chance.between(1, 5));
         return;
-    case SimulatedConsumer::Action::reconnect:
+    case detail::Remedy::reconnect:
         link.hold(m_context.chance.between(1, 5));
         break_link(link);
         return;

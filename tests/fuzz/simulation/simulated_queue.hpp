@@ -11,7 +11,7 @@
 
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
-#include <orizuru/detail/consumer/scripts.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

@@ -200,9 +200,9 @@ class Driver {
         const std::size_t settled = ran ? request.messages.size() : 0;
         check_tail(before - settled, fetched ? answer.elements : std::vector<Reply>());
         const bool closes = !ran && (refers_elsewhere(answer) || !answer.is(Type::error));
-        check((verdict.action == Action::reconnect) == closes,
+        check((verdict.remedy == Remedy::reconnect) == closes,
               "a role change and an odd reply close the connection, nothing else does");
-        if (verdict.action == Action::recover || closes) {
+        if (verdict.remedy == Remedy::recover || closes) {
             check(!ran, "what ran is in no doubt");
             if (refers_elsewhere(answer)) {
                 m_chain.answered(false); // nor is what was refused
@@ -227,9 +227,9 @@ class Driver {
         check_tail(before, fetched ? std::vector{answer} : std::vector<Reply>());
         check((fetched || answer.is(Type::nil)) == (verdict.remedy == Remedy::none),
               "a message or none");
-        check((verdict.action == Action::reconnect) == refers_elsewhere(answer),
+        check((verdict.remedy == Remedy::reconnect) == refers_elsewhere(answer),
               "a role change is told");
-        if (verdict.action == Action::recover || verdict.action == Action::reconnect) {
+        if (verdict.remedy == Remedy::recover || verdict.remedy == Remedy::reconnect) {
             recover();
         }
     }

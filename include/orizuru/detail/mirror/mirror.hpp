@@ -213,7 +213,7 @@ class Mirror {
     [[gnu::cold]] void unsend(const Request& request, const std::string& refusal);
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
     [[gnu::cold]] Verdict on_error(Request& request, const Reply& reply);
-    [[gnu::cold]] static Verdict doubt(Request& request, Remedy action, const std::string& text);
+    [[gnu::cold]] static Verdict doubt(Request& request, Remedy remedy, const std::string& text);
 
     [[gnu::cold]] void conclude(const Adoption::Result& result);
     [[nodiscard]] [[gnu::cold]] std::string blame(const Request& request, bool first_not_run);
