@@ -14,7 +14,6 @@
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/keys.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,25 +36,29 @@ class BareList {
     /// `fetch` messages. `held` = how many it holds at least.
     void settle(std::size_t held, std::size_t oldest, std::size_t fetch,
                 std::span<const std::int64_t> indices = {}) {
-        const std::array<std::string, 5> chain{m_self.header(m_version),
-                                               m_self.header(m_version + 1), std::to_string(held),
-                                               std::to_string(oldest), std::to_string(fetch)};
-        ++m_version;
-        m_indices.clear();
+        m_words.clear();
+        m_words.push_back(m_self.header(m_version));
+        m_words.push_back(m_self.header(++m_version));
+        m_words.push_back(std::to_string(-1 - static_cast<std::int64_t>(oldest)));
+        const bool counts = !indices.empty() || held > oldest;
+        if (fetch > 0 || counts) {
+            m_words.push_back(std::to_string(fetch));
+        }
+        if (counts) {
+            m_words.push_back(std::to_string(held));
+        }
         for (const std::int64_t index : indices) {
-            m_indices.push_back(std::to_string(index));
+            m_words.push_back(std::to_string(index));
         }
         m_redis.begin();
-        const detail::Sha1Hex sha1 = detail::cached_settle().sha1();
-        for (const std::string_view word :
-             {std::string_view("EVALSHA"), std::string_view(sha1), std::string_view("2"),
-              std::string_view(m_processing), std::string_view(queue)}) {
-            m_redis.add(word);
+        m_redis.add("EVALSHA");
+        m_redis.add(detail::cached_settle().sha1());
+        m_redis.add(fetch > 0 ? "2" : "1");
+        m_redis.add(m_processing);
+        if (fetch > 0) {
+            m_redis.add(queue);
         }
-        for (const std::string& word : chain) {
-            m_redis.add(word);
-        }
-        for (const std::string& word : m_indices) {
+        for (const std::string& word : m_words) {
             m_redis.add(word);
         }
         m_redis.send();
@@ -74,7 +77,7 @@ class BareList {
     const detail::Identity m_self = detail::make_identity("bare");
     const std::string m_processing = Keys(queue).processing(m_self.id);
     std::uint64_t m_version = 0;
-    std::vector<std::string> m_indices;
+    std::vector<std::string> m_words;
 };
 
 /// Takes messages in order, with acks that ride on the next fetch.

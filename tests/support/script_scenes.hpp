@@ -106,15 +106,21 @@ inline void Scenes::consumer() {
     add("beat", "of one whose list is lost", {},
         {m_heartbeat, {m_processing.name, ""}, m_consumers}, {"id", "30000"});
     const auto settle = [&](const std::string& way, const Words& args) {
-        Words all{"orz:n:0", "orz:n:1", "3"};
+        Words all{"orz:n:0", "orz:n:1"};
         all.insert(all.end(), args.begin(), args.end());
-        add("settle", way, m_held, {m_processing, {"q", ""}}, all);
+        std::vector<SceneKey> keys{m_processing};
+        if (args.size() > 1 && args[1] != "0") {
+            keys.push_back({"q", ""});
+        }
+        add("settle", way, m_held, keys, all);
     };
-    settle("the oldest", {"1", "0"});
-    settle("one in the middle", {"0", "0", "-3"});
-    settle("the oldest and the newest", {"1", "0", "-4"});
-    settle("none, and fetches", {"0", "2"});
-    settle("the oldest and the newest, and fetches", {"1", "2", "-4"});
+    settle("all", {"-4"});
+    settle("all, and fetches", {"-4", "2"});
+    settle("the oldest", {"-2", "0", "3"});
+    settle("one in the middle", {"-1", "0", "3", "-3"});
+    settle("the oldest and the newest", {"-2", "0", "3", "-4"});
+    settle("none, and fetches", {"-1", "2", "3"});
+    settle("the oldest and the newest, and fetches", {"-2", "2", "3", "-4"});
     const SceneKey heartbeat{m_heartbeat.name, ""};
     add("release", "what is not held", alive,
         {m_processing, m_source, heartbeat, {m_consumers.name, ""}},

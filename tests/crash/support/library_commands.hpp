@@ -100,9 +100,9 @@ inline bool is_turn(const Texts& argv) {
 }
 inline bool pass_turn(const Texts& argv) { return is_turn(argv) && argv.at(6).empty(); }
 inline bool sweep_turn(const Texts& argv) { return is_turn(argv) && argv.at(6) == "SCAN"; }
-// SETTLE's argument 9 is how many messages it fetches.
-inline bool settle(const Texts& argv) { return is_settle(argv) && argv.at(9) == "0"; }
-inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(9) != "0"; }
+// SETTLE names the source only if it fetches.
+inline bool settle(const Texts& argv) { return is_settle(argv) && argv.at(2) == "1"; }
+inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(2) == "2"; }
 inline bool push(const Texts& argv) { return is_body(argv, detail::push_body()); }
 inline bool give_back(const Texts& argv) { return is_body(argv, detail::release_body()); }
 inline bool bury(const Texts& argv) { return is_body(argv, detail::bury_body()); }

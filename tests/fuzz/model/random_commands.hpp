@@ -256,11 +256,20 @@ inline Words RandomCommands::settling_script(std::size_t owner) {
                     {processing, m_keys.source(), m_keys.heartbeat(id(owner)), m_keys.consumers()},
                     {expected, next, least, few(held), id(owner), "600000"});
     default: {
-        Words args{expected, next, least, few(held), m_chance.happens(0.3) ? "0" : small(0, 4)};
-        for (std::size_t i = m_chance.below(3); i > 0 && held > 0; --i) {
-            args.push_back(std::to_string(-m_chance.between(2, static_cast<int>(held) + 1)));
+        const bool fetches = m_chance.happens(0.7);
+        Words args{expected, next, std::to_string(-1 - static_cast<int>(m_chance.below(held + 2))),
+                   fetches ? small(0, 4) : "0"};
+        if (m_chance.happens(0.7)) {
+            args.push_back(least);
+            for (std::size_t i = m_chance.below(3); i > 0 && held > 0; --i) {
+                args.push_back(std::to_string(-m_chance.between(2, static_cast<int>(held) + 1)));
+            }
+        } else if (!fetches) {
+            args.pop_back();
         }
-        return call(detail::settle_script, {processing, m_keys.source()}, std::move(args));
+        return call(detail::settle_script,
+                    fetches ? Words{processing, m_keys.source()} : Words{processing},
+                    std::move(args));
     }
     }
 }

@@ -200,6 +200,7 @@ class Mirror {
     void append_header(std::string& out, std::uint64_t version);
     void begin_request(std::string& out, Request& request, std::string_view sha1,
                        std::string_view source, std::size_t keys, std::size_t args);
+    void append_headers(std::string& out);
     void chain_arguments(std::string& out);
     void mark_sent(Delivery& message, Request& request) const;
     void commit(Request request) noexcept;

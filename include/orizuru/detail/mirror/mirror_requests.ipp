@@ -29,12 +29,16 @@ inline void Mirror::append_header(std::string& out, std::uint64_t version) {
     append_argument(out, m_header);
 }
 
-// Every script of the chain begins with the header that it expects, the next header, and the least
-// number of messages in the list once the requests before it have run. The list may hold more: a
-// blocking fetch may have added one that is not known here yet.
-inline void Mirror::chain_arguments(std::string& out) {
+// Every script of the chain begins with the header that it expects and the next header.
+inline void Mirror::append_headers(std::string& out) {
     append_header(out, m_last_sent);
     append_header(out, m_last_sent + 1);
+}
+
+// They may go on with the least number of messages in the list once the requests before it have
+// run. The list may hold more: a blocking fetch may have added one that is not known here yet.
+inline void Mirror::chain_arguments(std::string& out) {
+    append_headers(out);
     append_argument(out, live());
 }
 
@@ -94,13 +98,22 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
             }
             ++index;
         }
-        begin_request(out, request, cached_settle().sha1(), cached_settle().source(), 2,
-                      5 + m_holes.size());
+        // Then the list is long enough if it has the oldest `prefix` messages.
+        const bool proves_length = m_holes.empty() && live() == prefix;
+        begin_request(out, request, cached_settle().sha1(), cached_settle().source(),
+                      fetch > 0 ? 2 : 1, proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_holes.size());
         append_argument(out, m_processing);
-        append_argument(out, m_keys.source());
-        chain_arguments(out);
-        append_argument(out, prefix);
-        append_argument(out, fetch);
+        if (fetch > 0) {
+            append_argument(out, m_keys.source());
+        }
+        append_headers(out);
+        append_argument(out, -static_cast<std::int64_t>(prefix) - 1);
+        if (fetch > 0 || !proves_length) {
+            append_argument(out, fetch);
+        }
+        if (!proves_length) {
+            append_argument(out, live());
+        }
         for (const std::size_t hole : m_holes) {
             append_argument(out, -static_cast<std::int64_t>(hole) - 2);
         }

@@ -78,30 +78,36 @@ return kind == 'none' and 2 or 1
 /// It has then either changed nothing, or left the next header somewhere in the list; that tells
 /// ADOPT and REAP that its messages are settled.
 ///
-/// KEYS processing, source
-/// ARGV expected header, next header, least length, k, n, index...: removes the k oldest and those
-///   at the indices (from the right, before anything is removed; the marker is the next header),
-///   and fetches up to n from the source.
+/// KEYS processing, source if it fetches: else it runs while the source's slot migrates
+/// ARGV expected header, next header, -1 - k, n, least length, index...: removes the k oldest and
+///   those at the indices (from the right, before anything is removed; the marker is the next
+///   header), and fetches up to n from the source. Arguments that are not needed are left out at
+///   the end: n without a fetch, the least length when it is not greater than k and there are no
+///   indices. LSET then fails when the list is shorter, and nothing is written.
 /// Returns the fetched, oldest first | STALE | SRC (settled, but the source is no list) | NOPERM |
 ///   WRONGTYPE
 /// O(k + n + greatest index); payload size counts for fetched messages only.
 inline constexpr std::string_view settle_script = R"lua(#!lua flags=allow-oom
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
-local held = redis.call('LLEN', p) - 1
-if held < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
-local k, n = tonumber(ARGV[4]), ARGV[5]
-if n ~= '0' and not redis.acl_check_cmd('LPUSH', p, 'x') then
+if ARGV[5] and redis.call('LLEN', p) - 1 < tonumber(ARGV[5]) then
+    return redis.error_reply('STALE length')
+end
+local source = KEYS[2]
+if source and not redis.acl_check_cmd('LPUSH', p, 'x') then
     return redis.error_reply('NOPERM this user may not run LPUSH on ' .. p)
 end
-if #ARGV > 5 then
+if ARGV[6] then
     for i = 6, #ARGV do redis.call('LSET', p, ARGV[i], ARGV[2]) end
     redis.call('LREM', p, 5 - #ARGV, ARGV[2])
 end
-redis.call('LSET', p, -1 - k, ARGV[2])
-if k > 0 then redis.call('LTRIM', p, 0, -1 - k) end
-if n == '0' then return {} end
-local fetched = redis.pcall('RPOP', KEYS[2], n)
+local set = redis.pcall('LSET', p, ARGV[3], ARGV[2])
+if set.err then
+    return redis.error_reply(set.err == 'ERR index out of range' and 'STALE length' or set.err)
+end
+if ARGV[3] ~= '-1' then redis.call('LTRIM', p, 0, ARGV[3]) end
+if not source then return {} end
+local fetched = redis.pcall('RPOP', source, ARGV[4])
 if not fetched then return {} end
 if fetched.err then return redis.error_reply('SRC ' .. fetched.err) end
 redis.call('LPUSH', p, unpack(fetched))
