@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include "fuzz/simulation/revealed.hpp"
+
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/adoption.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
@@ -14,48 +16,6 @@
 #include <string>
 
 namespace orizuru::test {
-
-// The names of private members may be used where a template is instantiated explicitly.
-template <class Name, auto member>
-struct Reveal {
-    friend constexpr auto revealed(Name) noexcept { return member; }
-};
-struct Moves {
-    friend constexpr auto revealed(Moves) noexcept;
-};
-template struct Reveal<Moves, &detail::Mirror::m_moves>;
-struct Requests {
-    friend constexpr auto revealed(Requests) noexcept;
-};
-template struct Reveal<Requests, &detail::Mirror::m_requests>;
-struct Confirmed {
-    friend constexpr auto revealed(Confirmed) noexcept;
-};
-template struct Reveal<Confirmed, &detail::Mirror::m_confirmed>;
-struct LastSent {
-    friend constexpr auto revealed(LastSent) noexcept;
-};
-template struct Reveal<LastSent, &detail::Mirror::m_last_sent>;
-struct Draining {
-    friend constexpr auto revealed(Draining) noexcept;
-};
-template struct Reveal<Draining, &detail::Mirror::m_draining>;
-struct Adopting {
-    friend constexpr auto revealed(Adopting) noexcept;
-};
-template struct Reveal<Adopting, &detail::Mirror::m_adoption>;
-struct Target {
-    friend constexpr auto revealed(Target) noexcept;
-};
-template struct Reveal<Target, &detail::Adoption::m_target>;
-struct Tried {
-    friend constexpr auto revealed(Tried) noexcept;
-};
-template struct Reveal<Tried, &detail::Adoption::m_tried>;
-struct Header {
-    friend constexpr auto revealed(Header) noexcept;
-};
-template struct Reveal<Header, &detail::Adoption::m_header>;
 
 inline std::string text_of(const detail::Delivery& message) {
     std::string text = message.payload + '/' + std::to_string(static_cast<int>(message.state)) +

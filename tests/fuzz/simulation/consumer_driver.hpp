@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include "fuzz/search/mirror_state.hpp"
+#include "fuzz/simulation/revealed.hpp"
 #include "fuzz/simulation/simulated_consumer.hpp"
 
 #include <orizuru/detail/mirror/scripts.hpp>
