@@ -32,27 +32,27 @@ class BareList {
         m_redis.command("RPUSH", m_processing, m_self.header(0));
     }
 
-    /// Asks for the settlement of the `oldest` messages and of those at `indices`, and for up to
-    /// `fetch` messages. `held` = how many it holds at least.
+    /// Asks for the settlement of the `oldest` messages and of `others`, as SETTLE's arguments say
+    /// it, and for up to `fetch` messages. `held` = how many it holds at least.
     void settle(std::size_t held, std::size_t oldest, std::size_t fetch,
-                std::span<const std::int64_t> indices = {}) {
+                std::span<const std::int64_t> others = {}) {
         m_words.clear();
         m_words.push_back(m_self.header(m_version));
         m_words.push_back(m_self.header(++m_version));
         m_words.push_back(std::to_string(-1 - static_cast<std::int64_t>(oldest)));
-        const bool counts = !indices.empty() || held > oldest;
+        const bool counts = !others.empty() || held > oldest;
         if (fetch > 0 || counts) {
             m_words.push_back(std::to_string(fetch));
         }
         if (counts) {
             m_words.push_back(std::to_string(held));
         }
-        for (const std::int64_t index : indices) {
-            m_words.push_back(std::to_string(index));
+        for (const std::int64_t other : others) {
+            m_words.push_back(std::to_string(other));
         }
         m_redis.begin();
         m_redis.add("EVALSHA");
-        m_redis.add(detail::cached_settle().sha1());
+        m_redis.add(m_settle);
         m_redis.add(fetch > 0 ? "2" : "1");
         m_redis.add(m_processing);
         if (fetch > 0) {
@@ -74,6 +74,7 @@ class BareList {
 
   private:
     Redis m_redis;
+    const detail::Sha1Hex m_settle = detail::cached_settle().sha1();
     const detail::Identity m_self = detail::make_identity("bare");
     const std::string m_processing = Keys(queue).processing(m_self.id);
     std::uint64_t m_version = 0;

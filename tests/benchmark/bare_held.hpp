@@ -12,6 +12,8 @@
 #include "benchmark/options.hpp"
 #include "benchmark/redis.hpp"
 
+#include <orizuru/detail/mirror/removal.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +28,8 @@ class BareMirror {
     explicit BareMirror(BareList& list) : m_list(list) {}
 
     /// Gives the message a number, counted from 0.
-    std::uint64_t add() {
-        m_entries.push_back({m_next, false});
+    std::uint64_t add(std::size_t size) {
+        m_entries.push_back({m_next, size, false});
         return m_next++;
     }
     void ack(std::uint64_t number) {
@@ -40,35 +42,39 @@ class BareMirror {
     /// Sends the acks and asks for up to `fetch` messages.
     void settle(std::size_t fetch) {
         const std::size_t held = m_entries.size();
-        const std::size_t acks = m_acks;
-        std::size_t oldest = 0;
+        m_removal.clear();
         while (!m_entries.empty() && m_entries.front().acked) {
             m_entries.pop_front();
-            ++oldest;
+            m_removal.remove();
+            --m_acks;
         }
-        m_acks -= oldest;
-        m_indices.clear();
-        for (std::size_t i = 0; m_indices.size() < m_acks; ++i) {
-            if (m_entries[i].acked) {
-                m_indices.push_back(-static_cast<std::int64_t>(oldest + i) - 2);
+        const bool others = m_acks > 0;
+        for (auto entry = m_entries.begin(); m_acks > 0; ++entry) {
+            if (entry->acked) {
+                m_removal.remove();
+                --m_acks;
+            } else {
+                m_removal.keep(entry->size);
             }
         }
-        if (oldest < acks) {
+        if (others) {
             std::erase_if(m_entries, [](const Entry& entry) { return entry.acked; });
         }
-        m_acks = 0;
-        m_list.settle(held, oldest, fetch, m_indices);
+        m_removal.arguments(m_others);
+        m_list.settle(held, m_removal.oldest(), fetch, m_others);
     }
 
   private:
     struct Entry {
         std::uint64_t number;
+        std::size_t size;
         bool acked;
     };
 
     BareList& m_list;
     std::deque<Entry> m_entries;
-    std::vector<std::int64_t> m_indices;
+    detail::Removal m_removal;
+    std::vector<std::int64_t> m_others;
     std::uint64_t m_next = 0;
     std::size_t m_acks = 0;
 };
@@ -90,7 +96,7 @@ inline void bare_held(const Options& options) {
         const Reply reply = list.fetched();
         for (std::size_t i = 0; i < reply->elements; ++i) {
             total.add(reply->element[i]->len);
-            held.add(mirror.add(), ack);
+            held.add(mirror.add(reply->element[i]->len), ack);
         }
     }
     held.clear(ack);
@@ -125,7 +131,7 @@ inline void bare_groups(const Options& options) {
         while (total.messages < wanted.messages) {
             if (batch == 1) {
                 if (const Reply message = list.wait()) {
-                    mirror.add();
+                    mirror.add(message->len);
                     total.add(message->len);
                 }
                 continue;
@@ -133,7 +139,7 @@ inline void bare_groups(const Options& options) {
             mirror.settle(batch);
             const Reply reply = list.fetched();
             for (std::size_t i = 0; i < reply->elements; ++i) {
-                mirror.add();
+                mirror.add(reply->element[i]->len);
                 total.add(reply->element[i]->len);
             }
         }

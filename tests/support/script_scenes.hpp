@@ -119,6 +119,8 @@ inline void Scenes::consumer() {
     settle("the oldest", {"-2", "0", "3"});
     settle("one in the middle", {"-1", "0", "3", "-3"});
     settle("the oldest and the newest", {"-2", "0", "3", "-4"});
+    settle("the newest, by runs", {"-1", "0", "3", "2", "1"});
+    settle("all but one, by runs, and fetches", {"-2", "2", "3", "1", "1"});
     settle("none, and fetches", {"-1", "2", "3"});
     settle("the oldest and the newest, and fetches", {"-2", "2", "3", "-4"});
     const SceneKey heartbeat{m_heartbeat.name, ""};

@@ -46,6 +46,12 @@ struct Fixture {
             held.push_back(message);
         }
     }
+    /// How many words the SETTLE of all acks has.
+    std::string words_of_settle(int fetch) {
+        out.clear();
+        mirror.send_settle(out, fetch);
+        return out.substr(0, out.find('\r'));
+    }
     void move(const DeliveryPtr& message) {
         mirror.want(message, std::make_unique<Move>(push_body(), std::vector<std::string>{"other"},
                                                     std::vector<std::string>()));
@@ -79,6 +85,25 @@ struct Fixture {
 
     std::uint64_t version = 1; ///< of the last request that ran
 };
+
+TEST_CASE("SETTLE names the least length unless it settles all that is held") {
+    Fixture fixture;
+    Mirror& mirror = fixture.mirror;
+    mirror.want(fixture.held[0], nullptr);
+    SUBCASE("not all") {
+        CHECK(fixture.words_of_settle(0) == "*9");
+        mirror.want(fixture.held[1], nullptr); // all that the first leaves
+        CHECK(fixture.words_of_settle(0) == "*7");
+    }
+    SUBCASE("all") {
+        mirror.want(fixture.held[1], nullptr);
+        CHECK(fixture.words_of_settle(0) == "*7");
+    }
+    SUBCASE("all, and fetches") {
+        mirror.want(fixture.held[1], nullptr);
+        CHECK(fixture.words_of_settle(2) == "*9"); // the source and n
+    }
+}
 
 TEST_CASE("a message counts as moved by the reply 1 and by nothing else") {
     for (const Reply& reply : {integer(0), integer(2), integer(-1), string("1"), array({}),

@@ -261,8 +261,15 @@ inline Words RandomCommands::settling_script(std::size_t owner) {
                    fetches ? small(0, 4) : "0"};
         if (m_chance.happens(0.7)) {
             args.push_back(least);
+            const bool runs = held > 1 && m_chance.happens(0.3);
             for (std::size_t i = m_chance.below(3); i > 0 && held > 0; --i) {
-                args.push_back(std::to_string(-m_chance.between(2, static_cast<int>(held) + 1)));
+                if (runs) {
+                    args.push_back(small(1, 2));
+                    args.push_back(small(1, 2));
+                } else {
+                    args.push_back(
+                        std::to_string(-m_chance.between(2, static_cast<int>(held) + 1)));
+                }
             }
         } else if (!fetches) {
             args.pop_back();

@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include <orizuru/detail/consumer/adoption.hpp>
-#include <orizuru/detail/consumer/engine.hpp>
+#include <orizuru/detail/mirror/adoption.hpp>
+#include <orizuru/detail/mirror/mirror.hpp>
 
 namespace orizuru::test {
 

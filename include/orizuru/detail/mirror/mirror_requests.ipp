@@ -78,9 +78,7 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
     assert(can_send() && !(fetch > 0 && m_blocked));
     compose(Request::Kind::settle, [&](Request& request) {
         request.fetch = fetch;
-        std::size_t prefix = 0;
-        m_holes.clear();
-        std::size_t index = 0; // among the messages that are in no request
+        m_removal.clear();
         for (const DeliveryPtr& message : m_messages) {
             if (request.messages == m_acks) {
                 break;
@@ -90,32 +88,31 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
             }
             if (message->state == S::wanted && message->move == nullptr) {
                 mark_sent(*message, request);
-                if (index == prefix) {
-                    ++prefix;
-                } else {
-                    m_holes.push_back(index);
-                }
+                m_removal.remove();
+            } else {
+                m_removal.keep(message->payload.size());
             }
-            ++index;
         }
-        // Then the list is long enough if it has the oldest `prefix` messages.
-        const bool proves_length = m_holes.empty() && live() == prefix;
+        m_removal.arguments(m_others);
+        const std::size_t oldest = m_removal.oldest();
+        // Then the list is long enough if it has them.
+        const bool proves_length = m_others.empty() && live() == oldest;
         begin_request(out, request, cached_settle().sha1(), cached_settle().source(),
-                      fetch > 0 ? 2 : 1, proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_holes.size());
+                      fetch > 0 ? 2 : 1, proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_others.size());
         append_argument(out, m_processing);
         if (fetch > 0) {
             append_argument(out, m_keys.source());
         }
         append_headers(out);
-        append_argument(out, -static_cast<std::int64_t>(prefix) - 1);
+        append_argument(out, -static_cast<std::int64_t>(oldest) - 1);
         if (fetch > 0 || !proves_length) {
             append_argument(out, fetch);
         }
         if (!proves_length) {
             append_argument(out, live());
         }
-        for (const std::size_t hole : m_holes) {
-            append_argument(out, -static_cast<std::int64_t>(hole) - 2);
+        for (const std::int64_t other : m_others) {
+            append_argument(out, other);
         }
         m_acks -= request.messages;
     });

@@ -73,20 +73,26 @@ return kind == 'none' and 2 or 1
 
 /// Removes settled messages by position and fetches others.
 ///
-/// Checks only the right without which it would lose the messages that it takes from the source.
-/// START has checked the others. If the user loses one of those later, the script stops half-way.
-/// It has then either changed nothing, or left the next header somewhere in the list; that tells
-/// ADOPT and REAP that its messages are settled.
+/// Checks only the rights without which it would lose messages that it has taken from a list. START
+/// has checked the others. If the user loses one of those later, the script stops half-way. It has
+/// then either changed nothing, or left the next header somewhere in the list; that tells ADOPT and
+/// REAP that its messages are settled.
+///
+/// Between its RPOP and its RPUSH of the processing list nothing can fail: it is a list and longer
+/// than all that is popped, the rights are checked, allow-oom holds for each command, and Redis
+/// kills no script that has written.
 ///
 /// KEYS processing, source if it fetches: else it runs while the source's slot migrates
-/// ARGV expected header, next header, -1 - k, n, least length, index...: removes the k oldest and
-///   those at the indices (from the right, before anything is removed; the marker is the next
-///   header), and fetches up to n from the source. Arguments that are not needed are left out at
-///   the end: n without a fetch, the least length when it is not greater than k and there are no
-///   indices. LSET then fails when the list is shorter, and nothing is written.
+/// ARGV expected header, next header, -1 - k, n, least length, then indices or runs: removes the k
+///   oldest and others, and fetches up to n from the source. The others are at the indices (from
+///   the right, before anything is removed; the marker is the next header), or the runs say by
+///   turns how many stay and how many go. Arguments that are not needed are left out at the end: n
+///   without a fetch, the least length when it is not greater than k and there are no others. LSET
+///   then fails when the list is shorter, and nothing is written.
 /// Returns the fetched, oldest first | STALE | SRC (settled, but the source is no list) | NOPERM |
 ///   WRONGTYPE
-/// O(k + n + greatest index); payload size counts for fetched messages only.
+/// O(k + n + greatest index); payload size counts for fetched messages and, with runs, for those
+/// that stay.
 inline constexpr std::string_view settle_script = R"lua(#!lua flags=allow-oom
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
@@ -97,15 +103,33 @@ local source = KEYS[2]
 if source and not redis.acl_check_cmd('LPUSH', p, 'x') then
     return redis.error_reply('NOPERM this user may not run LPUSH on ' .. p)
 end
-if ARGV[6] then
-    for i = 6, #ARGV do redis.call('LSET', p, ARGV[i], ARGV[2]) end
-    redis.call('LREM', p, 5 - #ARGV, ARGV[2])
+if ARGV[6] and tonumber(ARGV[6]) > 0 then
+    for _, command in ipairs({{'LTRIM', p, '0', '0'}, {'RPOP', p, '1'}, {'RPUSH', p, 'x'}}) do
+        if not redis.acl_check_cmd(unpack(command)) then
+            return redis.error_reply('NOPERM this user may not run ' .. command[1] .. ' on ' .. p)
+        end
+    end
+    redis.call('LTRIM', p, 0, ARGV[3] - 1)
+    local kept, back = {ARGV[2]}, {}
+    for i = 6, #ARGV, 2 do
+        for _, message in ipairs(redis.call('RPOP', p, ARGV[i])) do kept[#kept + 1] = message end
+        redis.call('LTRIM', p, 0, -1 - ARGV[i + 1])
+    end
+    for i = #kept, 1, -1 do back[#back + 1] = kept[i] end
+    for i = 1, #back, 1000 do
+        redis.call('RPUSH', p, unpack(back, i, math.min(i + 999, #back)))
+    end
+else
+    if ARGV[6] then
+        for i = 6, #ARGV do redis.call('LSET', p, ARGV[i], ARGV[2]) end
+        redis.call('LREM', p, 5 - #ARGV, ARGV[2])
+    end
+    local set = redis.pcall('LSET', p, ARGV[3], ARGV[2])
+    if set.err then
+        return redis.error_reply(set.err == 'ERR index out of range' and 'STALE length' or set.err)
+    end
+    if ARGV[3] ~= '-1' then redis.call('LTRIM', p, 0, ARGV[3]) end
 end
-local set = redis.pcall('LSET', p, ARGV[3], ARGV[2])
-if set.err then
-    return redis.error_reply(set.err == 'ERR index out of range' and 'STALE length' or set.err)
-end
-if ARGV[3] ~= '-1' then redis.call('LTRIM', p, 0, ARGV[3]) end
 if not source then return {} end
 local fetched = redis.pcall('RPOP', source, ARGV[4])
 if not fetched then return {} end
