@@ -165,25 +165,17 @@ class Consumer {
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout,
                               TakeOver take_over);
     template <class TakeOver>
-    void decode(detail::DeliveryPtr& delivery, typename Guard::Holder& message, std::string& reason,
+    void decode(detail::DeliveryPtr& delivery, std::optional<Guard>& guard, std::string& reason,
                 TakeOver take_over);
-    void decode(const std::string& payload, typename Guard::Holder& message, std::string& reason);
-    template <class U>
-    static void decode_into(std::optional<U>& message, std::string_view payload, Scratch& scratch) {
-        message.emplace(detail::decode<U>(payload, scratch));
-    }
-    template <class U>
-    static void decode_into(std::unique_ptr<U>& message, std::string_view payload,
-                            Scratch& scratch) {
-        message = std::make_unique<U>(detail::decode<U>(payload, scratch));
-    }
+    void decode(const std::string& payload, std::optional<Guard>& guard, std::string& reason);
     /// The delivery as another message. If the Codec throws, the delivery stays where it is.
     template <MessageDecodable U>
     [[nodiscard]] MessageGuard<U> guard_as(detail::DeliveryPtr& delivery) {
-        typename MessageGuard<U>::Holder message;
         Scratch scratch;
-        decode_into(message, delivery->payload, scratch);
-        return MessageGuard<U>(m_core.guard(std::move(delivery)), std::move(message));
+        using OtherGuard = MessageGuard<U>;
+        OtherGuard guard(typename OtherGuard::Key(), delivery->payload, scratch);
+        m_core.guard(std::move(delivery), guard.m_core);
+        return guard;
     }
 
     detail::ConsumerCore m_core;
@@ -230,11 +222,11 @@ template <MessageDecodable T>
 template <class TakeOver>
 std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                                                  detail::Timeout timeout, TakeOver take_over) {
+    std::optional<Guard> guard;
     while (auto delivery = m_core.next(token, timeout)) {
-        typename Guard::Holder message;
         std::string reason;
         try {
-            decode(delivery, message, reason, take_over);
+            decode(delivery, guard, reason, take_over);
         } catch (...) {
             if (delivery) {
                 m_core.postpone(std::move(delivery));
@@ -242,11 +234,12 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
             throw;
         }
         if (!delivery) {
-            return std::nullopt;
+            break;
         }
-        if (message) {
+        if (guard) {
             delivery->shortages = 0;
-            return Guard(m_core.guard(std::move(delivery)), std::move(message));
+            m_core.guard(std::move(delivery), guard->m_core);
+            break;
         }
         const auto buried = m_core.bury(delivery, reason, token, timeout.deadline());
         if (buried.value_or(true)) {
@@ -258,17 +251,17 @@ std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
                               std::move(delivery->payload));
         }
     }
-    return std::nullopt;
+    return guard; // the same object in each case, so that it is made where the caller has it
 }
 
-/// If it leaves `message` empty, `reason` says why, unless `take_over` has the delivery. Throws
+/// If it leaves `guard` empty, `reason` says why, unless `take_over` has the delivery. Throws
 /// std::bad_alloc before the third shortage in a row.
 template <MessageDecodable T>
 template <class TakeOver>
-void Consumer<T>::decode(detail::DeliveryPtr& delivery, typename Guard::Holder& message,
+void Consumer<T>::decode(detail::DeliveryPtr& delivery, std::optional<Guard>& guard,
                          std::string& reason, TakeOver take_over) {
     try {
-        decode(delivery->payload, message, reason);
+        decode(delivery->payload, guard, reason);
     } catch (const std::bad_alloc& shortage) {
         if (take_over(shortage, delivery)) {
             return;
@@ -280,9 +273,9 @@ void Consumer<T>::decode(detail::DeliveryPtr& delivery, typename Guard::Holder& 
     }
 }
 
-/// If it leaves `message` empty, `reason` says why. Throws std::bad_alloc.
+/// If it leaves `guard` empty, `reason` says why. Throws std::bad_alloc.
 template <MessageDecodable T>
-void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& message,
+void Consumer<T>::decode(const std::string& payload, std::optional<Guard>& guard,
                          std::string& reason) {
     const auto max_payload = static_cast<std::uint64_t>(m_core.options().max_payload);
     if (payload.size() > max_payload) {
@@ -290,7 +283,7 @@ void Consumer<T>::decode(const std::string& payload, typename Guard::Holder& mes
         return;
     }
     try {
-        decode_into(message, payload, m_scratch);
+        guard.emplace(typename Guard::Key(), payload, m_scratch);
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::exception& error) {

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -45,7 +44,15 @@ class Consumer;
 /// while another one waits in `next`. A guard may outlive its Consumer.
 template <class T>
 class [[nodiscard]] MessageGuard {
+    // Only a consumer makes guards, inside a std::optional.
+    struct Key {
+        explicit Key() = default;
+    };
+
   public:
+    /// For Consumer: decodes the message; there is nothing to settle yet.
+    MessageGuard(Key /*unused*/, std::string_view payload, Scratch& scratch)
+        : m_message(decoded(payload, scratch)) {}
     MessageGuard(MessageGuard&&) noexcept = default;
     /// Settles its own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
@@ -62,8 +69,14 @@ class [[nodiscard]] MessageGuard {
     ~MessageGuard() = default;
 
     /// The message. Valid as long as the guard, settled or not; not after a move from it.
-    [[nodiscard]] const T& operator*() const noexcept { return *m_message; }
-    [[nodiscard]] const T* operator->() const noexcept { return &*m_message; }
+    [[nodiscard]] const T& operator*() const noexcept {
+        if constexpr (inside) {
+            return m_message;
+        } else {
+            return *m_message;
+        }
+    }
+    [[nodiscard]] const T* operator->() const noexcept { return std::addressof(**this); }
 
     /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it was
     /// moved to.
@@ -129,11 +142,16 @@ class [[nodiscard]] MessageGuard {
     friend class Consumer;
 
     // A guard must move without throwing, whatever T does.
-    using Holder = std::conditional_t<std::is_nothrow_move_constructible_v<T>, std::optional<T>,
-                                      std::unique_ptr<T>>;
+    static constexpr bool inside = std::is_nothrow_move_constructible_v<T>;
+    using Holder = std::conditional_t<inside, T, std::unique_ptr<T>>;
 
-    MessageGuard(detail::GuardCore&& core, Holder&& message) noexcept
-        : m_core(std::move(core)), m_message(std::move(message)) {}
+    static Holder decoded(std::string_view payload, Scratch& scratch) {
+        if constexpr (inside) {
+            return detail::decode<T>(payload, scratch);
+        } else {
+            return std::make_unique<T>(detail::decode<T>(payload, scratch));
+        }
+    }
 
     detail::GuardCore m_core; // destroyed after m_message, which may refer to the payload
     Holder m_message;

@@ -40,8 +40,8 @@ class ConsumerCore {
     /// Hands out the next message; returns null at the timeout or when stopped. Pass the message to
     /// `guard`, `bury` or `postpone`.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
-    [[nodiscard]] GuardCore guard(DeliveryPtr&& delivery) noexcept {
-        return {*m_session, std::move(delivery)};
+    void guard(DeliveryPtr&& delivery, GuardCore& guard) noexcept {
+        guard.guard(*m_session, std::move(delivery));
     }
     /// See Session::bury.
     std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,

@@ -23,8 +23,7 @@ class Session;
 /// For one thread at a time. Blocks and throws as MessageGuard documents.
 class GuardCore {
   public:
-    GuardCore(Session& session, DeliveryPtr&& delivery) noexcept
-        : m_session(&session), m_delivery(std::move(delivery)) {}
+    GuardCore() noexcept = default;
     GuardCore(GuardCore&& other) noexcept
         : m_session(std::exchange(other.m_session, nullptr)),
           m_delivery(std::move(other.m_delivery)),
@@ -42,6 +41,12 @@ class GuardCore {
     GuardCore(const GuardCore&) = delete;
     GuardCore& operator=(const GuardCore&) = delete;
     ~GuardCore() { reject_unsettled(); }
+
+    /// From now on the message is to be settled; before, there must be none.
+    void guard(Session& session, DeliveryPtr&& delivery) noexcept {
+        m_session = &session;
+        m_delivery = std::move(delivery);
+    }
 
     [[nodiscard]] std::string_view payload() const;
     bool ack();
@@ -70,7 +75,7 @@ class GuardCore {
         }
     }
 
-    Session* m_session; // an unsettled message keeps it alive; null = nothing to settle
+    Session* m_session = nullptr; ///< an unsettled message keeps it alive; null = nothing to settle
     DeliveryPtr m_delivery;
     std::unique_ptr<const std::string> m_burial; ///< the reason, once buried
 };
