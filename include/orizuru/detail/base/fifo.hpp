@@ -42,10 +42,8 @@ class Fifo {
     }
 
     void push_back(T item) {
-        // Over half is free: moving the rest costs no more than the pops before it.
-        if (m_items.size() == m_items.capacity() && m_first > m_items.size() / 2) {
-            m_items.erase(m_items.begin(), m_items.begin() + offset());
-            m_first = 0;
+        if (m_items.size() == m_items.capacity()) {
+            reuse_front();
         }
         m_items.push_back(std::move(item));
     }
@@ -82,6 +80,14 @@ class Fifo {
   private:
     [[nodiscard]] std::ptrdiff_t offset() const noexcept {
         return static_cast<std::ptrdiff_t>(m_first);
+    }
+
+    // Over half is free: moving the rest costs no more than the pops before it.
+    [[gnu::noinline]] void reuse_front() {
+        if (m_first > m_items.size() / 2) {
+            m_items.erase(m_items.begin(), m_items.begin() + offset());
+            m_first = 0;
+        }
     }
 
     std::vector<T> m_items;

@@ -86,8 +86,8 @@ class DeliveryPtr {
         return *this;
     }
     ~DeliveryPtr() {
-        if (m_shared != nullptr && m_shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            delete m_shared;
+        if (m_shared != nullptr) {
+            let_go(m_shared);
         }
     }
 
@@ -113,6 +113,13 @@ class DeliveryPtr {
     };
 
     explicit DeliveryPtr(Shared* shared) noexcept : m_shared(shared) {}
+
+    // Not inlined, so that the destructors of null pointers are: most were moved from.
+    [[gnu::noinline]] static void let_go(Shared* shared) noexcept {
+        if (shared->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            delete shared;
+        }
+    }
 
     Shared* m_shared = nullptr;
 };
