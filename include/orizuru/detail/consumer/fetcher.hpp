@@ -90,6 +90,7 @@ class Fetcher {
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
 
     [[noreturn]] [[gnu::cold]] void throw_two_threads() const;
+    bool await_run(const std::stop_token& token, Timeout& timeout);
     void pause(const std::stop_token& token, TimePoint until);
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
@@ -125,6 +126,17 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
     }
     m_in_next.store(true, std::memory_order_relaxed);
     const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    const bool in_hand = !m_run.empty() && m_run.front()->shortages == 0 &&
+                         m_run_recoveries == m_lane.recoveries() && !stopped() &&
+                         !token.stop_requested();
+    if (!in_hand && !await_run(token, timeout)) {
+        return nullptr;
+    }
+    return m_run.pop_front();
+}
+
+/// Waits until the first message of the run can be handed out.
+inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
     while (true) {
         const bool interrupted = stopped() || token.stop_requested();
         if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
@@ -132,15 +144,15 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
             drop_lost_of_run();
             if ((m_run.empty() || interrupted) &&
                 !wait_for_message(lock, token, timeout.deadline())) {
-                return nullptr;
+                return false;
             }
         }
         const Delivery& first = *m_run.front();
         if (first.shortages == 0 || Clock::now() >= first.decode_at) {
-            return m_run.pop_front();
+            return true;
         }
         if (Clock::now() >= timeout.deadline()) {
-            return nullptr;
+            return false;
         }
         // The lease may be lost during the pause: check again.
         pause(token, std::min(first.decode_at, timeout.deadline()));

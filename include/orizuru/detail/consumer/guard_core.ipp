@@ -36,7 +36,14 @@ ORIZURU_INLINE std::string_view GuardCore::payload() const {
     return m_delivery->payload;
 }
 
-ORIZURU_INLINE bool GuardCore::ack() { return settle_by(nullptr, "acking"); }
+ORIZURU_INLINE bool GuardCore::ack() {
+    session().refuse_fork();
+    if (m_delivery->deferred_ack.give()) {
+        m_session = nullptr; // it may be gone by now
+        return true;
+    }
+    return settle_by(nullptr, "acking");
+}
 
 ORIZURU_INLINE bool GuardCore::reject() {
     return move_to(push_body(), {keys().unack()}, {}, "rejecting");

@@ -16,9 +16,6 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
                             std::string_view what) {
     using S = Delivery::State;
     const bool deferred = m_options.ack == AckMode::deferred && move == nullptr;
-    if (deferred && message->deferred_ack.give()) {
-        return true; // this session may be gone by now
-    }
     Lock lock(m_lane);
     if (message->state == S::lost) {
         m_lane.let_go();
