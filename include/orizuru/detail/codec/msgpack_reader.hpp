@@ -63,7 +63,7 @@ class MsgpackReader {
     MsgpackReader(std::string_view bytes, msgpack::zone* zone)
         : m_next(bytes.data()), m_spare(bytes.size()), m_zone(zone) {}
 
-    void read_value(msgpack::object& value) {
+    [[gnu::always_inline]] void read_value(msgpack::object& value) {
         const auto first = static_cast<std::uint8_t>(*m_next++); // which `expect` has set aside
         if (first < 0x80) {
             set_unsigned(value, first);
