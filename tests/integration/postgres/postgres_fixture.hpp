@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Shared by the tests with PostgreSQL: one server per process, and for each case a database of its
-// own with the tables, read by plain pqxx.
+// Shared by the tests with PostgreSQL: one server and one database per process, emptied before each
+// case, with the tables, read by plain pqxx.
 
 #pragma once
 
@@ -25,13 +25,35 @@ inline PostgresServer& postgres() {
     return instance;
 }
 
-/// An empty database, and its connection string.
-inline std::string new_database() {
-    static int count = 0;
-    const std::string name = "test_" + std::to_string(++count);
+/// Returns its connection string.
+inline std::string make_database(const std::string& name) {
     pqxx::connection connection(postgres().conninfo());
     pqxx::nontransaction(connection).exec("CREATE DATABASE " + name);
     return postgres().conninfo() + " dbname=" + name;
+}
+
+/// An empty database for one case, and its connection string.
+inline std::string new_database() {
+    static int count = 0;
+    return make_database("test_" + std::to_string(++count));
+}
+
+/// The connection string of the one database for all cases of the process, with nothing left of
+/// earlier ones. To make a database takes many times as long.
+inline std::string emptied_database() {
+    static const std::string conninfo = make_database("test");
+    {
+        pqxx::connection connection(postgres().conninfo());
+        pqxx::nontransaction(connection)
+            .exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'test';"
+                  "ALTER DATABASE test RESET ALL");
+    }
+    pqxx::connection connection(conninfo);
+    pqxx::nontransaction(connection)
+        .exec("SET client_min_messages = warning;"
+              "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"
+              "GRANT USAGE ON SCHEMA public TO PUBLIC");
+    return conninfo;
 }
 
 /// Assertions do not work in a forked child.
@@ -48,7 +70,7 @@ bool is_logic_error(Use use) {
 struct PostgresFixture {
     PostgresFixture() { Schema(database).apply(); }
 
-    Database database{new_database()};
+    Database database{emptied_database()};
     pqxx::connection postgres_connection{database.conninfo()};
 
     pqxx::result sql(const std::string& statement) {
