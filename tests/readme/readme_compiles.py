@@ -5,8 +5,9 @@
 
 Whole programs among their C++ blocks are built by the command that README.md gives for copied
 headers; all other blocks of a file are one translation unit, behind preamble.hpp, with the types and
-Codecs that any of the files shows first. The Codecs must read what they write: codecs.cpp. What the
-files link to and name must be there. README.md has at most 400 lines.
+Codecs that any of the files shows first, with ORIZURU_SEPARATE_COMPILATION for half of the time. The
+Codecs must read what they write: codecs.cpp. What the files link to and name must be there. README.md
+has at most 400 lines.
 
 The commands for redis-cli and the Python are run by integration/core/interoperability.cpp.
 
@@ -167,8 +168,9 @@ def check_code():
 
         checks = (HERE / "codecs.cpp").read_text(encoding="utf-8")
         write("codecs.cpp", '#include "preamble.hpp"', *types, checks)
-        run([*COMPILER, "-std=c++20", "-Iinclude", f"-I{HERE}", *json, "codecs.cpp", "-o", "codecs",
-             "-lhiredis", "-pthread"], folder)
+        declared = ["-std=c++20", "-DORIZURU_SEPARATE_COMPILATION", "-Iinclude", f"-I{HERE}"]
+        run([*COMPILER, *declared, *json, "codecs.cpp", "-o", "codecs", "-lhiredis", "-pthread"],
+            folder)
         run(["./codecs"], folder)
 
         for name, found in parts.items():
@@ -176,8 +178,8 @@ def check_code():
             if found:
                 write("excerpts.cpp", '#include "preamble.hpp"', *types, booking, *found)
                 print(name)
-                run([*COMPILER, *flags, "-std=c++20", "-Wall", "-Wextra", "-Iinclude", f"-I{HERE}",
-                     "-fsyntax-only", "excerpts.cpp"], folder)
+                run([*COMPILER, *flags, *declared, "-Wall", "-Wextra", "-fsyntax-only",
+                     "excerpts.cpp"], folder)
 
 
 def main():

@@ -65,7 +65,7 @@ struct Order {
 const std::string short_name = "fifteen letters"; // fits into the string itself
 const std::string long_name = "a name of thirty letters and so";
 
-constexpr std::size_t count = 10'000;
+constexpr std::size_t count = 5'000;
 constexpr std::size_t growth = 20; // buffers may still grow by a little, whatever the count
 
 template <class Action>
