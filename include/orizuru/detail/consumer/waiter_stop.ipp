@@ -9,6 +9,7 @@ namespace orizuru::detail {
 inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const Mirror& mirror = m_lane.mirror();
     while (mirror.blocked()) {
+        deadline = std::min(deadline, m_lane.limit());
         m_wake.clear();
         if (interrupted()) {
             return false;
