@@ -85,16 +85,19 @@ class ReplyReader {
         }
         Reply& add_element() {
             if (count == root.elements.size()) {
-                if (spare.empty()) {
-                    root.elements.emplace_back();
-                } else {
-                    root.elements.push_back(std::move(spare.back()));
-                    spare.pop_back();
-                }
+                append_element();
             }
             Reply& element = root.elements[count++];
             element.elements.clear();
             return emptied(element);
+        }
+        [[gnu::noinline]] void append_element() {
+            if (spare.empty()) {
+                root.elements.emplace_back();
+            } else {
+                root.elements.push_back(std::move(spare.back()));
+                spare.pop_back();
+            }
         }
         void finish() {
             while (root.elements.size() > count) {
@@ -133,14 +136,19 @@ class ReplyReader {
         }
     }
 
-    // The library never asks for RESP3, and hiredis 1.x up to 1.2.0 does not limit nesting.
-    static bool acceptable(const redisReadTask* task) noexcept {
+    // hiredis 1.x up to 1.2.0 does not limit nesting.
+    static bool too_deep(const redisReadTask* task) noexcept {
         int depth = 0;
         for (const redisReadTask* above = task->parent; above != nullptr; above = above->parent) {
             ++depth;
         }
-        return depth <= deepest && task->type >= REDIS_REPLY_STRING &&
-               task->type <= REDIS_REPLY_ERROR && task->type != REDIS_REPLY_NIL;
+        return depth > deepest;
+    }
+
+    // The library never asks for RESP3.
+    static bool of_resp2(const redisReadTask* task) noexcept {
+        return task->type >= REDIS_REPLY_STRING && task->type <= REDIS_REPLY_ERROR &&
+               task->type != REDIS_REPLY_NIL;
     }
 
     static Built& built(const redisReadTask* task) noexcept {
@@ -156,26 +164,31 @@ class ReplyReader {
     // An exception must not cross hiredis' C code.
     template <class Fill>
     static void* make(const redisReadTask* task, Fill fill) noexcept {
-        if (!acceptable(task)) {
+        if (!of_resp2(task)) {
             return refuse(task);
         }
         try {
-            Reply& reply = place(task);
-            fill(reply);
-            return &reply;
+            Reply* const reply = place(task);
+            if (reply == nullptr) {
+                return refuse(task);
+            }
+            fill(*reply);
+            return reply;
         } catch (...) {
             return nullptr;
         }
     }
 
-    static Reply& place(const redisReadTask* task) {
+    /// Null when it would lie too deep.
+    static Reply* place(const redisReadTask* task) {
         if (task->parent == nullptr) {
-            return built(task).begin();
+            return &built(task).begin();
         }
         if (task->parent->parent == nullptr) {
-            return built(task).add_element();
+            return &built(task).add_element();
         }
-        return static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
+        return too_deep(task) ? nullptr
+                              : &static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
     }
 
     static void* make_string(const redisReadTask* task, char* text, std::size_t size) noexcept {
