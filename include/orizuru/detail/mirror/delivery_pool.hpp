@@ -23,7 +23,7 @@ class DeliveryPool {
     }
 
     /// Takes a message that the mirror has let go; a guard may still use its payload.
-    void recycle(DeliveryPtr message) noexcept {
+    void recycle(DeliveryPtr&& message) noexcept {
         message->move.reset();
         if (m_spare.size() >= most_kept || message->payload.capacity() > largest_kept) {
             return;

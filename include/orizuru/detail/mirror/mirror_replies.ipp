@@ -156,7 +156,7 @@ inline void Mirror::done(Request& request) noexcept {
             const bool settled = settles(request, message);
             if (settled) {
                 message->state = S::settled;
-                m_pool.recycle(message);
+                m_pool.recycle(DeliveryPtr(message));
             }
             return settled;
         });
