@@ -167,7 +167,8 @@ class Consumer {
     template <class TakeOver>
     void decode(detail::DeliveryPtr& delivery, std::optional<Guard>& guard, std::string& reason,
                 TakeOver take_over);
-    void decode(const std::string& payload, std::optional<Guard>& guard, std::string& reason);
+    [[gnu::always_inline]] void decode(const std::string& payload, std::optional<Guard>& guard,
+                                       std::string& reason);
     /// The delivery as another message. If the Codec throws, the delivery stays where it is.
     template <MessageDecodable U>
     [[nodiscard]] MessageGuard<U> guard_as(detail::DeliveryPtr& delivery) {
@@ -275,8 +276,8 @@ void Consumer<T>::decode(detail::DeliveryPtr& delivery, std::optional<Guard>& gu
 
 /// If it leaves `guard` empty, `reason` says why. Throws std::bad_alloc.
 template <MessageDecodable T>
-void Consumer<T>::decode(const std::string& payload, std::optional<Guard>& guard,
-                         std::string& reason) {
+inline void Consumer<T>::decode(const std::string& payload, std::optional<Guard>& guard,
+                                std::string& reason) {
     const auto max_payload = static_cast<std::uint64_t>(m_core.options().max_payload);
     if (payload.size() > max_payload) {
         reason = detail::over_max_payload(payload.size(), max_payload);
