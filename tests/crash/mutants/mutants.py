@@ -220,7 +220,7 @@ MUTANTS = [
          "        m_stream.reset();",
          "outages '--test-case=*forgets*'"),
     code("what Redis has closed is found by sending on it", "detail/consumer/lane_driving.ipp",
-         "    m_link->drop_closed();\n    while (true) {", "    while (true) {",
+         "    m_link->drop_closed();\n", "",
          "idle_connections"),
     code("a name is used again", "detail/base/identity.hpp",
          'Digits(::getpid()), ":",\n                    random_hex<16>()}),',

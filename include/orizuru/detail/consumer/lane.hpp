@@ -274,6 +274,13 @@ class Lane final : private LinkMember {
         }
     }
 
+    /// For what the user has to hear of: the thread that reads may be another queue's.
+    void wake_unless_driven() const noexcept {
+        if (m_drivers == 0) {
+            wake_own();
+        }
+    }
+
     const std::shared_ptr<Link> m_link;
     Mirror m_mirror;
     EventQueue m_events;
@@ -282,6 +289,7 @@ class Lane final : private LinkMember {
     std::vector<const Wake*> m_wakes;
     Hold m_hold;
     int m_hurries = 0;
+    int m_drivers = 0; ///< threads in `drive`
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

@@ -4,6 +4,7 @@
 
 // Hands out a lane's messages, composes its requests and waits for their replies.
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 
@@ -68,6 +69,8 @@ inline void Lane::retry_refused() { m_unattended.retry(m_mirror, m_events); }
 inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
                         FunctionRef<bool()> done) {
     m_link->drop_closed();
+    ++m_drivers;
+    const auto leave = at_exit([this] { --m_drivers; });
     while (true) {
         if (wake != nullptr) {
             wake->clear();

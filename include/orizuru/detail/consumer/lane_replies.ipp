@@ -21,7 +21,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
     if (!m_events.empty()) {
-        wake_own(); // the thread that reads may be another queue's
+        wake_unless_driven();
     }
     return verdict;
 }
@@ -68,7 +68,7 @@ inline void Lane::after_recovery(const Recovered& recovered) {
     for (const DeliveryPtr& message : recovered.surfaced) {
         note(EventKind::redelivered, "the reply to its fetch was lost", message->payload);
     }
-    wake_own(); // the last guard may have acked what is lost
+    wake_unless_driven(); // the last guard may have acked what is lost
 }
 
 // The link does its own part: it holds all its members back, or connects again.
@@ -114,7 +114,7 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
 
 inline void Lane::on_reconnected(std::string_view detail) noexcept {
     note(EventKind::reconnected, detail);
-    wake_own();
+    wake_unless_driven();
 }
 
 inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept { m_refusal = refusal; }
