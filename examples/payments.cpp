@@ -96,9 +96,13 @@ void reconcile(const orizuru::Endpoint& redis, const orizuru::Database& database
 /// alone.
 template <class Life>
 pid_t start(Life life) {
+    const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it dies with its parent, however that ends
+        if (::getppid() != parent) {
+            std::_Exit(1); // which has happened already
+        }
         try {
             life();
         } catch (const std::exception& error) {
