@@ -84,6 +84,16 @@ inline void SimulatedConsumer::beat() {
     }
 }
 
+inline void SimulatedConsumer::send_settle(int fetch) {
+    m_mirror->send_settle(m_out, fetch);
+    const Words words = words_of(m_out);
+    const std::size_t first_other = 3 + std::stoul(words.at(2)) + 5; // behind the least length
+    if (words.size() > first_other && !words[first_other].starts_with('-')) {
+        m_context.faults.came("list rewritten");
+    }
+    flush(Request::Kind::settle);
+}
+
 inline void SimulatedConsumer::send() {
     Chance& chance = m_context.chance;
     const bool fetches = m_context.phase != Phase::still;
@@ -91,7 +101,7 @@ inline void SimulatedConsumer::send() {
         send_move();
     }
     if (m_mirror->can_send() && !m_mirror->blocked() && fetches && chance.happens(0.35)) {
-        send_settle(chance.between(1, 4));
+        send_settle(chance.between(1, m_context.scenario.most_fetched));
     } else if (m_mirror->can_send() && m_mirror->has_acks() && chance.happens(0.4)) {
         send_settle(0);
     } else if (may_begin_to_wait() && !m_hidden_rewind && chance.happens(0.3)) {

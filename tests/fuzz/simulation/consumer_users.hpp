@@ -47,6 +47,9 @@ inline void SimulatedConsumer::use_guards() {
         hand_out();
     }
     std::erase_if(m_guards, [](const auto& message) { return message->state == Held::lost; });
+    if (m_context.scenario.bulk > 0) {
+        ack_in_bulk();
+    }
     if (m_guards.empty() || !m_context.chance.happens(0.5)) {
         return;
     }
@@ -63,6 +66,22 @@ inline void SimulatedConsumer::use_guards() {
         m_mirror->put_back(message);
     } else {
         settle(message, m_context.quiet() ? Settling::ack : any_settling());
+    }
+}
+
+// Keeps the older ones, so that the acked ones lie behind messages that stay.
+inline void SimulatedConsumer::ack_in_bulk() {
+    while (!m_stopping && m_mirror->has_ready()) {
+        hand_out();
+    }
+    if (!m_context.chance.happens(m_context.scenario.bulk)) {
+        return;
+    }
+    const std::size_t kept = m_context.chance.below(m_guards.size() / 2 + 1);
+    while (m_guards.size() > kept) {
+        const detail::DeliveryPtr message = m_guards.back();
+        m_guards.pop_back();
+        settle(message, Settling::ack);
     }
 }
 

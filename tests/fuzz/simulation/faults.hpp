@@ -67,6 +67,7 @@ class Faults {
                 "link broken with several unanswered", "a mirror idle while the link broke",
                 "moved to another link"});
         expect(scenario.fewest_consumers > 8 ? 1 : 0, {"eight at a time"});
+        expect(scenario.bulk, {"list rewritten"});
         expect(scenario.unusual_wishes,
                {"refused by its body", "refused because its body failed", "wrong target"});
         return result;

@@ -26,6 +26,9 @@ struct Scenario {
     double script_flush = 0.01;    ///< Redis forgets its scripts
     double unusual_wishes = 0.12;  ///< per settlement: refuses, fails, has a wrong target
     std::string_view blamed = "1"; ///< how many a collector blames for a death
+    int most_pushed = 3;           ///< by a producer at a time
+    int most_fetched = 4;          ///< by a consumer at a time
+    double bulk = 0;               ///< a user acks many messages, the newest first
     int fewest_consumers = 1;
     int most_consumers = 4;
     bool only_refusals_that_pass = false; ///< what is refused is in no doubt
@@ -89,6 +92,13 @@ inline constexpr std::array scenarios{
              .refuse = 0.02,
              .fewest_consumers = 11,
              .most_consumers = 13},
+    // So many acks behind messages that stay that it pays to rewrite the list.
+    Scenario{.name = "bulks",
+             .alphabet = 3,
+             .most_pushed = 60,
+             .most_fetched = 30,
+             .bulk = 0.1,
+             .most_consumers = 2},
     // Nothing is ever in doubt: no consumer may come to recover.
     Scenario{.name = "refusals",
              .alphabet = 0,

@@ -115,6 +115,7 @@ class SimulatedConsumer {
 
     // Its users.
     void hand_out();
+    void ack_in_bulk();
     void use_guards();
     void settle(const detail::DeliveryPtr& message, Settling how);
     [[nodiscard]] Settling any_settling();
@@ -139,10 +140,7 @@ class SimulatedConsumer {
         return m_context.phase != Phase::still && !m_mirror->blocked() && !m_mirror->fetching();
     }
 
-    void send_settle(int fetch) {
-        m_mirror->send_settle(m_out, fetch);
-        flush(Request::Kind::settle);
-    }
+    void send_settle(int fetch);
     void send_move() {
         m_mirror->send_move(m_out);
         flush(Request::Kind::move);

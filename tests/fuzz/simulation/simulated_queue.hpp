@@ -83,7 +83,7 @@ class SimulatedQueue {
 inline void SimulatedQueue::disturb() {
     Chance& chance = m_context.chance;
     if (chance.happens(0.15)) {
-        push(chance.between(1, 3));
+        push(chance.between(1, m_context.scenario.most_pushed));
     }
     if (m_broken && chance.happens(0.2)) {
         mend();
