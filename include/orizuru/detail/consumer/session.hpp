@@ -6,7 +6,6 @@
 // last of them is gone, then leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
@@ -17,7 +16,6 @@
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
-#include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
