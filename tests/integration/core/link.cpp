@@ -223,6 +223,53 @@ TEST_CASE_FIXTURE(OneLink, "no queue gets the reply that is owed to one that has
     CHECK(queue->lane.incarnation() == 0);
 }
 
+TEST_CASE("errors to requests that were sent together hold a link back once") {
+    const FakeServer fake([](const Texts& argv) -> std::string {
+        if (argv.at(0) == "PING") {
+            return "+PONG\r\n";
+        }
+        return argv.at(1) == start_script() ? ":1\r\n" : "-BUSY a script runs\r\n";
+    });
+    const auto link = std::make_shared<Link>(fake.uri(), deadline_in(10s));
+    std::deque<Queue> queues;
+    for (int i = 0; i < 24; ++i) {
+        queues.emplace_back(link, "q" + std::to_string(i));
+    }
+    for (Queue& queue : queues) {
+        queue.send_fetch();
+    }
+    Queue& last = queues.back();
+    last.drive([&] { return !last.lane.mirror().unanswered(); });
+    const TimePoint begun = Clock::now();
+    last.drive([&] { return last.lane.ready(); });
+    CHECK(Clock::now() - begun < 500ms); // of up to 50 ms; the 24th could be 5 s
+}
+
+TEST_CASE("a thread that reads for all notices a reply that comes too late for another queue") {
+    const FakeServer fake([](const Texts& argv) -> std::string {
+        if (argv.at(0) == "PING") {
+            return "+PONG\r\n";
+        }
+        return argv.at(1) == start_script() ? ":1\r\n" : "";
+    });
+    const auto link = std::make_shared<Link>(fake.uri() + "?command_timeout=200", deadline_in(10s));
+    Queue a(link, "a");
+    Queue b(link, "b");
+    std::atomic<bool> leads{false};
+    std::jthread leader([&] {
+        Lane::Lock lock(a.lane);
+        a.lane.drive(lock, deadline_in(5s), nullptr, [&] {
+            leads = true;
+            return b.lane.incarnation() > 0;
+        });
+    });
+    REQUIRE(orizuru::test::eventually([&] { return leads.load(); }));
+    const TimePoint begun = Clock::now();
+    b.send_fetch();
+    b.drive([&] { return b.lane.incarnation() > 0; });
+    CHECK(Clock::now() - begun < 3s);
+}
+
 TEST_CASE_FIXTURE(OneLink,
                   "consumers that share a link settle each message once, while it breaks") {
     constexpr int messages = 300;

@@ -309,4 +309,36 @@ TEST_CASE_FIXTURE(OwnServer, "connections that break under eight settling thread
     CHECK(is_empty());
 }
 
+TEST_CASE_FIXTURE(OwnServer, "on_event lives while it runs, whoever settles the last guard") {
+    std::atomic<bool> inside{false};
+    std::atomic<bool> destroyed{false};
+    std::atomic<bool> destroyed_inside{false};
+    push({"a", "b"});
+    std::optional<RawGuard> first;
+    std::optional<RawGuard> second;
+    {
+        // Its deleter tells when the last copy of on_event has gone.
+        const std::shared_ptr<void> part(nullptr, [&](void*) { destroyed = true; });
+        const auto on_event = [&, part](const orizuru::Event& event) {
+            if (event.kind == orizuru::EventKind::lease_lost) {
+                std::atomic<bool>& seen = destroyed_inside;
+                inside = true;
+                seen = eventually([&gone = destroyed] { return gone.load(); }, 300ms);
+            }
+        };
+        RawConsumer consumer{server.uri(), "q", {.prefetch = 2, .on_event = on_event}};
+        first = consumer.next();
+        second = consumer.next();
+    }
+    for (const std::string& key : redis.keys("orizuru:{q}:processing:*")) {
+        redis.command({"DEL", key});
+    }
+    std::jthread teller([&] { CHECK_FALSE(first->ack()); });
+    REQUIRE(eventually([&] { return inside.load(); }));
+    std::jthread other([&] { CHECK_FALSE(second->ack()); });
+    teller.join();
+    other.join();
+    CHECK_FALSE(destroyed_inside);
+}
+
 } // namespace threads_test

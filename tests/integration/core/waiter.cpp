@@ -29,11 +29,14 @@ namespace waiter_test {
 
 using namespace orizuru::detail;
 using namespace std::chrono_literals;
+using orizuru::EventKind;
 using orizuru::Keys;
 using orizuru::Reply;
+using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::OwnServer;
+using orizuru::test::RawConsumer;
 using orizuru::test::Texts;
 using Type = Reply::Type;
 
@@ -120,6 +123,22 @@ TEST_CASE("a wait in Redis begins when the marker behind the one before is answe
     CHECK(eventually(ended));
     CHECK(mirror.messages().size() == 2);
     CHECK(lane.running());
+}
+
+TEST_CASE_FIXTURE(OwnServer, "the user hears that the connection that waits came back") {
+    const Diary diary;
+    RawConsumer consumer{server.uri(), "q", {.on_event = diary.pen()}};
+    const std::string name = consumer.name();
+    auto next = take_in_background(consumer);
+    REQUIRE(somebody_waits());
+    const std::string clients = redis.command({"CLIENT", "LIST"}).text;
+    const std::size_t waiting = clients.rfind("id=", clients.find("cmd=blmove")) + 3;
+    redis.command(
+        {"CLIENT", "KILL", "ID", clients.substr(waiting, clients.find(' ', waiting) - waiting)});
+    REQUIRE(eventually([&] { return consumer.name() != name; }));
+    CHECK(eventually([&] { return diary.count(EventKind::reconnected) == 1; }));
+    push({"a"});
+    CHECK(next.get()->ack());
 }
 
 } // namespace waiter_test

@@ -268,6 +268,23 @@ TEST_CASE_FIXTURE(OwnServer, "a producer's wrong reply is an error, and the next
     }
 }
 
+TEST_CASE_FIXTURE(OwnServer, "a connection that answered by the wrong type is not used again") {
+    std::atomic<int> greetings{0};
+    std::atomic<bool> lies{false};
+    const FakeServer fake(
+        [&](const Texts& argv) -> std::string {
+            greetings += argv.at(0) == "PING" ? 1 : 0;
+            return argv.at(0) == "LLEN" && lies.exchange(false) ? "+FINE\r\n" : FakeServer::pass;
+        },
+        server.socket_path());
+    RawConsumer consumer{fake.uri(), "q"};
+    const int before = greetings;
+    lies = true;
+    CHECK_THROWS_AS(consumer.size(), orizuru::ProtocolError);
+    CHECK(consumer.size() == 0);
+    CHECK(greetings == before + 1);
+}
+
 TEST_CASE_FIXTURE(OwnServer, "a reply of the wrong type is a ProtocolError") {
     Liar liar{server};
     Producer<Raw> producer{liar.uri(), "q"};

@@ -13,15 +13,20 @@ namespace orizuru::detail {
 
 class Hold {
   public:
-    void begin() noexcept { m_until = Clock::now() + m_pauses.next(); }
+    /// Does nothing while one lasts: errors to requests that were sent together are one failure.
+    void begin() noexcept {
+        if (over()) {
+            m_until = Clock::now() + m_pauses.next();
+        }
+    }
     /// The next hold is a short one again.
     void succeeded() noexcept { m_pauses.reset(); }
     [[nodiscard]] bool over() const noexcept {
         return m_until == TimePoint() || Clock::now() >= m_until;
     }
-    /// The end of the hold where that comes before `deadline`, else `deadline`.
-    [[nodiscard]] TimePoint bound(TimePoint deadline) const noexcept {
-        return over() ? deadline : std::min(deadline, m_until);
+    /// The end of the hold that lasts at `now` where that comes before `deadline`, else `deadline`.
+    [[nodiscard]] TimePoint bound(TimePoint deadline, TimePoint now) const noexcept {
+        return now >= m_until ? deadline : std::min(deadline, m_until);
     }
 
   private:

@@ -17,7 +17,7 @@ class KeepAlive {
 
     void add(std::size_t count) {
         m_count += count;
-        if (!m_alive) {
+        if (m_count > 0 && !m_alive) {
             m_alive = m_object.lock();
         }
     }
@@ -31,6 +31,8 @@ class KeepAlive {
     [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {
         return std::exchange(m_ended, nullptr);
     }
+    /// The object, while it is not about to end.
+    [[nodiscard]] std::shared_ptr<void> object() const noexcept { return m_object.lock(); }
     [[nodiscard]] bool in_use() const noexcept { return m_count > 0; }
 
   private:

@@ -3,8 +3,8 @@
 #pragma once
 
 // A queue's part of a link, under the link's lock: the mirror of the consumer's list, the lease,
-// the guards that keep the consumer alive, and what the user has still to hear of. Composes what is
-// due, acts on the replies and recovers after a doubt.
+// the guards that keep the consumer alive, and the events not yet delivered. Composes what is due,
+// acts on the replies and recovers after a doubt.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
@@ -55,6 +55,8 @@ class Lane final : private LinkMember {
             const auto ended = m_lane.m_guards.take_ended();
             if (ended || !m_lane.m_events.empty()) {
                 const auto batch = m_lane.m_events.take();
+                // Another thread may settle the last guard while a callback runs.
+                const auto alive = m_lane.m_guards.object();
                 unlock();
                 m_lane.m_events.tell(batch);
             }
@@ -208,6 +210,12 @@ class Lane final : private LinkMember {
     /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an
     /// outstanding blocking fetch no longer count.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
+    /// The same for a reply that cannot be, to a command outside the chain: the link is broken,
+    /// too.
+    [[gnu::cold]] void distrust_link(std::string_view reason) noexcept {
+        begin_recovery(reason);
+        m_link->lose(reason);
+    }
     /// Grows with each recovery.
     [[nodiscard]] std::uint64_t incarnation() const noexcept override {
         return m_mirror.incarnation();
@@ -238,6 +246,9 @@ class Lane final : private LinkMember {
 
     // Events.
 
+    /// How often the link has come back after a break.
+    [[nodiscard]] std::uint64_t reconnects() const noexcept { return m_reconnects; }
+
     [[gnu::cold]] void note(EventKind kind, std::string_view detail,
                             std::string_view payload = {}) noexcept {
         m_events.note(kind, m_mirror.identity().id, detail, payload);
@@ -250,7 +261,7 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void on_broken(std::string_view reason) noexcept override;
     [[gnu::cold]] void on_reconnected(std::string_view detail) noexcept override;
     [[gnu::cold]] void on_refused(const std::exception_ptr& refusal) noexcept override;
-    [[gnu::cold]] void on_doubt(std::string_view reason) noexcept override {
+    [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
         begin_recovery(reason);
     }
 
@@ -266,7 +277,7 @@ class Lane final : private LinkMember {
     Verdict apply(Purpose purpose, Reply&& reply, TimePoint sent);
     [[gnu::cold]] void on_registered(TimePoint asked);
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
-    [[gnu::cold]] void follow(const Verdict& verdict);
+    [[gnu::cold]] void act_on(const Verdict& verdict);
     [[gnu::cold]] void note_failure(std::string_view reason) noexcept;
     void wake_own() const noexcept {
         for (const Wake* const wake : m_wakes) {
@@ -288,13 +299,14 @@ class Lane final : private LinkMember {
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     std::vector<const Wake*> m_wakes;
     Hold m_hold;
+    std::uint64_t m_reconnects = 0;
     int m_hurries = 0;
     int m_drivers = 0; ///< threads in `drive`
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();
     std::exception_ptr m_refusal;
-    std::string m_failure; ///< the queue's own; the link's is newer where that is not connected
+    std::string m_failure; ///< the queue's last; while the link is down, the link's is newer
 };
 
 } // namespace orizuru::detail

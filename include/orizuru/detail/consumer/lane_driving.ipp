@@ -76,6 +76,8 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             wake->clear();
         }
         take_acks();
+        // Before anything asks for the end of a hold, which would else be slept through.
+        const TimePoint now = Clock::now();
         if (done()) {
             return true;
         }
@@ -89,7 +91,7 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             continue;
         }
         advance();
-        m_link->await_change(lock, m_hold.bound(until), wake);
+        m_link->await_change(lock, m_hold.bound(until, now), wake, now);
     }
 }
 

@@ -15,9 +15,10 @@ namespace orizuru::detail {
 inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     Verdict verdict = apply(purpose, std::move(reply), sent);
     if (verdict.remedy != Remedy::none) {
-        follow(verdict);
+        act_on(verdict);
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
+        m_failure.clear();
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
     if (!m_events.empty()) {
@@ -72,7 +73,7 @@ inline void Lane::after_recovery(const Recovered& recovered) {
 }
 
 // The link does its own part: it holds all its members back, or connects again.
-inline void Lane::follow(const Verdict& verdict) {
+inline void Lane::act_on(const Verdict& verdict) {
     switch (verdict.remedy) {
     case Remedy::none:
     case Remedy::send_body: // never: the mirror does that itself
@@ -113,6 +114,7 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
 }
 
 inline void Lane::on_reconnected(std::string_view detail) noexcept {
+    ++m_reconnects;
     note(EventKind::reconnected, detail);
     wake_unless_driven();
 }

@@ -10,6 +10,7 @@
 // reply that comes too late or one that cannot be right breaks the link. Each member with an
 // unanswered request then recovers, a few at a time.
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -62,8 +63,9 @@ class Link {
     }
 
     /// Reads for all members or connects, or sleeps while another thread does: until something may
-    /// have changed, `wake` is signalled, or it is `until`. Releases the lock meanwhile.
-    void await_change(Lock& lock, TimePoint until, const Wake* wake);
+    /// have changed, `wake` is signalled, or it is `until`. Releases the lock meanwhile. `now`:
+    /// when the caller began to look whether it may send.
+    void await_change(Lock& lock, TimePoint until, const Wake* wake, TimePoint now);
     /// Makes every thread in `await_change` look again.
     void wake_all() noexcept { m_turns.wake_all(); }
 
@@ -90,6 +92,8 @@ class Link {
         return answer;
     }
     void flush() noexcept;
+    /// Breaks the link, because a reply was one that cannot be.
+    [[gnu::cold]] void lose(std::string_view reason) noexcept;
     /// Ends an idle connection that Redis has closed, before anything is sent on it. Nothing is
     /// then in doubt, and the next connection needs no recovery.
     void drop_closed() noexcept;
@@ -108,18 +112,18 @@ class Link {
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline, const Wake& wake);
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
     void take(Reply&& reply);
-    [[gnu::cold]] void follow(const Verdict& verdict);
-    [[gnu::cold]] void lose(std::string_view reason) noexcept;
+    [[gnu::cold]] void act_on(const Verdict& verdict);
 
     ForkMark m_mark;
     std::mutex m_mutex;
     LeaderFollowers m_turns;
     Control m_control;
     std::vector<LinkMember*> m_members;
+    TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
 };
 
-inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake) {
-    until = m_control.hold().bound(until);
+inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake, TimePoint now) {
+    until = m_control.hold().bound(until, now);
     if (m_turns.has_leader()) {
         m_turns.follow(lock, until, wake);
         return;
@@ -166,6 +170,8 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     Stream& stream = m_control.stream();
     const short wanted = stream.flushed() ? POLLIN : POLLIN | POLLOUT;
     short ready = 0;
+    m_polls_until = until;
+    const auto done = at_exit([this] { m_polls_until = TimePoint::min(); });
     unlocked(lock, [&] { ready = stream.wait(wanted, &wake, until); });
     if (!m_control.connected()) {
         return;
@@ -202,18 +208,17 @@ inline void Link::take(Reply&& reply) {
     try {
         const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
         if (verdict.remedy != Remedy::none) {
-            follow(verdict);
+            act_on(verdict);
         } else if (owed.purpose == Purpose::chain) {
             // Registering and adopting do not count: they can work where settling fails.
             m_control.succeeded();
         }
     } catch (const std::exception& error) {
-        owed.member->on_doubt(error.what());
-        throw;
+        owed.member->on_failed_reply(error.what()); // the stream is whole
     }
 }
 
-inline void Link::follow(const Verdict& verdict) {
+inline void Link::act_on(const Verdict& verdict) {
     if (verdict.remedy == Remedy::reconnect) {
         lose(at_address(verdict.reason));
     } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
@@ -224,8 +229,9 @@ inline void Link::follow(const Verdict& verdict) {
 
 inline void Link::flush() noexcept {
     try {
-        if (!m_control.flush()) {
-            m_turns.wake_leader(); // so that it polls for more room
+        // So that it polls for more room, and no longer than for a reply that it did not know of.
+        if (!m_control.flush() || m_control.reply_due() < m_polls_until) {
+            m_turns.wake_leader();
         }
     } catch (const std::exception& error) {
         lose(error.what());

@@ -33,8 +33,8 @@ class LinkMember {
     virtual void on_reconnected(std::string_view detail) noexcept = 0;
     /// Redis refuses the connection, and only a person can help.
     virtual void on_refused(const std::exception_ptr& refusal) noexcept = 0;
-    /// Memory ran out while it took a reply: only Redis can tell what its list holds.
-    virtual void on_doubt(std::string_view reason) noexcept = 0;
+    /// Taking a reply threw: only Redis can tell what the list holds.
+    virtual void on_failed_reply(std::string_view reason) noexcept = 0;
 
     /// Grows with each recovery. Replies to requests of an earlier incarnation do not count.
     [[nodiscard]] virtual std::uint64_t incarnation() const noexcept = 0;

@@ -242,7 +242,7 @@ inline std::uint64_t Session::size() {
     }
     if (!is_count(*reply)) {
         const std::string doubt = joined({about(), ": a reply of the wrong type"});
-        m_lane.begin_recovery(doubt);
+        m_lane.distrust_link(doubt);
         throw ProtocolError(doubt);
     }
     return static_cast<std::uint64_t>(reply->integer);

@@ -41,8 +41,8 @@ class Waiter {
     /// Waits for the reply to the outstanding BLMOVE, for `wake` or the deadline.
     void read(Lock& lock, TimePoint deadline);
     /// Ends the outstanding BLMOVE, which may still bring a message. Returns true when none is
-    /// outstanding. Returns false at the deadline, or without a control connection or the right to
-    /// CLIENT UNBLOCK; BLMOVE then stays outstanding.
+    /// outstanding. Returns false at the deadline, or while the link is not connected, or without
+    /// the right to CLIENT UNBLOCK; BLMOVE then stays outstanding.
     bool stop(Lock& lock, TimePoint deadline) {
         return stop(lock, deadline, [] { return false; });
     }
@@ -85,7 +85,9 @@ class Waiter {
     Lane& m_lane;
     const Wake& m_wake;
     std::unique_ptr<Stream> m_stream;
-    std::uint64_t m_incarnation = 0;  ///< the lane's when it connected
+    std::uint64_t m_incarnation = 0; ///< the lane's when it connected
+    std::string m_broken_by;         ///< why the stream before broke; empty when the user has heard
+    std::uint64_t m_reconnects = 0;  ///< the lane's when it broke
     std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< by when Redis must answer the outstanding BLMOVE
@@ -140,7 +142,7 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
             stream.reset();
             given_up = true;
         } catch (const Error&) {
-            stream.reset(); // connects again later; control reports the failure
+            stream.reset(); // connects again later; the link reports the failure
         }
     });
     if (given_up || (!stream && refusal.empty() && Clock::now() >= deadline)) {
@@ -152,6 +154,10 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
     if (!stream) {
         pause();
         return;
+    }
+    if (const std::string reason = std::exchange(m_broken_by, {});
+        !reason.empty() && m_reconnects == m_lane.reconnects()) {
+        m_lane.note(EventKind::reconnected, joined({stream->address(), ", after: ", reason}));
     }
     m_stream = std::move(stream);
     m_incarnation = incarnation;
@@ -167,6 +173,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
         const TimePoint until = std::min(deadline, m_due);
         unlocked(lock, [&] { ready = stream->wait(wanted, &m_wake, until); });
         if (worthless()) {
+            m_stream.reset();
             return;
         }
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
@@ -184,9 +191,12 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
         // A reader that ran out of memory inside a reply is as unusable as a broken connection.
         pause();
         if (worthless()) {
+            m_stream.reset();
             return;
         }
         m_lane.begin_recovery(error.what());
+        m_reconnects = m_lane.reconnects();
+        m_broken_by = error.what();
     }
 }
 
