@@ -95,8 +95,8 @@ inline constexpr std::array scenarios{
     // So many acks behind messages that stay that it pays to rewrite the list.
     Scenario{.name = "bulks",
              .alphabet = 3,
-             .most_pushed = 60,
-             .most_fetched = 30,
+             .most_pushed = 30,
+             .most_fetched = 20,
              .bulk = 0.1,
              .most_consumers = 2},
     // Nothing is ever in doubt: no consumer may come to recover.
