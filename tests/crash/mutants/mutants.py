@@ -52,8 +52,10 @@ def corpus(target):
 PROGRAMS = {
     "identity": unit("identity"),
     "mirror": unit("mirror"),
+    "removal": unit("removal"),
     "adoption": unit("adoption"),
     "script_refusals": integration("core/script_refusals"),
+    "settle_script": integration("core/settle_script"),
     "refused_calls": integration("core/refused_calls"),
     "unblocking": unit("unblocking"),
     "mirror_replies": corpus("mirror_replies"),
