@@ -459,6 +459,8 @@ TEST_CASE_FIXTURE(OwnServer, "a beat that meets the fence of the consumer's own 
     }
     CHECK(proxy.cuts() == 1);
     CHECK(diary.size() == 0);
+    // Of an ADOPT.
+    CHECK_FALSE(orizuru::test::contains(redis.command({"INFO", "errorstats"}).text, "FENCED"));
     CHECK(nobody_left());
 }
 
