@@ -106,14 +106,14 @@ TEST_CASE_FIXTURE(Fixture, "each job of a batch is settled on its own") {
     push_jobs({"a", "fails", "dies", "b"});
     const Running running(worker);
     CHECK(eventually([&] { return worker.statistics().succeeded == 2; }));
-    CHECK(worker.statistics().settled == 1);
+    CHECK(eventually([&] { return worker.statistics().settled == 1; }));
     REQUIRE(eventually([this] { return held_jobs().empty(); }));
     REQUIRE(put_off().size() == 1);
     CHECK(put_off().front().payload.bytes == "fails");
     CHECK(put_off().front().last_error == "no such user");
     CHECK(redis.llen(dead) == 1);
     CHECK(jobs().empty());
-    CHECK(worker.statistics().failed == 1);
+    CHECK(eventually([&] { return worker.statistics().failed == 1; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "what a handler of batches throws is the failure of all jobs that it "

@@ -293,7 +293,7 @@ TEST_CASE_FIXTURE(Fixture, "many short jobs come through pauses and waits withou
     pause.resume();
     CHECK(eventually([&] { return handled.size() == count; }, 20s));
     CHECK(eventually([&] { return nothing_left(); }));
-    CHECK(worker.statistics().succeeded == count);
+    CHECK(eventually([&] { return worker.statistics().succeeded == count; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {

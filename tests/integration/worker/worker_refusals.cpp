@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(Fixture, "each job of a batch is refused on its own") {
     mend();
     CHECK(eventually([&] { return put_off_elsewhere() == Texts{"b", "d"}; }, long_enough));
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
-    CHECK(worker.statistics().failed == 2);
+    CHECK(eventually([&] { return worker.statistics().failed == 2; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a refused ack does not delay another queue") {

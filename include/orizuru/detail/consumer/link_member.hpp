@@ -17,6 +17,9 @@ namespace orizuru::detail {
 /// The link calls these under its lock.
 class LinkMember {
   public:
+    LinkMember(const LinkMember&) = delete;
+    LinkMember& operator=(const LinkMember&) = delete;
+
     /// Why a request is sent.
     enum class Purpose : std::uint8_t {
         start, ///< registers the consumer
@@ -41,8 +44,6 @@ class LinkMember {
 
   protected:
     LinkMember() = default;
-    LinkMember(const LinkMember&) = default;
-    LinkMember& operator=(const LinkMember&) = default;
     ~LinkMember() = default;
 };
 
