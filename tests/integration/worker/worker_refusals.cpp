@@ -36,6 +36,7 @@ using orizuru::WorkerEvent;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
+using orizuru::test::Gate;
 using orizuru::test::Record;
 using orizuru::test::Running;
 using orizuru::test::server;
@@ -156,16 +157,34 @@ TEST_CASE_FIXTURE(Fixture, "a queue is served again as soon as no settlement of 
 TEST_CASE_FIXTURE(Fixture, "a stop requeues refused jobs, and burns no attempt") {
     refuse();
     const Texts bad{"a", "b", "c"};
+    const Gate gate;
+    int handlers = 0;
     Worker worker(uri, options(3));
-    SUBCASE("jobs") { worker.handle<Raw>("bad", fail(), refused()); }
-    SUBCASE("batches") {
-        worker.handle_batch<Raw>(
-            "bad", [](JobBatch<Raw>) { throw std::runtime_error("no such user"); }, {.size = 3},
+    SUBCASE("jobs") {
+        handlers = 3;
+        worker.handle<Raw>(
+            "bad",
+            [=, this](const Raw& payload) {
+                gate.pass();
+                fail()(payload);
+            },
             refused());
+    }
+    SUBCASE("batches") {
+        handlers = 1;
+        worker.handle_batch<Raw>(
+            "bad",
+            [=](JobBatch<Raw>) {
+                gate.pass();
+                throw std::runtime_error("no such user");
+            },
+            {.size = 3}, refused());
     }
     push_jobs(bad, "bad");
     push_jobs({"d"}, "bad");
     Running running(worker);
+    REQUIRE(gate.reached(handlers)); // after the first refusal the queue is served no more
+    gate.open();
     REQUIRE(has_refused(6));
     CHECK(running.stop() == 0);
     CHECK(worker.statistics().requeued >= 3); // one job of the next batch is there already
