@@ -3,7 +3,7 @@
 
 """The headers copied into a program's own folder: header-only and compiled once, with msgpack and not."""
 
-from support import CONSUMER, CXX, POSTGRES, SOURCE_ROOT, check_consumer, compile_consumer
+from support import CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, check_consumer, compile_consumer
 from support import compile_program, flags, has_postgres, run, scratch
 import pathlib
 import shutil
@@ -39,9 +39,13 @@ with scratch() as scratch_folder:
     compile_consumer(program, include, *flags("hiredis"))
     check_consumer(program)
 
+    bare_flags = [*without_msgpack(scratch_folder), include, *flags("hiredis")]
     bare = scratch_folder / "consumer-without-msgpack"
-    compile_consumer(bare, *without_msgpack(scratch_folder), include, *flags("hiredis"))
+    compile_consumer(bare, *bare_flags)
     check_consumer(bare, msgpack="none")
+    jobs = scratch_folder / "jobs-without-msgpack"
+    compile_program(jobs, [JOBS], *bare_flags)
+    check_consumer(jobs)
 
     # The program's own file has the definitions. It links nothing that they do not need: not date.
     separate = "-DORIZURU_SEPARATE_COMPILATION"

@@ -18,6 +18,7 @@ MESON = os.environ["MESON"]
 SOURCE_ROOT = pathlib.Path(os.environ["SOURCE_ROOT"])
 HERE = pathlib.Path(__file__).parent
 CONSUMER = HERE / "consumer.cpp"
+JOBS = HERE / "jobs.cpp"
 ZONES = HERE / "zones.cpp"
 POSTGRES = HERE / "postgres.cpp"
 
