@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A program as a user would write it: one message there and back, then which libraries it was built
-// with. The tests of this folder build it from outside of the source tree, in every way in which the
-// library can be had. All that it uses must do without msgpack.
+// with. The tests of this folder build it from outside of the source tree, in every way in which
+// the library can be had. All that it uses must do without msgpack.
 
 #include <orizuru/orizuru.hpp>
 
