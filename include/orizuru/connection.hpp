@@ -101,6 +101,13 @@ class Connection {
         detail::append_command(bytes, name, arguments...);
         start(name, bytes);
     }
+    /// The same for a command that `write` appends to the output.
+    template <std::invocable<std::string&> Write>
+    void begin_roundtrip(std::string_view name, Write write) {
+        std::string bytes;
+        write(bytes);
+        start(name, bytes);
+    }
     [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
 
     /// Returns the reply to the begun command, or nothing at `until` or a stop: then you can call

@@ -4,6 +4,7 @@
 
 // The definitions of garbage_collector.hpp.
 
+#include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 
 #include <chrono>
@@ -16,8 +17,8 @@ namespace orizuru {
 
 ORIZURU_INLINE GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
                                                   GarbageCollectorOptions options)
-    : m_passes(std::make_unique<detail::Passes>(std::move(endpoint), std::move(queue),
-                                                std::move(options))) {}
+    : m_passes(std::make_unique<detail::Passes>(std::make_shared<Connection>(std::move(endpoint)),
+                                                std::move(queue), std::move(options))) {}
 ORIZURU_INLINE GarbageCollector::GarbageCollector(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector& GarbageCollector::operator=(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector::~GarbageCollector() = default;
@@ -26,7 +27,7 @@ ORIZURU_INLINE Collected GarbageCollector::collect() { return m_passes->collect(
 
 ORIZURU_INLINE void GarbageCollector::run(std::stop_token token,
                                           std::chrono::milliseconds interval) {
-    m_passes->run(std::move(token), interval);
+    m_passes->run(token, interval);
 }
 
 } // namespace orizuru

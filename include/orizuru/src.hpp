@@ -30,6 +30,8 @@
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
+#include <orizuru/detail/worker/upkeep.hpp>
+#include <orizuru/detail/worker/upkeep.ipp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/endpoint.ipp>
 #include <orizuru/garbage_collector.hpp>

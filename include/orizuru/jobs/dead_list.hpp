@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ struct DeadLimits {
 };
 
 namespace detail {
+
+class DeadListTrimming;
 
 /// Throws std::invalid_argument.
 void check(const DeadLimits& limits);
@@ -106,8 +109,12 @@ class DeadList {
     std::uint64_t trim(const DeadLimits& limits = {});
 
   private:
+    friend class detail::DeadListTrimming;
+
     static constexpr std::int64_t batch = 100;
     static constexpr std::int64_t cut = 1000;
+
+    DeadList(std::shared_ptr<Connection> connection, std::string queue);
 
     DeadEntry entry_of(Reply& reply);
     std::uint64_t count_of(const Reply& reply, std::string_view name);
@@ -116,7 +123,7 @@ class DeadList {
 
     Keys m_keys;
     std::string m_dead;
-    Connection m_connection;
+    std::shared_ptr<Connection> m_connection;
 };
 
 } // namespace orizuru

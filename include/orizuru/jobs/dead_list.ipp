@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,17 +29,20 @@ ORIZURU_INLINE void detail::check(const DeadLimits& limits) {
 }
 
 ORIZURU_INLINE DeadList::DeadList(Endpoint endpoint, std::string queue)
-    : m_keys(std::move(queue)), m_dead(m_keys.dead()), m_connection(std::move(endpoint)) {}
+    : DeadList(std::make_shared<Connection>(std::move(endpoint)), std::move(queue)) {}
+
+ORIZURU_INLINE DeadList::DeadList(std::shared_ptr<Connection> connection, std::string queue)
+    : m_keys(std::move(queue)), m_dead(m_keys.dead()), m_connection(std::move(connection)) {}
 
 ORIZURU_INLINE std::uint64_t DeadList::count_of(const Reply& reply, std::string_view name) {
     if (!detail::is_count(reply)) {
-        m_connection.refuse(name);
+        m_connection->refuse(name);
     }
     return static_cast<std::uint64_t>(reply.integer);
 }
 
 ORIZURU_INLINE std::uint64_t DeadList::size() {
-    return count_of(m_connection.command(m_dead, "LLEN", m_dead), "LLEN");
+    return count_of(m_connection->command(m_dead, "LLEN", m_dead), "LLEN");
 }
 
 ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::int64_t count) {
@@ -51,8 +55,8 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const std::int64_t last = count > end - first ? end : first + count - 1;
     Reply reply =
-        m_connection.command(m_dead, "EVAL", detail::list_dead_script(), 1, m_dead, first, last);
-    m_connection.require(reply, Reply::Type::array, "EVAL");
+        m_connection->command(m_dead, "EVAL", detail::list_dead_script(), 1, m_dead, first, last);
+    m_connection->require(reply, Reply::Type::array, "EVAL");
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
     for (Reply& element : reply.elements) {
@@ -66,7 +70,7 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
 ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
     std::vector<Reply>& parts = reply.elements;
     if ((parts.size() != 1 && parts.size() != 6) || !parts[0].is(Reply::Type::string)) {
-        m_connection.refuse("EVAL");
+        m_connection->refuse("EVAL");
     }
     DeadEntry entry;
     entry.bytes = std::move(parts[0].text);
@@ -77,7 +81,7 @@ ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
     const auto text = [&](const Reply& first, const Reply& last) {
         if (!detail::is_count(first, 1) || !detail::is_count(last, first.integer - 1) ||
             static_cast<std::uint64_t>(last.integer) > entry.bytes.size()) {
-            m_connection.refuse("EVAL");
+            m_connection->refuse("EVAL");
         }
         return entry.bytes.substr(static_cast<std::size_t>(first.integer) - 1,
                                   static_cast<std::size_t>(last.integer - first.integer) + 1);
@@ -89,10 +93,10 @@ ORIZURU_INLINE DeadEntry DeadList::entry_of(Reply& reply) {
 }
 
 ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
-    const Reply reply = m_connection.command(m_dead, "EVAL", detail::redrive_script(), 2, m_dead,
-                                             m_keys.source(), entry.bytes);
+    const Reply reply = m_connection->command(m_dead, "EVAL", detail::redrive_script(), 2, m_dead,
+                                              m_keys.source(), entry.bytes);
     if (!detail::is_count(reply, -1) || reply.integer > 1) {
-        m_connection.refuse("EVAL");
+        m_connection->refuse("EVAL");
     }
     if (reply.integer < 0) {
         throw std::invalid_argument("what has no payload cannot be redriven");
@@ -102,8 +106,8 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
 
 ORIZURU_INLINE Redriven DeadList::redrive_all(std::uint64_t limit) {
     return take(limit, [this](std::uint64_t most, std::uint64_t passed) {
-        return m_connection.command(m_dead, "EVAL", detail::take_dead_script(), 2, m_dead,
-                                    m_keys.source(), most, passed);
+        return m_connection->command(m_dead, "EVAL", detail::take_dead_script(), 2, m_dead,
+                                     m_keys.source(), most, passed);
     });
 }
 
@@ -116,9 +120,9 @@ DeadList::take(std::uint64_t limit,
     for (std::uint64_t unseen = size(); unseen > 0 && total.redriven < limit;) {
         const auto most = std::min<std::uint64_t>({unseen, limit - total.redriven, batch});
         const Reply reply = step(most, total.unreadable);
-        m_connection.require(reply, Reply::Type::array, "EVAL");
+        m_connection->require(reply, Reply::Type::array, "EVAL");
         if (reply.elements.size() != 2) {
-            m_connection.refuse("EVAL");
+            m_connection->refuse("EVAL");
         }
         const std::uint64_t taken = count_of(reply.elements[0], "EVAL");
         const std::uint64_t passed = count_of(reply.elements[1], "EVAL");
@@ -133,7 +137,7 @@ DeadList::take(std::uint64_t limit,
 }
 
 ORIZURU_INLINE std::uint64_t DeadList::purge() {
-    return count_of(m_connection.command(m_dead, "EVAL", detail::purge_dead_script(), 1, m_dead),
+    return count_of(m_connection->command(m_dead, "EVAL", detail::purge_dead_script(), 1, m_dead),
                     "EVAL");
 }
 
@@ -142,8 +146,8 @@ ORIZURU_INLINE std::uint64_t DeadList::purge(std::chrono::milliseconds age) {
         throw std::invalid_argument("no entry of a dead list is of a negative age");
     }
     const auto step = [&](std::uint64_t most, std::uint64_t passed) {
-        return m_connection.command(m_dead, "EVAL", detail::take_dead_script(), 1, m_dead, most,
-                                    passed, age.count());
+        return m_connection->command(m_dead, "EVAL", detail::take_dead_script(), 1, m_dead, most,
+                                     passed, age.count());
     };
     return take(std::numeric_limits<std::uint64_t>::max(), step).redriven;
 }
@@ -153,8 +157,8 @@ ORIZURU_INLINE std::uint64_t DeadList::trim(const DeadLimits& limits) {
     std::uint64_t removed = 0;
     for (bool over = limits.most > 0; over;) {
         const std::uint64_t gone =
-            count_of(m_connection.command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead,
-                                          limits.most, cut),
+            count_of(m_connection->command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead,
+                                           limits.most, cut),
                      "EVAL");
         removed += gone;
         over = gone == cut;

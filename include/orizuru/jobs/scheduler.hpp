@@ -26,6 +26,7 @@ namespace orizuru {
 namespace detail {
 
 class DueMessages;
+class WakeLists;
 
 template <class T>
 void schedule(Producer<T>& producer, const T& message, const std::vector<std::string>& due) {
@@ -92,6 +93,7 @@ class Scheduler {
 
   private:
     std::unique_ptr<detail::DueMessages> m_due;
+    std::unique_ptr<detail::WakeLists> m_wake;
 };
 
 } // namespace orizuru

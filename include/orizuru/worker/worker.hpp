@@ -42,13 +42,12 @@ namespace orizuru {
 
 /// Handles the jobs of one or several queues.
 ///
-/// Connections: one for the worker. Each queue has one to fetch and settle, one to wait, one for
-/// its heartbeat from the first beat on, two for its scheduler, one for its collector and one for
-/// its dead list; and, once they are needed, one for failures and one for progress. A retry queue
-/// that the worker does not serve has two for its scheduler.
+/// Connections: two for the worker, to look after its queues and to wait for what they schedule.
+/// Each queue has one to fetch and settle, one to wait, one for its heartbeat from the first beat
+/// on; and, once they are needed, one for failures and one for progress.
 ///
-/// Threads: `concurrency` for the handlers, five for the worker, four for each queue, which mostly
-/// wait, and one for each retry queue that the worker does not serve.
+/// Threads: `concurrency` for the handlers, four for the worker, two for each queue, which mostly
+/// wait.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws

@@ -58,6 +58,7 @@ PROGRAMS = {
     "settle_script": integration("core/settle_script"),
     "refused_calls": integration("core/refused_calls"),
     "unblocking": unit("unblocking"),
+    "chores": unit("chores"),
     "mirror_replies": corpus("mirror_replies"),
     "reply_reader": corpus("reply_reader"),
     "decode": corpus("decode"),
@@ -110,6 +111,8 @@ PROGRAMS = {
     "worker_order": integration("worker/worker_order"),
     "worker_process": integration("worker/worker_process"),
     "worker_stop": integration("worker/worker_stop"),
+    "worker_upkeep": integration("worker/worker_upkeep"),
+    "cluster": integration("core/cluster"),
     "failing_worker_memory": Program(("crash/failing_worker_memory.cpp", "support/main.cpp"),
                                      ("crash/failing_memory",
                                       "--source-file=*/failing_worker_memory.cpp"),
@@ -155,17 +158,17 @@ MUTANTS = [
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
             ("detail/collector/passes.hpp",
-             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+             "    const Reply reply =\n        run_script(*m_connection, m_keys.source(),",
              "    std::string header;\n"
              "    try {\n"
-             '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
+             '        header = m_connection->command("", "LINDEX", m_keys.processing(id), -1).text;\n'
              "    } catch (const ReplyError&) {\n"
              "    }\n"
-             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),"),
+             "    const Reply reply =\n        run_script(*m_connection, m_keys.source(),"),
             ("detail/collector/passes.hpp",
              "    collected.consumers += 1;\n",
              "    collected.consumers += 1;\n"
-             '    m_connection.command("", "SET", m_keys.processing(id), "reaped " + header, "PX",\n'
+             '    m_connection->command("", "SET", m_keys.processing(id), "reaped " + header, "PX",\n'
              "                         fence_time.count());\n")),
            ("garbage_collector",)),
     script("ADOPT leaves no fence",
@@ -204,9 +207,9 @@ MUTANTS = [
            "if kind == 'none'",
            "prefetch_and_deferred", "leases"),
     code("deregistered before the fence", "detail/collector/passes.hpp",
-         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
-         "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
-         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+         "    const Reply reply =\n        run_script(*m_connection, m_keys.source(),",
+         "    m_connection->command(\"\", \"SREM\", m_keys.consumers(), id);\n"
+         "    const Reply reply =\n        run_script(*m_connection, m_keys.source(),",
          "garbage_collector"),
     code("a beat takes the fence of its own leaving for a collector's",
          "detail/consumer/heartbeat.hpp", "} else if (!m_lane.mirror().leaving()) {", "} else {",
@@ -483,15 +486,15 @@ MUTANTS = [
     # The collector.
     code("a lease runs by the collector's clock", "detail/collector/passes.hpp",
          "        for (const std::string& id : "
-         "unheard_consumers(m_connection, m_keys, registered)) {\n",
+         "unheard_consumers(*m_connection, m_keys, registered)) {\n",
          "        static std::map<std::string, TimePoint> ends; // as first seen\n"
          "        for (const std::string& id : registered) {\n"
          "            using ms = std::chrono::milliseconds;\n"
          "            const std::string beat = m_keys.heartbeat(id);\n"
-         "            const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
+         "            const Reply left = m_connection->command(beat, \"PTTL\", beat);\n"
          "            const TimePoint now = Clock::now();\n"
          "            if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
-         "                m_connection.command(beat, \"DEL\", beat);\n"
+         "                m_connection->command(beat, \"DEL\", beat);\n"
          "            }\n",
          "leases"),
     code("the grace runs by the collector's clock", "detail/collector/grace.hpp",
@@ -514,7 +517,7 @@ MUTANTS = [
          "collector_failovers"),
     code("a pass goes on on another connection", "detail/collector/passes.hpp",
          "    // On another connection the grace begins anew.\n"
-         "    const Connection::Pin pin(m_connection);\n", "",
+         "    const Connection::Pin pin(*m_connection);\n", "",
          "collector_failovers"),
     code("a pass looks at the living by a script each", "detail/collector/registry.hpp",
          "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",
@@ -598,7 +601,7 @@ MUTANTS = [
             ("detail/jobs/due_messages.hpp", "parts.size() != 3", "parts.size() != 4"),
             ("detail/jobs/due_messages.hpp", "    return {parts[0].integer, std::chrono",
              "    for (const Reply& message : parts[3].elements) {\n"
-             '        m_connection.command("", "LPUSH", m_keys.source(), message.text);\n'
+             '        m_connection->command("", "LPUSH", m_keys.source(), message.text);\n'
              "    }\n"
              "    return {parts[0].integer, std::chrono")),
            ("scheduling --test-case='*in one step'",)),
@@ -750,9 +753,27 @@ MUTANTS = [
          "detail/worker/worker_core.hpp",
          "    end_by(over + idle_patience - spare);", "    end_by(over + busy_patience - spare);",
          "worker_outages '--test-case=*a batch is not complete'"),
-    code("the end of what goes on beside the jobs waits for Redis", "detail/worker/upkeep.hpp",
-         "        m_cutoff.signal();\n", "",
+    code("the end of what goes on beside the jobs waits for Redis", "detail/worker/upkeep.ipp",
+         "    m_cutoff.signal();\n", "",
          "worker_outages '--test-case=a stop in an outage*'"),
+    code("what is scheduled earlier does not wake a worker", "detail/worker/queue_upkeep.hpp",
+         "            m_chores.call(m_schedulers[*position]);\n", "",
+         "worker_upkeep --test-case='*wakes the worker*'"),
+    code("a worker that cannot be woken looks as seldom as one that can",
+         "detail/worker/queue_upkeep.hpp",
+         "            m_chores.call(scheduler); // it meant to be woken\n",
+         "            static_cast<void>(scheduler);\n",
+         "cluster"),
+    code("a worker's queues must be in one slot to be paused", "detail/worker/queue_upkeep.hpp",
+         "        m_one_slot = false;\n        return true;", "        throw;",
+         "cluster"),
+    code("what fails beside the jobs keeps the rest from its turn", "detail/worker/chores.hpp",
+         "        later(failure_pause);\n", "",
+         "chores"),
+    code("in an outage each piece of upkeep waits for its own time-out",
+         "detail/worker/chores.hpp",
+         "std::max(first()->due, m_held_until)", "first()->due",
+         "chores"),
     code("no handler is told of a stop", "detail/worker/worker_core.hpp",
          "    shared->stop.request_stop();", "   ",
          "worker_stop --test-case='a stop waits*'"),

@@ -7,22 +7,39 @@
 
 #include "integration/core/fault_fixture.hpp"
 
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
+#include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 namespace cluster_test {
 
 using namespace std::chrono_literals;
 using orizuru::AckMode;
 using orizuru::GarbageCollector;
+using orizuru::Job;
+using orizuru::make_job;
+using orizuru::Pause;
 using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::ReplyError;
+using orizuru::SchedulerOptions;
+using orizuru::SignalHandling;
+using orizuru::Worker;
+using orizuru::WorkerEvent;
+using orizuru::WorkerEventKind;
 using orizuru::test::eventually;
 using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
@@ -43,6 +60,11 @@ struct Node {
     }
     bool serves() {
         return redis.command({"CLUSTER", "INFO"}).text.starts_with("cluster_state:ok");
+    }
+    int info_blocked() {
+        const std::string clients = redis.command({"INFO", "clients"}).text;
+        const std::string field = "blocked_clients:";
+        return std::stoi(clients.substr(clients.find(field) + field.size()));
     }
     std::string slot(const std::string& key) {
         return std::to_string(redis.command({"CLUSTER", "KEYSLOT", key}).integer);
@@ -98,6 +120,51 @@ TEST_CASE_FIXTURE(Node, "a queue in another slot is refused, and the message is 
     }
     CHECK(guard.push("{q}elsewhere"));
     CHECK(redis.lrange("{q}elsewhere") == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Node, "a worker's upkeep looks after queues in several slots") {
+    std::atomic<int> failures{0};
+    std::mutex mutex;
+    std::set<std::string> handled;
+    std::chrono::milliseconds poll = 5s;
+    const std::string first = "q";
+    std::string second = "elsewhere";
+    SUBCASE("queues") { REQUIRE(slot(first) != slot(second)); }
+    SUBCASE("a queue and its retry queue, when it is not looked at for long") { poll = 1h; }
+    Worker worker(uri, {.concurrency = 1,
+                        .signals = SignalHandling::none,
+                        .recheck = 20ms,
+                        .scheduler = SchedulerOptions{poll},
+                        .on_event = [&](const WorkerEvent& event) {
+                            failures += event.kind == WorkerEventKind::upkeep_failed ? 1 : 0;
+                        }});
+    const auto handler = [&](const Raw& payload) {
+        const std::lock_guard lock(mutex);
+        handled.insert(payload.bytes);
+    };
+    if (poll == 5s) {
+        worker.handle<Raw>(first, handler).handle<Raw>(second, handler);
+    } else {
+        worker.handle<Raw>(first, handler, {.retry = {.retry_queue = second}});
+    }
+    const std::jthread running([&](const std::stop_token& token) { worker.run(token); });
+    const auto looked = [&](const std::string& queue) {
+        return redis.command({"ZCARD", "orizuru:{" + queue + "}:schedulers"}).integer == 1;
+    };
+    REQUIRE(eventually([&] { return looked(first) && looked(second); }));
+    for (const std::string& queue : {first, second}) {
+        Producer<Job<Raw>> producer(uri, queue);
+        push_after(producer, 10ms, make_job(Raw{queue}));
+    }
+    CHECK(eventually([&] {
+        const std::lock_guard lock(mutex);
+        return handled.contains(first) && (handled.contains(second) || redis.llen(second) == 1);
+    }));
+    Pause(uri, first).pause();
+    CHECK(eventually([&] { return info_blocked() == (poll == 5s ? 1 : 0); }));
+    Pause(uri, first).resume();
+    CHECK(eventually([&] { return info_blocked() == (poll == 5s ? 2 : 1); }));
+    CHECK(failures == 0);
 }
 
 TEST_CASE_FIXTURE(Node, "while no node serves the slot a consumer waits, then goes on") {

@@ -61,6 +61,10 @@ class Record {
         return m_pages->entries;
     }
     [[nodiscard]] std::size_t size() const { return all().size(); }
+    void clear() const {
+        const std::lock_guard lock(m_pages->mutex);
+        m_pages->entries.clear();
+    }
 
   private:
     struct Pages {
@@ -175,6 +179,7 @@ class Child {
         }
     }
 
+    [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
     void signal(int number) const { ::kill(m_pid, number); }
     [[nodiscard]] bool ended() {
         m_ended = m_ended || ::waitpid(m_pid, &m_status, WNOHANG) == m_pid;

@@ -115,9 +115,9 @@ struct IdleWorker : Fixture {
         own.lpush("q0", bytes_of(make_job(Raw{"a"})));
         running = std::make_unique<Running>(*worker);
         REQUIRE(has_handled({"a"}));
-        REQUIRE(eventually([this] { // consumers and schedulers
+        REQUIRE(eventually([this] { // the consumers, and the schedulers' one
             return contains(own.command({"INFO", "clients"}).text,
-                            "blocked_clients:" + std::to_string(2 * queues));
+                            "blocked_clients:" + std::to_string(queues + 1));
         }));
     }
     /// From the stop until nothing is left of it.

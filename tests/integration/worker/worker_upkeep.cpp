@@ -7,26 +7,37 @@
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/pause.hpp>
+#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/producer.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <string>
+#include <thread>
 
 namespace worker_upkeep_test {
 
 using namespace std::chrono_literals;
+using orizuru::Job;
 using orizuru::JobContext;
+using orizuru::make_job;
 using orizuru::Pause;
+using orizuru::Producer;
 using orizuru::QueueOptions;
 using orizuru::Raw;
+using orizuru::SchedulerOptions;
 using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
@@ -36,6 +47,11 @@ using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::server;
 using orizuru::test::WorkerFixture;
+
+int threads_of(pid_t process) {
+    const std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task");
+    return static_cast<int>(std::distance(begin(threads), end(threads)));
+}
 
 TEST_CASE_FIXTURE(WorkerFixture, "a process that can have no more descriptors goes on, and ends as "
                                  "it should") {
@@ -131,9 +147,8 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connectio
 }
 
 TEST_CASE_FIXTURE(WorkerFixture,
-                  "a worker has a connection of its own, and for a queue six to nine: "
-                  "a seventh beats, an eighth asks about failures, a ninth tells of "
-                  "progress") {
+                  "a worker has two connections of its own, and for a queue two to five: a third "
+                  "beats, a fourth asks about failures, a fifth tells of progress") {
     WorkerOptions chosen = options();
     chosen.scheduler.emplace();
     chosen.collect_interval = 1h;
@@ -157,12 +172,61 @@ TEST_CASE_FIXTURE(WorkerFixture,
     };
     REQUIRE(has(0));
     const Running running(worker);
-    CHECK(has(1 + 6));
-    CHECK(has(1 + 7)); // from the first beat on
+    CHECK(has(2 + 2));
+    CHECK(has(2 + 3)); // from the first beat on
     push_jobs({"fails"});
-    CHECK(has(1 + 8));
+    CHECK(has(2 + 4));
     push_jobs({"tells"});
-    CHECK(has(1 + 9));
+    CHECK(has(2 + 5));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "what is scheduled in any of its queues wakes the worker") {
+    WorkerOptions chosen = options();
+    chosen.scheduler = SchedulerOptions{.poll = 1h};
+    Worker worker(uri, chosen);
+    for (const std::string& queue : {"q", "other", "third"}) {
+        worker.handle<Raw>(queue, write_down());
+    }
+    const Running running(worker);
+    REQUIRE(so_many_wait(3 + 1));
+    for (const std::string& queue : {"third", "q", "other", "q"}) {
+        Producer<Job<Raw>> producer(uri, queue);
+        handled.clear();
+        push_after(producer, 20ms, make_job(Raw{queue}));
+        CHECK(has_handled({queue}));
+    }
+}
+
+TEST_CASE_FIXTURE(WorkerFixture,
+                  "a worker of 50 queues has two threads for each besides its own, and "
+                  "sends less than 60 commands a second while nothing happens") {
+    const int queues = 50;
+    const int concurrency = 10;
+    Child child([&] {
+        WorkerOptions chosen = options(concurrency);
+        chosen.recheck = WorkerOptions().recheck;
+        chosen.scheduler = WorkerOptions().scheduler;
+        chosen.collect_interval = WorkerOptions().collect_interval;
+        Worker worker(uri, chosen);
+        for (int i = 0; i < queues; ++i) {
+            worker.handle<Raw>("q" + std::to_string(i), write_down());
+        }
+        return worker.run();
+    });
+    REQUIRE(so_many_wait(queues + 1)); // the schedulers wait together
+    const auto commands = [this] { return info("stats", "total_commands_processed"); };
+    // Until what it does at first is done: its first look at every schedule, say.
+    REQUIRE(eventually(
+        [&] {
+            const auto before = commands();
+            std::this_thread::sleep_for(1s);
+            return commands() - before < 60;
+        },
+        20s));
+    CHECK(threads_of(child.pid()) <= concurrency + 2 * queues + 5);
+    const auto before = commands();
+    std::this_thread::sleep_for(3s);
+    CHECK(commands() - before < 3 * 60);
 }
 
 } // namespace worker_upkeep_test

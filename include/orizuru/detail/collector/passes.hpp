@@ -15,10 +15,10 @@
 #include <orizuru/detail/collector/registry.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
-#include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>
@@ -29,7 +29,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <stop_token>
@@ -42,10 +42,13 @@ namespace orizuru::detail {
 /// The passes of one collector.
 class Passes {
   public:
-    Passes(Endpoint endpoint, std::string queue, GarbageCollectorOptions options);
+    Passes(std::shared_ptr<Connection> connection, std::string queue,
+           GarbageCollectorOptions options);
 
     Collected collect();
-    void run(std::stop_token token, std::chrono::milliseconds interval);
+    /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
+    TimePoint step(std::chrono::milliseconds interval);
+    void run(const std::stop_token& token, std::chrono::milliseconds interval);
 
   private:
     /// Whether the search for orphans serves this collector or the fleet.
@@ -62,7 +65,7 @@ class Passes {
 
     Keys m_keys;
     GarbageCollectorOptions m_options;
-    Connection m_connection;
+    std::shared_ptr<Connection> m_connection;
     EventQueue m_events;
     Grace m_grace{m_options.grace};
     Orphans m_orphans;
@@ -71,10 +74,11 @@ class Passes {
     PassTurns m_turns{m_keys.collected()};
 };
 
-inline Passes::Passes(Endpoint endpoint, std::string queue, GarbageCollectorOptions options)
+inline Passes::Passes(std::shared_ptr<Connection> connection, std::string queue,
+                      GarbageCollectorOptions options)
     : m_keys(queue),
       m_options(std::move(options)),
-      m_connection(std::move(endpoint)),
+      m_connection(std::move(connection)),
       m_events(std::move(queue), m_options.on_event) {
     check_count("batch", m_options.batch, largest_batch);
     if (m_options.blamed < 1) {
@@ -89,11 +93,11 @@ inline Collected Passes::collect() { return pass(Sweeps::own); }
 
 inline Collected Passes::pass(Sweeps sweeps) {
     // On another connection the grace begins anew.
-    const Connection::Pin pin(m_connection);
+    const Connection::Pin pin(*m_connection);
     Collected collected;
     if (may_reap()) {
-        const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
-        for (const std::string& id : unheard_consumers(m_connection, m_keys, registered)) {
+        const std::vector<std::string> registered = registered_consumers(*m_connection, m_keys);
+        for (const std::string& id : unheard_consumers(*m_connection, m_keys, registered)) {
             reap(id, collected);
         }
         const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
@@ -107,7 +111,7 @@ inline Collected Passes::pass(Sweeps sweeps) {
 }
 
 inline bool Passes::may_reap() {
-    const bool over = m_grace.over(m_connection);
+    const bool over = m_grace.over(*m_connection);
     const std::string& policy = m_grace.evicting_policy();
     if (!policy.empty() && !std::exchange(m_warned, true)) {
         m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
@@ -117,7 +121,7 @@ inline bool Passes::may_reap() {
 
 inline void Passes::reap(const std::string& id, Collected& collected) {
     const Reply reply =
-        run_script(m_connection, m_keys.source(), cached_reap(), 6, m_keys.heartbeat(id),
+        run_script(*m_connection, m_keys.source(), cached_reap(), 6, m_keys.heartbeat(id),
                    m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
                    m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
                    recovery_memory.count(), m_options.dead_limit, m_options.blamed);
@@ -129,7 +133,7 @@ inline void Passes::reap(const std::string& id, Collected& collected) {
         std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
         !std::all_of(parts.begin() + 2, parts.end(),
                      [](const Reply& part) { return part.is(Reply::Type::string); })) {
-        m_connection.refuse("EVALSHA");
+        m_connection->refuse("EVALSHA");
     }
     collected.consumers += 1;
     collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
@@ -144,13 +148,13 @@ inline bool Passes::search_due(Sweeps sweeps) {
     constexpr auto interval = Orphans::interval;
     return m_orphans.search_due() &&
            (sweeps == Sweeps::own ||
-            FleetTurn{m_keys.swept(), interval, "SCAN"}.take(m_connection, interval).count() == 0);
+            FleetTurn{m_keys.swept(), interval, "SCAN"}.take(*m_connection, interval).count() == 0);
 }
 
 /// Searches all lists; finds none when SCAN is refused.
 inline std::set<std::string> Passes::search() {
     try {
-        return m_orphans.search(m_connection, m_keys);
+        return m_orphans.search(*m_connection, m_keys);
     } catch (const ReplyError& error) {
         if (error.code() != "NOPERM") {
             throw;
@@ -165,18 +169,18 @@ inline std::set<std::string> Passes::search() {
 
 inline void Passes::refill(Collected& collected) {
     const std::string unack = m_keys.unack();
-    const Reply length = m_connection.command(unack, "LLEN", unack);
+    const Reply length = m_connection->command(unack, "LLEN", unack);
     if (!is_count(length)) {
-        m_connection.refuse("LLEN");
+        m_connection->refuse("LLEN");
     }
     // Bounded: otherwise a handler that rejects at once could keep a pass from ending.
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
         const Reply moved =
-            run_script(m_connection, unack, cached_refill(), 2, unack, m_keys.source(), step);
+            run_script(*m_connection, unack, cached_refill(), 2, unack, m_keys.source(), step);
         if (!is_count(moved) || moved.integer > step) {
-            m_connection.refuse("EVALSHA");
+            m_connection->refuse("EVALSHA");
         }
         if (moved.integer == 0) {
             return;
@@ -187,9 +191,9 @@ inline void Passes::refill(Collected& collected) {
 }
 
 inline void Passes::take_part(std::chrono::milliseconds interval) {
-    const Connection::Pin pin(m_connection);
-    m_turns.give_back(m_connection); // one taken on a connection that was lost
-    if (!m_grace.was_over(m_connection) && !may_reap()) {
+    const Connection::Pin pin(*m_connection);
+    m_turns.give_back(*m_connection); // one taken on a connection that was lost
+    if (!m_grace.was_over(*m_connection) && !may_reap()) {
         // The turn is for collectors that may reap.
         Collected collected;
         refill(collected);
@@ -197,39 +201,42 @@ inline void Passes::take_part(std::chrono::milliseconds interval) {
         return;
     }
     // Only this collector knows its suspects.
-    if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
+    if (!m_turns.take(*m_connection, interval) && m_orphans.suspects().empty()) {
         return;
     }
     pass(Sweeps::shared);
-    if (!m_grace.was_over(m_connection)) {
-        m_turns.give_back(m_connection); // to collectors that may reap
+    if (!m_grace.was_over(*m_connection)) {
+        m_turns.give_back(*m_connection); // to collectors that may reap
         m_turns.put_off(m_options.grace, interval);
         return;
     }
     m_turns.done();
 }
 
-inline void Passes::run(std::stop_token token, std::chrono::milliseconds interval) {
+inline TimePoint Passes::step(std::chrono::milliseconds interval) {
+    try {
+        take_part(std::min(interval, PassTurns::longest_interval));
+        return m_turns.next();
+    } catch (const ReplyError& error) {
+        if (!is_for_now(error)) {
+            leave_turns();
+        }
+        throw;
+    }
+}
+
+inline void Passes::run(const std::stop_token& token, std::chrono::milliseconds interval) {
     if (interval <= std::chrono::milliseconds(0)) {
         throw std::invalid_argument("the collector's interval must be positive");
     }
-    interval = std::min(interval, PassTurns::longest_interval);
-    try {
-        run_until_stopped(token, [&] {
-            take_part(interval);
-            return m_turns.next();
-        });
-    } catch (const ReplyError&) {
-        leave_turns();
-        throw;
-    }
+    run_until_stopped(token, [&] { return step(interval); });
 }
 
 /// Leaves the turns to collectors that may be able to make the pass that this one cannot.
 inline void Passes::leave_turns() noexcept {
     m_turns.stand_back();
     try {
-        m_turns.give_back(m_connection);
+        m_turns.give_back(*m_connection);
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // The next run gives it back, or it expires.
     }

@@ -11,17 +11,14 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/run_until_stopped.hpp>
-#include <orizuru/endpoint.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <random>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,11 +72,22 @@ return {#messages, wait, redis.call('ZCARD', schedulers)}
 /// One thread's at a time.
 class DueMessages {
   public:
-    /// Connects; `poll` is that of SchedulerOptions.
-    DueMessages(Endpoint endpoint, std::string queue, std::chrono::milliseconds poll);
+    /// `poll` is that of SchedulerOptions.
+    DueMessages(std::shared_ptr<Connection> connection, std::string queue,
+                std::chrono::milliseconds poll)
+        : m_keys(std::move(queue)),
+          m_poll(poll),
+          m_id(make_identity("scheduler").id),
+          m_connection(std::move(connection)) {}
 
+    [[nodiscard]] const std::string& queue() const noexcept { return m_keys.source(); }
+    /// Moves all that is due.
     std::uint64_t move();
-    void run(const std::stop_token& token);
+    /// Makes one step. Returns when to make the next one, unless somebody schedules something
+    /// earlier: at once while more is due.
+    TimePoint look() { return look(m_poll); }
+    /// The same with another `poll`.
+    TimePoint look(std::chrono::milliseconds poll);
 
   private:
     // A scheduler that has not looked for this long is taken for dead.
@@ -92,24 +100,14 @@ class DueMessages {
     };
 
     Step step();
-    void wait(const Step& last, const std::stop_token& token);
-    std::chrono::milliseconds pause(std::int64_t schedulers);
+    std::chrono::milliseconds pause(std::chrono::milliseconds poll, std::int64_t schedulers);
 
     Keys m_keys;
     std::chrono::milliseconds m_poll;
     std::string m_id;
-    Connection m_connection;
-    Connection m_waiting;
+    std::shared_ptr<Connection> m_connection;
     std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
 };
-
-inline DueMessages::DueMessages(Endpoint endpoint, std::string queue,
-                                std::chrono::milliseconds poll)
-    : m_keys(std::move(queue)),
-      m_poll(poll),
-      m_id(make_identity("scheduler").id),
-      m_connection(endpoint),
-      m_waiting(std::move(endpoint)) {}
 
 inline std::uint64_t DueMessages::move() {
     std::uint64_t moved = 0;
@@ -123,41 +121,28 @@ inline std::uint64_t DueMessages::move() {
 }
 
 inline DueMessages::Step DueMessages::step() {
-    const Reply reply = m_connection.command(
+    const Reply reply = m_connection->command(
         m_keys.scheduled(), "EVAL", move_due_script(), 3, m_keys.scheduled(), m_keys.source(),
         m_keys.schedulers(), most_moved, most_bytes_moved, m_id, (memory + 3 * m_poll).count());
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != 3 || !is_count(parts[0]) || parts[0].integer > most_moved ||
         !parts[1].is(Reply::Type::integer) || !is_count(parts[2])) {
-        m_connection.refuse("EVAL");
+        m_connection->refuse("EVAL");
     }
     return {parts[0].integer, std::chrono::milliseconds(parts[1].integer), parts[2].integer};
 }
 
-inline void DueMessages::run(const std::stop_token& token) {
-    run_until_stopped(token, [&] {
-        const Step last = step();
-        if (last.next.count() != 0) {
-            wait(last, token);
-        }
-        return TimePoint(); // at once
-    });
-}
-
-// Blocks in Redis on a connection of its own, until somebody schedules something earlier. The time
-// is measured here, since Redis ends a short block up to 100 ms late.
-inline void DueMessages::wait(const Step& last, const std::stop_token& token) {
-    const std::chrono::milliseconds poll = pause(last.schedulers);
-    const TimePoint until = deadline_in(last.next.count() < 0 ? poll : std::min(poll, last.next));
-    if (!m_waiting.begun()) {
-        m_waiting.begin("BLPOP", m_keys.scheduled_wake(), 5);
-    }
-    m_waiting.finish(until, token);
+// The time is measured here, since Redis ends a short block up to 100 ms late.
+inline TimePoint DueMessages::look(std::chrono::milliseconds poll) {
+    const Step last = step();
+    const std::chrono::milliseconds longest = pause(poll, last.schedulers);
+    return deadline_in(last.next.count() < 0 ? longest : std::min(longest, last.next));
 }
 
 /// Half to one and a half of the time that has all schedulers together look once in `poll`.
-inline std::chrono::milliseconds DueMessages::pause(std::int64_t schedulers) {
-    const auto average = static_cast<double>(m_poll.count()) *
+inline std::chrono::milliseconds DueMessages::pause(std::chrono::milliseconds poll,
+                                                    std::int64_t schedulers) {
+    const auto average = static_cast<double>(poll.count()) *
                          static_cast<double>(std::max<std::int64_t>(schedulers, 1));
     std::uniform_real_distribution<double> spread(0.5, 1.5);
     return std::chrono::milliseconds(static_cast<std::int64_t>(average * spread(m_random)));

@@ -9,9 +9,13 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -29,6 +33,22 @@ class WorkerEvents {
             } catch (...) { // NOLINT(bugprone-empty-catch)
             }
         }
+    }
+    /// Tells that upkeep failed, and when it is repeated.
+    void tell_failed(std::string_view what, std::string_view queue, std::string_view why,
+                     std::chrono::milliseconds retry_in) const noexcept {
+        WorkerEvent event{.kind = WorkerEventKind::upkeep_failed,
+                          .queue = queue,
+                          .detail = why,
+                          .retry_in = retry_in};
+        std::string detail;
+        try {
+            detail = std::string(what) + ": " + std::string(why);
+            event.detail = detail;
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+            // Without what failed, the reason is told all the same.
+        }
+        tell(event);
     }
 
   private:

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Waits in Redis until somebody schedules a message that is due earlier than all before it: the
+// producer's script then puts an element into the queue's wake list. One connection waits for any
+// number of queues.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// One thread's at a time.
+class WakeLists {
+  public:
+    /// Connects. In a Cluster, all queues must be in one slot. Throws as Connection does.
+    WakeLists(Endpoint endpoint, const std::vector<std::string>& queues)
+        : m_connection(std::move(endpoint)) {
+        for (const std::string& queue : queues) {
+            m_keys.push_back(Keys(queue).scheduled_wake());
+        }
+    }
+
+    /// Returns the position of a queue whose schedule has changed; nothing at `until` or a stop.
+    /// Redis: BLPOP, which goes on between the calls. Throws as Connection::command does.
+    std::optional<std::size_t> wait(TimePoint until, const std::stop_token& token);
+
+  private:
+    // In seconds; long enough to repeat rarely, short enough that Redis soon forgets a vanished
+    // client.
+    static constexpr int longest = 5;
+
+    std::vector<std::string> m_keys;
+    Connection m_connection;
+};
+
+inline std::optional<std::size_t> WakeLists::wait(TimePoint until, const std::stop_token& token) {
+    if (!m_connection.begun()) {
+        m_connection.begin_roundtrip("BLPOP", [this](std::string& out) {
+            begin_command(out, m_keys.size() + 2);
+            append_argument(out, "BLPOP");
+            for (const std::string& key : m_keys) {
+                append_argument(out, key);
+            }
+            append_argument(out, longest);
+        });
+    }
+    const auto reply = m_connection.finish(until, token);
+    if (!reply || reply->elements.empty()) {
+        return std::nullopt;
+    }
+    const auto key = std::ranges::find(m_keys, reply->elements.front().text);
+    if (key == m_keys.end()) {
+        m_connection.refuse("BLPOP");
+    }
+    return static_cast<std::size_t>(key - m_keys.begin());
+}
+
+} // namespace orizuru::detail

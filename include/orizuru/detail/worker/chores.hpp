@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Work that a worker repeats beside its jobs, one piece after the other, each when it is due. What
+// fails is repeated later, and the others go on. While Redis is out of reach, all wait together.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+struct Chore {
+    std::string_view what;                ///< what it does, for people
+    std::string queue = {};               ///< empty: it is for all queues
+    std::function<TimePoint()> step = {}; ///< returns when it is due again
+    TimePoint due{};
+    JitteredPauses pauses{}; ///< after errors that pass by themselves
+};
+
+/// For one thread at a time.
+class Chores {
+  public:
+    /// How long after an error that does not pass by itself.
+    static constexpr std::chrono::milliseconds failure_pause{5000};
+
+    /// Takes what failed, why, and when it is repeated.
+    using Tell = FunctionRef<void(const Chore&, std::string_view, std::chrono::milliseconds)>;
+
+    /// Returns its position.
+    std::size_t add(Chore chore) {
+        m_chores.push_back(std::move(chore));
+        return m_chores.size() - 1;
+    }
+    /// Makes it due.
+    void call(std::size_t position) noexcept {
+        m_chores[position].due = std::min(m_chores[position].due, Clock::now());
+    }
+    /// When the next one is due.
+    [[nodiscard]] TimePoint next_due() const noexcept {
+        return m_chores.empty() ? TimePoint::max() : std::max(first()->due, m_held_until);
+    }
+    /// Does the one that has been due for the longest, if one is due. Tells why it failed, unless
+    /// that passes by itself; of an outage once in a `failure_pause`.
+    void do_next(Tell tell) {
+        if (Clock::now() < next_due()) {
+            return;
+        }
+        Chore& chore = m_chores[static_cast<std::size_t>(first() - m_chores.begin())];
+        if (attempt(chore, chore.step, tell)) {
+            m_outage.reset();
+        }
+    }
+    /// The same for one that is not among them, with this step. Returns false when it failed.
+    bool attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell);
+
+  private:
+    [[nodiscard]] std::vector<Chore>::const_iterator first() const noexcept {
+        return std::ranges::min_element(m_chores, {}, &Chore::due);
+    }
+    void hold(const Chore& chore, std::string_view why, Tell tell);
+
+    std::vector<Chore> m_chores;
+    JitteredPauses m_outage;
+    TimePoint m_held_until{};
+    TimePoint m_quiet_until{}; ///< of outages
+};
+
+inline bool Chores::attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell) {
+    const auto later = [&](std::chrono::milliseconds pause) { chore.due = deadline_in(pause); };
+    const auto fail = [&](const std::exception& error) {
+        later(failure_pause);
+        tell(chore, error.what(), failure_pause);
+    };
+    try {
+        chore.due = step();
+        chore.pauses.reset();
+        return true;
+    } catch (const ConnectionError& error) {
+        hold(chore, error.what(), tell);
+        chore.due = m_held_until;
+    } catch (const ReplyError& error) {
+        is_for_now(error) ? later(chore.pauses.next()) : fail(error);
+    } catch (const ProtocolError&) {
+        later(chore.pauses.next());
+    } catch (const std::exception& error) {
+        fail(error);
+    }
+    return false;
+}
+
+// All are on connections to the same Redis: each would only wait for its own time-out.
+inline void Chores::hold(const Chore& chore, std::string_view why, Tell tell) {
+    const std::chrono::milliseconds pause = m_outage.next();
+    m_held_until = deadline_in(pause);
+    if (Clock::now() >= m_quiet_until) {
+        m_quiet_until = deadline_in(failure_pause);
+        tell(chore, why, pause);
+    }
+}
+
+} // namespace orizuru::detail
