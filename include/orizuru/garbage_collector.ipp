@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/passes.hpp>
+#include <orizuru/keys.hpp>
 
 #include <chrono>
 #include <memory>
@@ -16,9 +17,11 @@
 namespace orizuru {
 
 ORIZURU_INLINE GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
-                                                  GarbageCollectorOptions options)
-    : m_passes(std::make_unique<detail::Passes>(std::make_shared<Connection>(std::move(endpoint)),
-                                                std::move(queue), std::move(options))) {}
+                                                  GarbageCollectorOptions options) {
+    Keys keys(std::move(queue)); // refuses a name before anything is sent
+    m_passes = std::make_unique<detail::Passes>(
+        std::move(keys), std::make_shared<Connection>(std::move(endpoint)), std::move(options));
+}
 ORIZURU_INLINE GarbageCollector::GarbageCollector(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector& GarbageCollector::operator=(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector::~GarbageCollector() = default;

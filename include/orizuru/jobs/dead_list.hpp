@@ -114,7 +114,7 @@ class DeadList {
     static constexpr std::int64_t batch = 100;
     static constexpr std::int64_t cut = 1000;
 
-    DeadList(std::shared_ptr<Connection> connection, std::string queue);
+    DeadList(Keys keys, std::shared_ptr<Connection> connection);
 
     DeadEntry entry_of(Reply& reply);
     std::uint64_t count_of(const Reply& reply, std::string_view name);

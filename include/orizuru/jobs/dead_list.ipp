@@ -29,10 +29,12 @@ ORIZURU_INLINE void detail::check(const DeadLimits& limits) {
 }
 
 ORIZURU_INLINE DeadList::DeadList(Endpoint endpoint, std::string queue)
-    : DeadList(std::make_shared<Connection>(std::move(endpoint)), std::move(queue)) {}
+    : m_keys(std::move(queue)),
+      m_dead(m_keys.dead()),
+      m_connection(std::make_shared<Connection>(std::move(endpoint))) {}
 
-ORIZURU_INLINE DeadList::DeadList(std::shared_ptr<Connection> connection, std::string queue)
-    : m_keys(std::move(queue)), m_dead(m_keys.dead()), m_connection(std::move(connection)) {}
+ORIZURU_INLINE DeadList::DeadList(Keys keys, std::shared_ptr<Connection> connection)
+    : m_keys(std::move(keys)), m_dead(m_keys.dead()), m_connection(std::move(connection)) {}
 
 ORIZURU_INLINE std::uint64_t DeadList::count_of(const Reply& reply, std::string_view name) {
     if (!detail::is_count(reply)) {

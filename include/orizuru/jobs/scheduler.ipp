@@ -10,6 +10,7 @@
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
+#include <orizuru/keys.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -28,10 +29,10 @@ ORIZURU_INLINE void detail::check(const SchedulerOptions& options) {
 ORIZURU_INLINE Scheduler::Scheduler(Endpoint endpoint, std::string queue,
                                     SchedulerOptions options) {
     detail::check(options);
-    m_due = std::make_unique<detail::DueMessages>(std::make_shared<Connection>(endpoint), queue,
+    const Keys keys(std::move(queue)); // refuses a name before anything is sent
+    m_due = std::make_unique<detail::DueMessages>(keys, std::make_shared<Connection>(endpoint),
                                                   options.poll);
-    m_wake =
-        std::make_unique<detail::WakeLists>(std::move(endpoint), std::vector{std::move(queue)});
+    m_wake = std::make_unique<detail::WakeLists>(std::vector{keys}, std::move(endpoint));
 }
 ORIZURU_INLINE Scheduler::Scheduler(Scheduler&&) noexcept = default;
 ORIZURU_INLINE Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;

@@ -15,10 +15,12 @@
 #include "support/posix.hpp"
 #include "support/redis_server.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -64,6 +66,9 @@ class Crowd {
     /// A process whose pause is not over is left alone, or it would hardly ever run.
     template <class Suitable>
     Member& pick(Suitable suitable);
+    /// One of a role that is not among `roles`, until all are: a short storm, too, has all kinds.
+    template <class Suitable>
+    Member& pick_in_turn(std::set<std::string>& roles, Suitable suitable);
     virtual void look_around();
     void resume_redis();
     [[nodiscard]] bool redis_is_paused() const noexcept { return m_redis_resumes_at.has_value(); }
@@ -98,6 +103,8 @@ class Crowd {
     std::uint64_t m_serial = 0;
     std::vector<std::string> m_wrong;
     std::optional<Clock::time_point> m_redis_resumes_at;
+    std::set<std::string> m_killed; ///< roles
+    std::set<std::string> m_paused;
     std::vector<Member> m_members;
 };
 
@@ -146,8 +153,18 @@ Crowd::Member& Crowd::pick(Suitable suitable) {
     }
 }
 
+template <class Suitable>
+Crowd::Member& Crowd::pick_in_turn(std::set<std::string>& roles, Suitable suitable) {
+    const auto is_new = [&](const Member& any) {
+        return suitable(any) && !roles.contains(any.work().role);
+    };
+    Member& member = std::ranges::any_of(m_members, is_new) ? pick(is_new) : pick(suitable);
+    roles.insert(member.work().role);
+    return member;
+}
+
 inline void Crowd::kill_one() {
-    Member& member = pick([](const Member&) { return true; });
+    Member& member = pick_in_turn(m_killed, [](const Member&) { return true; });
     m_report.came(member.work().role + " killed");
     kill(member);
     start(member);
@@ -162,7 +179,8 @@ inline void Crowd::kill(Member& member) {
 
 /// A paused producer is only late.
 inline void Crowd::pause_one() {
-    Member& member = pick([](const Member& any) { return any.work().role != "producer"; });
+    Member& member =
+        pick_in_turn(m_paused, [](const Member& any) { return any.work().role != "producer"; });
     m_report.came(member.work().role + " paused");
     member.process.pause();
     member.resume_at = some_leases();

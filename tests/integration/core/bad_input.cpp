@@ -6,6 +6,8 @@
 
 #include "integration/core/queue_fixture.hpp"
 
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -27,6 +29,7 @@ namespace bad_input_test {
 
 using orizuru::ConnectionError;
 using orizuru::Consumer;
+using orizuru::DeadList;
 using orizuru::DecodeError;
 using orizuru::Endpoint;
 using orizuru::EventKind;
@@ -35,6 +38,7 @@ using orizuru::MessageGuard;
 using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::ReplyError;
+using orizuru::Scheduler;
 using orizuru::test::contains;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
@@ -215,6 +219,8 @@ TEST_CASE_FIXTURE(QueueFixture, "an impossible queue name is refused before anyt
         CHECK_THROWS_AS(Producer<Raw>("unix:///nowhere", name), std::invalid_argument);
         CHECK_THROWS_AS(Consumer<Raw>("unix:///nowhere", name), std::invalid_argument);
         CHECK_THROWS_AS(GarbageCollector("unix:///nowhere", name), std::invalid_argument);
+        CHECK_THROWS_AS(Scheduler("unix:///nowhere", name), std::invalid_argument);
+        CHECK_THROWS_AS(DeadList("unix:///nowhere", name), std::invalid_argument);
     }
     CHECK(redis.keys().empty());
 }

@@ -42,8 +42,7 @@ namespace orizuru::detail {
 /// The passes of one collector.
 class Passes {
   public:
-    Passes(std::shared_ptr<Connection> connection, std::string queue,
-           GarbageCollectorOptions options);
+    Passes(Keys keys, std::shared_ptr<Connection> connection, GarbageCollectorOptions options);
 
     Collected collect();
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
@@ -74,12 +73,12 @@ class Passes {
     PassTurns m_turns{m_keys.collected()};
 };
 
-inline Passes::Passes(std::shared_ptr<Connection> connection, std::string queue,
+inline Passes::Passes(Keys keys, std::shared_ptr<Connection> connection,
                       GarbageCollectorOptions options)
-    : m_keys(queue),
+    : m_keys(std::move(keys)),
       m_options(std::move(options)),
       m_connection(std::move(connection)),
-      m_events(std::move(queue), m_options.on_event) {
+      m_events(m_keys.source(), m_options.on_event) {
     check_count("batch", m_options.batch, largest_batch);
     if (m_options.blamed < 1) {
         throw std::invalid_argument("blamed must be 1 or more");

@@ -73,14 +73,12 @@ return {#messages, wait, redis.call('ZCARD', schedulers)}
 class DueMessages {
   public:
     /// `poll` is that of SchedulerOptions.
-    DueMessages(std::shared_ptr<Connection> connection, std::string queue,
-                std::chrono::milliseconds poll)
-        : m_keys(std::move(queue)),
+    DueMessages(Keys keys, std::shared_ptr<Connection> connection, std::chrono::milliseconds poll)
+        : m_keys(std::move(keys)),
           m_poll(poll),
           m_id(make_identity("scheduler").id),
           m_connection(std::move(connection)) {}
 
-    [[nodiscard]] const std::string& queue() const noexcept { return m_keys.source(); }
     /// Moves all that is due.
     std::uint64_t move();
     /// Makes one step. Returns when to make the next one, unless somebody schedules something

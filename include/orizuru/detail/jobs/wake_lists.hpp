@@ -27,10 +27,10 @@ namespace orizuru::detail {
 class WakeLists {
   public:
     /// Connects. In a Cluster, all queues must be in one slot. Throws as Connection does.
-    WakeLists(Endpoint endpoint, const std::vector<std::string>& queues)
+    WakeLists(const std::vector<Keys>& queues, Endpoint endpoint)
         : m_connection(std::move(endpoint)) {
-        for (const std::string& queue : queues) {
-            m_keys.push_back(Keys(queue).scheduled_wake());
+        for (const Keys& queue : queues) {
+            m_lists.push_back(queue.scheduled_wake());
         }
     }
 
@@ -43,16 +43,16 @@ class WakeLists {
     // client.
     static constexpr int longest = 5;
 
-    std::vector<std::string> m_keys;
+    std::vector<std::string> m_lists;
     Connection m_connection;
 };
 
 inline std::optional<std::size_t> WakeLists::wait(TimePoint until, const std::stop_token& token) {
     if (!m_connection.begun()) {
         m_connection.begin_roundtrip("BLPOP", [this](std::string& out) {
-            begin_command(out, m_keys.size() + 2);
+            begin_command(out, m_lists.size() + 2);
             append_argument(out, "BLPOP");
-            for (const std::string& key : m_keys) {
+            for (const std::string& key : m_lists) {
                 append_argument(out, key);
             }
             append_argument(out, longest);
@@ -62,11 +62,11 @@ inline std::optional<std::size_t> WakeLists::wait(TimePoint until, const std::st
     if (!reply || reply->elements.empty()) {
         return std::nullopt;
     }
-    const auto key = std::ranges::find(m_keys, reply->elements.front().text);
-    if (key == m_keys.end()) {
+    const auto key = std::ranges::find(m_lists, reply->elements.front().text);
+    if (key == m_lists.end()) {
         m_connection.refuse("BLPOP");
     }
-    return static_cast<std::size_t>(key - m_keys.begin());
+    return static_cast<std::size_t>(key - m_lists.begin());
 }
 
 } // namespace orizuru::detail

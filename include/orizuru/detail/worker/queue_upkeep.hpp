@@ -71,7 +71,7 @@ class QueueUpkeep {
     bool m_one_slot = true; ///< all queues are in one, as far as is known
 
     Chores m_chores;
-    std::vector<std::string> m_scheduled;  ///< the queues that have a scheduler
+    std::vector<Keys> m_scheduled;         ///< of the queues that have a scheduler
     std::vector<std::size_t> m_schedulers; ///< their chores
     std::optional<WakeLists> m_wakes;
     Chore m_waiting{.what = "waiting for scheduled messages"}; ///< due = it may wait
@@ -128,7 +128,7 @@ inline void QueueUpkeep::collect(ServedQueue& queue) {
         return;
     }
     const auto passes = std::make_shared<Passes>(
-        m_connection, queue.queue(),
+        queue.keys(), m_connection,
         GarbageCollectorOptions{.max_recoveries = queue.options().max_recoveries,
                                 .dead_limit = queue.options().dead.most,
                                 .on_event = [&queue](const Event& event) { queue.tell(event); },
@@ -151,9 +151,9 @@ inline void QueueUpkeep::schedule() {
         queues.insert({queue->queue(), queue->options().retry.retry_queue});
     }
     queues.erase("");
-    m_scheduled.assign(queues.begin(), queues.end());
-    for (const std::string& queue : m_scheduled) {
-        const auto due = std::make_shared<DueMessages>(m_connection, queue, options->poll);
+    for (const std::string& queue : queues) {
+        const Keys& keys = m_scheduled.emplace_back(queue);
+        const auto due = std::make_shared<DueMessages>(keys, m_connection, options->poll);
         m_schedulers.push_back(m_chores.add(
             {.what = "scheduling", .queue = queue, .step = [this, due] { return look(*due); }}));
     }
@@ -219,7 +219,7 @@ inline void QueueUpkeep::wait(TimePoint until, const std::stop_token& token, Cho
 inline TimePoint QueueUpkeep::await_wake(TimePoint until, const std::stop_token& token) {
     try {
         if (!m_wakes) {
-            m_wakes.emplace(m_endpoint, m_scheduled);
+            m_wakes.emplace(m_scheduled, m_endpoint);
         }
         if (const auto position = m_wakes->wait(until, token)) {
             m_chores.call(m_schedulers[*position]);
