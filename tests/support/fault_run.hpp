@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace orizuru::test {
 
@@ -102,7 +102,7 @@ class FaultReport {
     [[nodiscard]] bool is_full() const { return violations() >= shown_violations; }
 
     /// Prints everything, and returns the program's exit status.
-    [[nodiscard]] int finish(std::initializer_list<std::string_view> expected) {
+    [[nodiscard]] int finish(const std::vector<std::string_view>& expected) {
         const std::lock_guard lock(m_mutex);
         for (const std::string_view kind : expected) {
             m_came.try_emplace(std::string(kind));

@@ -92,6 +92,7 @@ class Crowd {
     /// The address by which Redis is reached.
     virtual std::string uri_for(const Work&) { return m_server.uri(); }
     virtual void was_killed(const Member&) {}
+    virtual void is_paused(const Member&) {}
     /// By itself, as it should.
     virtual void has_ended(const Member&) {}
     Clock::time_point some_leases();
@@ -183,6 +184,7 @@ inline void Crowd::pause_one() {
         pick_in_turn(m_paused, [](const Member& any) { return any.work().role != "producer"; });
     m_report.came(member.work().role + " paused");
     member.process.pause();
+    is_paused(member);
     member.resume_at = some_leases();
 }
 

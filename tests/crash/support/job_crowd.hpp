@@ -77,6 +77,11 @@ class JobCrowd final : public Crowd {
         }
     }
     void has_ended(const Member& member) override;
+    void is_paused(const Member& member) override {
+        if (m_stopping.contains(member.work().serial)) {
+            m_late.insert(member.work().serial);
+        }
+    }
     bool is_released(const Keys& keys, const std::string& name);
     void await_empty();
     bool is_empty(const Keys& keys);
@@ -88,6 +93,7 @@ class JobCrowd final : public Crowd {
     RedisClient m_redis{server().uri()};
     std::array<Keys, 2> m_queues{Keys("storm"), Keys(urgent_queue("storm"))};
     std::set<std::uint64_t> m_stopping; ///< serials
+    std::set<std::uint64_t> m_late;     ///< paused for longer than a stop may take, perhaps
     std::set<std::uint64_t> m_killed;
 };
 
@@ -108,7 +114,7 @@ inline void JobCrowd::has_ended(const Member& member) {
     m_stopping.erase(member.work().serial);
     report().came("worker stopped by SIGTERM");
     for (const Keys& keys : m_queues) {
-        if (!is_released(keys, member.work().name())) {
+        if (!m_late.contains(member.work().serial) && !is_released(keys, member.work().name())) {
             wrong().push_back(member.work().name() + " stopped and did not leave " + keys.source());
         }
     }
