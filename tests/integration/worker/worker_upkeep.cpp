@@ -184,12 +184,12 @@ TEST_CASE_FIXTURE(WorkerFixture, "what is scheduled in any of its queues wakes t
     WorkerOptions chosen = options();
     chosen.scheduler = SchedulerOptions{.poll = 1h};
     Worker worker(uri, chosen);
-    for (const std::string& queue : {"q", "other", "third"}) {
+    for (const std::string queue : {"q", "other", "third"}) {
         worker.handle<Raw>(queue, write_down());
     }
     const Running running(worker);
     REQUIRE(so_many_wait(3 + 1));
-    for (const std::string& queue : {"third", "q", "other", "q"}) {
+    for (const std::string queue : {"third", "q", "other", "q"}) {
         Producer<Job<Raw>> producer(uri, queue);
         handled.clear();
         push_after(producer, 20ms, make_job(Raw{queue}));
