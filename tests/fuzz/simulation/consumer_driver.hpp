@@ -53,7 +53,10 @@ inline void SimulatedConsumer::after_adoption() {
         m_context.faults.came("leave in doubt");
     }
     m_forgot = false; // whatever it was runs into the fence
-    m_hidden_rewind = m_wait_broken = m_robbed = false;
+    m_hidden_rewind = m_wait_broken = false;
+    if (m_robbed != m_mirror->identity().id) { // else its new list was taken before it heard of it
+        m_robbed.clear();
+    }
 }
 
 inline void SimulatedConsumer::beat() {

@@ -37,7 +37,7 @@ inline void SimulatedConsumer::hand_out() {
             throw Violation("not the oldest message was handed out");
         }
         say("handed out ", message->payload);
-        m_queue.oracle().handed_out(message->payload, m_robbed ? Lease::lost : Lease::held);
+        m_queue.oracle().handed_out(message->payload, m_robbed.empty() ? Lease::held : Lease::lost);
         m_guards.push_back(message);
     }
 }

@@ -75,7 +75,10 @@ class SimulatedConsumer {
 
     // What befalls it.
 
-    void taken_for_dead() noexcept { m_reaped_alive = m_robbed = true; }
+    void taken_for_dead(const std::string& id) {
+        m_reaped_alive = true;
+        m_robbed = id;
+    }
     /// Its process dies; another begins.
     void crash();
     /// The link broke.
@@ -170,7 +173,7 @@ class SimulatedConsumer {
     bool m_hidden_rewind = false; ///< Redis was rewound and no connection broke
     bool m_wait_broken = false;   ///< with nothing unanswered: the next blocking fetch finds out
     bool m_reaped_alive = false;  ///< a collector took it for dead, in this life
-    bool m_robbed = false;        ///< and it does not know: its messages may be with others
+    std::string m_robbed;         ///< under this id, and it does not know: others may have its list
     bool m_forgot = false;        ///< a blocking fetch may run of which the mirror does not know
     bool m_releasing = false;     ///< a release may be unanswered
     std::string m_leaving;        ///< whose list the last release was for
@@ -199,7 +202,8 @@ inline void SimulatedConsumer::begin_life() {
     m_ids.clear();
     m_mirror.emplace(m_queue.keys(), std::chrono::seconds(60), [this] { return make_identity(); });
     m_stopping = m_forsaken = m_forgot = m_releasing = m_hidden_rewind = false;
-    m_wait_broken = m_reaped_alive = m_robbed = false;
+    m_wait_broken = m_reaped_alive = false;
+    m_robbed.clear();
     m_hold = 0;
 }
 

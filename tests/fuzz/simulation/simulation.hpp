@@ -175,7 +175,7 @@ inline void Simulation::collect_from(SimulatedQueue& queue) {
     queue.collect([&](const std::string& id) { return owner(id) != nullptr; },
                   [&](const std::string& id) {
                       if (SimulatedConsumer* consumer = owner(id)) {
-                          consumer->taken_for_dead();
+                          consumer->taken_for_dead(id);
                       }
                   });
 }
