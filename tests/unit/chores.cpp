@@ -115,6 +115,21 @@ TEST_CASE_FIXTURE(Fixture, "what passes by itself is repeated soon, and not told
     CHECK(next() > 59min);
 }
 
+TEST_CASE_FIXTURE(Fixture, "in an outage the pauses grow, also beside a chore that asks nobody") {
+    chores.add({.what = "counting", .step = [] { return Clock::now(); }});
+    int attempts = 0;
+    add("a", [&] {
+        ++attempts;
+        throw ConnectionError("nobody there");
+    });
+    // Of at most 50, 100, 200 and 400 ms, and half of that on average.
+    for (const TimePoint end = deadline_in(700ms); Clock::now() < end;) {
+        do_next();
+    }
+    CHECK(attempts >= 2);
+    CHECK(attempts < 14);
+}
+
 TEST_CASE_FIXTURE(Fixture, "while Redis is out of reach all wait together, which is told once") {
     bool out = true;
     const auto reach = [&] { out ? throw ConnectionError("nobody there") : void(); };

@@ -73,6 +73,11 @@ class DeadList {
   public:
     /// Connects. Throws as Producer's constructor does.
     DeadList(Endpoint endpoint, std::string queue);
+    DeadList(const DeadList&) = delete;
+    DeadList& operator=(const DeadList&) = delete;
+    DeadList(DeadList&&) noexcept = default;
+    DeadList& operator=(DeadList&&) noexcept = default;
+    ~DeadList() = default;
 
     /// How many elements it has. Redis: LLEN, O(1).
     std::uint64_t size();

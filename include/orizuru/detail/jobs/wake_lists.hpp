@@ -35,7 +35,8 @@ class WakeLists {
     }
 
     /// Returns the position of a queue whose schedule has changed; nothing at `until` or a stop.
-    /// Redis: BLPOP, which goes on between the calls. Throws as Connection::command does.
+    /// Redis: BLPOP, which goes on between the calls. Connects again where it has to, for at most
+    /// connect_timeout. Throws as Connection::command does.
     std::optional<std::size_t> wait(TimePoint until, const std::stop_token& token);
 
   private:

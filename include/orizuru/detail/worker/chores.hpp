@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <string>
@@ -53,25 +54,26 @@ class Chores {
     [[nodiscard]] TimePoint next_due() const noexcept {
         return m_chores.empty() ? TimePoint::max() : std::max(first()->due, m_held_until);
     }
-    /// Does the one that has been due for the longest, if one is due. Tells why it failed, unless
-    /// that passes by itself; of an outage once in a `failure_pause`.
+    /// Does the one that has been due for the longest, if one is due.
     void do_next(Tell tell) {
         if (Clock::now() < next_due()) {
             return;
         }
         Chore& chore = m_chores[static_cast<std::size_t>(first() - m_chores.begin())];
-        if (attempt(chore, chore.step, tell)) {
-            m_outage.reset();
+        if (attempt(chore, chore.step, tell) == Outcome::unreachable) {
+            hold();
         }
     }
-    /// The same for one that is not among them, with this step. Returns false when it failed.
-    bool attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell);
+    enum class Outcome : std::uint8_t { done, failed, unreachable };
+    /// Does this one, which may not be among them, with this step. Tells why it failed, unless that
+    /// passes by itself; of an outage once in a `failure_pause`.
+    Outcome attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell);
 
   private:
     [[nodiscard]] std::vector<Chore>::const_iterator first() const noexcept {
         return std::ranges::min_element(m_chores, {}, &Chore::due);
     }
-    void hold(const Chore& chore, std::string_view why, Tell tell);
+    void hold() noexcept;
 
     std::vector<Chore> m_chores;
     JitteredPauses m_outage;
@@ -79,7 +81,7 @@ class Chores {
     TimePoint m_quiet_until{}; ///< of outages
 };
 
-inline bool Chores::attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell) {
+inline Chores::Outcome Chores::attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell tell) {
     const auto later = [&](std::chrono::milliseconds pause) { chore.due = deadline_in(pause); };
     const auto fail = [&](const std::exception& error) {
         later(failure_pause);
@@ -88,10 +90,15 @@ inline bool Chores::attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell te
     try {
         chore.due = step();
         chore.pauses.reset();
-        return true;
+        return Outcome::done;
     } catch (const ConnectionError& error) {
-        hold(chore, error.what(), tell);
-        chore.due = m_held_until;
+        const std::chrono::milliseconds pause = chore.pauses.next();
+        later(pause);
+        if (Clock::now() >= m_quiet_until) {
+            m_quiet_until = deadline_in(failure_pause);
+            tell(chore, error.what(), pause);
+        }
+        return Outcome::unreachable;
     } catch (const ReplyError& error) {
         is_for_now(error) ? later(chore.pauses.next()) : fail(error);
     } catch (const ProtocolError&) {
@@ -99,17 +106,17 @@ inline bool Chores::attempt(Chore& chore, FunctionRef<TimePoint()> step, Tell te
     } catch (const std::exception& error) {
         fail(error);
     }
-    return false;
+    return Outcome::failed;
 }
 
-// All are on connections to the same Redis: each would only wait for its own time-out.
-inline void Chores::hold(const Chore& chore, std::string_view why, Tell tell) {
-    const std::chrono::milliseconds pause = m_outage.next();
-    m_held_until = deadline_in(pause);
-    if (Clock::now() >= m_quiet_until) {
-        m_quiet_until = deadline_in(failure_pause);
-        tell(chore, why, pause);
+// All are on one connection: each would only wait for its own time-out. Not every chore that
+// succeeds has asked Redis, so only time ends an outage.
+inline void Chores::hold() noexcept {
+    constexpr std::chrono::seconds calm(10);
+    if (Clock::now() - m_held_until > calm) {
+        m_outage.reset();
     }
+    m_held_until = deadline_in(m_outage.next());
 }
 
 } // namespace orizuru::detail

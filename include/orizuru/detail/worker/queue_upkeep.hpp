@@ -6,11 +6,13 @@
 // the messages of dead consumers, looks for pauses, trims dead lists.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/detail/worker/chores.hpp>
 #include <orizuru/detail/worker/dead_list_trimming.hpp>
@@ -68,7 +70,7 @@ class QueueUpkeep {
     Dispatcher& m_dispatcher;
     std::shared_ptr<Connection> m_connection;
     std::set<std::string> m_paused;
-    bool m_one_slot = true; ///< all queues are in one, as far as is known
+    bool m_together = true; ///< one command may ask for the pauses of all queues
 
     Chores m_chores;
     std::vector<Keys> m_scheduled;         ///< of the queues that have a scheduler
@@ -89,11 +91,11 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, const ServedQueues& queues, W
                       check_pauses();
                       return deadline_in(m_shared.options.recheck);
                   }});
+    schedule(); // first of all that is due at once: a collector's first pass may take long
     for (const auto& queue : m_queues) {
-        trim(*queue);
         collect(*queue);
+        trim(*queue);
     }
-    schedule();
 }
 
 inline void QueueUpkeep::run(const std::stop_token& token) {
@@ -103,13 +105,11 @@ inline void QueueUpkeep::run(const std::stop_token& token) {
             m_shared.events.tell_failed(chore.what, chore.queue, why, pause);
         }
     };
+    // A waiting connection takes wakes that other workers could act on.
+    const auto leave = at_exit([this] { m_wakes.reset(); });
     while (!token.stop_requested()) {
-        const TimePoint due = m_chores.next_due();
-        if (due <= Clock::now()) {
-            m_chores.do_next(tell);
-        } else {
-            wait(due, token, tell);
-        }
+        wait(m_chores.next_due(), token, tell); // also when it is past: another queue may be woken
+        m_chores.do_next(tell);
     }
 }
 
@@ -140,10 +140,8 @@ inline void QueueUpkeep::collect(ServedQueue& queue) {
 
 inline void QueueUpkeep::schedule() {
     const auto& options = m_shared.options.scheduler;
-    if (!options || !m_one_slot) {
-        m_waiting.due = TimePoint::max();
-    }
     if (!options) {
+        m_waiting.due = TimePoint::max();
         return;
     }
     std::set<std::string> queues;
@@ -176,9 +174,10 @@ inline void QueueUpkeep::check_pauses() {
     }
 }
 
-/// One command for all queues. A Cluster refuses that when they are in several slots: true then.
+/// One command for all queues. Where Redis refuses it (a Cluster with queues in several slots, a
+/// user without the right to one key), true from then on: each queue is to be asked for.
 inline bool QueueUpkeep::any_paused(const ServedQueues& queues) {
-    if (!m_one_slot && queues.size() > 1) {
+    if (!m_together && queues.size() > 1) {
         return true;
     }
     try {
@@ -192,15 +191,16 @@ inline bool QueueUpkeep::any_paused(const ServedQueues& queues) {
         m_connection->require(reply, Reply::Type::integer, "EXISTS");
         return reply.integer != 0;
     } catch (const ReplyError& error) {
-        if (error.code() != "CROSSSLOT") {
+        if (queues.size() == 1 || is_for_now(error)) {
             throw;
         }
-        m_one_slot = false;
+        m_together = false;
         return true;
     }
 }
 
-/// Until then nothing is due, unless somebody schedules something earlier.
+/// Until then nothing is due, unless somebody schedules something earlier. Connects first where it
+/// has to, for at most connect_timeout.
 inline void QueueUpkeep::wait(TimePoint until, const std::stop_token& token, Chores::Tell tell) {
     if (m_waiting.due > Clock::now()) {
         sleep_until(std::min(until, m_waiting.due), token);
