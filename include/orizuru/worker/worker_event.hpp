@@ -32,8 +32,8 @@ enum class WorkerEventKind {
 
 /// An event. Its views are valid only during the call of `on_event`.
 ///
-/// `on_event` is called on any thread, with no lock held; its exceptions are swallowed. While it runs
-/// on the thread that looks after the queues, no scheduled job moves and no pause is seen.
+/// `on_event` is called on any thread, with no lock held; its exceptions are swallowed. While it
+/// runs on the thread that looks after the queues, no scheduled job moves and no pause is seen.
 struct WorkerEvent {
     WorkerEventKind kind;
     std::string_view queue = {};
