@@ -468,7 +468,7 @@ TEST_CASE_FIXTURE(Buffering,
 TEST_CASE_FIXTURE(Buffering, "what Redis refuses is told to each thread that fills the buffer, and "
                              "all that was accepted arrives once") {
     redis.set("q", "a string");
-    BufferedProducer<Raw> producer(uri, "q", {.size = 10, .time = 1ms});
+    BufferedProducer<Raw> producer(uri, "q", {.size = 10, .time = 1h});
     std::mutex mutex;
     Texts accepted;
     std::atomic<int> told{0};

@@ -125,9 +125,10 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture, "due messages go to the queue in due order, and no others do") {
     const JobTime now = job_time();
     push_at(producer, now + 1h, Raw{"later"});
-    push_at(producer, now + 40ms, Raw{"third"});
-    push_at(producer, now + 20ms, Raw{"first"});
-    push_at(producer, now + 30ms, Raw{"second"});
+    // Later than the pushes take on a loaded machine.
+    push_at(producer, now + 600ms, Raw{"third"});
+    push_at(producer, now + 400ms, Raw{"first"});
+    push_at(producer, now + 500ms, Raw{"second"});
     Scheduler scheduler(uri, "q");
     std::uint64_t moved = 0;
     CHECK(eventually([&] { return (moved += scheduler.move_due()) == 3; }));
@@ -137,7 +138,7 @@ TEST_CASE_FIXTURE(Fixture, "due messages go to the queue in due order, and no ot
 }
 
 TEST_CASE_FIXTURE(Fixture, "a thousand that are due together all go, in their order") {
-    const JobTime time = job_time() + 300ms;
+    const JobTime time = job_time() + 1500ms; // later than the pushes take on a loaded machine
     Texts expected;
     for (int i = 0; i < 1000; ++i) {
         expected.push_back(std::to_string(i));
