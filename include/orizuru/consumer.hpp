@@ -148,21 +148,27 @@ class Consumer {
   private:
     using Guard = MessageGuard<T>;
 
-    // Lets a worker take over, as another type, messages that it has no memory to decode.
+    // Lets a worker share links, and take over, as another type, messages that it has no memory to
+    // decode.
     template <class>
     friend class detail::FetchingQueue;
 
     static constexpr int most_shortages = 3;
 
+    /// For a worker, whose queues share a link.
+    Consumer(std::shared_ptr<detail::Heartbeat> link, std::string queue, ConsumerOptions options)
+        : m_core(std::move(link), std::move(queue), std::move(options)) {}
+
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout) {
-        return next(token, timeout,
-                    [](const std::bad_alloc&, detail::DeliveryPtr&) { return false; });
+        return next(
+            token, timeout, [&] { return m_core.next(token, timeout); },
+            [](const std::bad_alloc&, detail::DeliveryPtr&) { return false; });
     }
-    /// Calls `take_over` with a delivery that there is no memory to decode. It returns true when it
-    /// has moved the delivery out; there is no message then. Otherwise, or if it throws, the
-    /// delivery stays in hand.
-    template <class TakeOver>
-    std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout,
+    /// `fetch` returns the next delivery or null. Calls `take_over` with a delivery that there is
+    /// no memory to decode. It returns true when it has moved the delivery out; there is no message
+    /// then. Otherwise, or if it throws, the delivery stays in hand.
+    template <class Fetch, class TakeOver>
+    std::optional<Guard> next(const std::stop_token& token, detail::Timeout& timeout, Fetch fetch,
                               TakeOver take_over);
     template <class TakeOver>
     void decode(detail::DeliveryPtr& delivery, std::optional<Guard>& guard, std::string& reason,
@@ -220,11 +226,12 @@ class Consumer<T>::Iterator {
 };
 
 template <MessageDecodable T>
-template <class TakeOver>
+template <class Fetch, class TakeOver>
 std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
-                                                 detail::Timeout timeout, TakeOver take_over) {
+                                                 detail::Timeout& timeout, Fetch fetch,
+                                                 TakeOver take_over) {
     std::optional<Guard> guard;
-    while (auto delivery = m_core.next(token, timeout)) {
+    while (auto delivery = fetch()) {
         std::string reason;
         try {
             decode(delivery, guard, reason, take_over);

@@ -43,14 +43,15 @@ inline void bare_jobs(const Options& options) {
     meter.print(wanted.messages);
 }
 
-/// One thread and one connection for each queue, blocked in BRPOP, or in BLMOVE to a list that is
-/// never emptied: at most once, or never done.
+/// One thread and one connection for each queue, blocked in BRPOP: at most once. Or in BLMOVE, and
+/// then either no message is ever done, or LREM takes it off: what one writes by hand.
 inline void bare_queues(const Options& options) {
     Redis redis(options.socket());
     Meter meter(options.socket());
     const Total wanted = fill_jobs(redis, options).sizes;
     const auto count = static_cast<std::uint64_t>(options.number("count"));
-    const bool pops = options.word("way") == "brpop";
+    const std::string way = options.word("way");
+    const bool pops = way == "brpop";
     std::vector<Total> totals(static_cast<std::size_t>(options.number("queues")));
     std::vector<std::jthread> threads;
     meter.start();
@@ -63,6 +64,9 @@ inline void bare_queues(const Options& options) {
                     pops ? own.command("BRPOP", list, "0")
                          : own.command("BLMOVE", list, list + "-taken", "RIGHT", "LEFT", "0");
                 total.add(pops ? reply->element[1]->len : reply->len);
+                if (way == "lrem") {
+                    own.command("LREM", list + "-taken", "1", text_of(*reply));
+                }
             }
         });
     }

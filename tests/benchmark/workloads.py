@@ -272,7 +272,7 @@ WORKLOADS = [
     *[memory_with(waiting) for waiting in (1_000, 1_000_000)],
     jobs("jobs, batch 100, Consumer", "jobs"),
     jobs("jobs, batch 100, Worker", "worker"),
-    *[queues(way, 1, 20_000, "immediate") for way in ("brpop", "blmove")],
+    *[queues(way, 1, 20_000, "immediate") for way in ("brpop", "blmove", "lrem")],
     *[queues(way, 100, 100_000, "deferred") for way in ("brpop", "blmove")],
     lateness(100_000),
     *[stored(fsync) for fsync in ("no", "everysec", "always")],

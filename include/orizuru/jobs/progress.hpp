@@ -12,11 +12,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace orizuru {
+
+namespace detail {
+class JobQueries;
+} // namespace detail
 
 /// The progress that a job has written last.
 struct JobProgress {
@@ -38,6 +44,11 @@ class Progress {
 
     /// Connects. Throws as Producer's constructor does.
     Progress(Endpoint endpoint, std::string queue);
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    Progress(Progress&&) noexcept = default;
+    Progress& operator=(Progress&&) noexcept = default;
+    ~Progress() = default;
 
     /// Writes a job's progress in place of the one before.
     /// Redis: HSET and PEXPIRE in one script, O(1).
@@ -58,8 +69,14 @@ class Progress {
     std::optional<std::string> result(std::string_view job_id);
 
   private:
+    friend class detail::JobQueries;
+
+    /// On a connection that it shares.
+    Progress(Keys keys, std::shared_ptr<Connection> connection)
+        : m_keys(std::move(keys)), m_connection(std::move(connection)) {}
+
     Keys m_keys;
-    Connection m_connection;
+    std::shared_ptr<Connection> m_connection;
 };
 
 } // namespace orizuru

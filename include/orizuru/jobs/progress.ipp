@@ -22,7 +22,7 @@
 namespace orizuru {
 
 ORIZURU_INLINE Progress::Progress(Endpoint endpoint, std::string queue)
-    : m_keys(std::move(queue)), m_connection(std::move(endpoint)) {}
+    : m_keys(std::move(queue)), m_connection(std::make_shared<Connection>(std::move(endpoint))) {}
 
 ORIZURU_INLINE void Progress::set(std::string_view job_id, double fraction, std::string_view note,
                                   std::chrono::milliseconds ttl) {
@@ -37,28 +37,28 @@ ORIZURU_INLINE void Progress::set(std::string_view job_id, double fraction, std:
     char digits[32];
     const auto end = std::to_chars(digits, digits + sizeof digits, fraction);
     const std::string key = m_keys.progress(job_id);
-    m_connection.command(key, "EVAL", detail::set_progress_script(), 1, key, ttl.count(),
-                         std::string_view(digits, end.ptr), note);
+    m_connection->command(key, "EVAL", detail::set_progress_script(), 1, key, ttl.count(),
+                          std::string_view(digits, end.ptr), note);
 }
 
 ORIZURU_INLINE std::optional<JobProgress> Progress::get(std::string_view job_id) {
     detail::check_id(job_id);
     const std::string key = m_keys.progress(job_id);
-    Reply reply = m_connection.command(key, "HMGET", key, "fraction", "note", "when");
+    Reply reply = m_connection->command(key, "HMGET", key, "fraction", "note", "when");
     if (reply.elements.size() != 3) {
-        m_connection.refuse("HMGET");
+        m_connection->refuse("HMGET");
     }
     if (reply.elements[0].is(Reply::Type::nil)) {
         return std::nullopt;
     }
     if (!detail::is_strings(reply)) {
-        m_connection.refuse("HMGET");
+        m_connection->refuse("HMGET");
     }
     const auto read = [this](const std::string& text, auto& number) {
         const char* const end = text.data() + text.size();
         const auto found = std::from_chars(text.data(), end, number);
         if (found.ec != std::errc{} || found.ptr != end) {
-            m_connection.refuse("HMGET");
+            m_connection->refuse("HMGET");
         }
     };
     JobProgress progress;
@@ -78,17 +78,17 @@ ORIZURU_INLINE void Progress::set_result(std::string_view job_id, std::string_vi
         throw std::invalid_argument("a job's result has more than 16 MiB");
     }
     const std::string key = m_keys.result(job_id);
-    m_connection.command(key, "EVAL", detail::set_result_script(), 1, key, ttl.count(), bytes);
+    m_connection->command(key, "EVAL", detail::set_result_script(), 1, key, ttl.count(), bytes);
 }
 
 ORIZURU_INLINE std::optional<std::string> Progress::result(std::string_view job_id) {
     detail::check_id(job_id);
     const std::string key = m_keys.result(job_id);
-    Reply reply = m_connection.command(key, "GET", key);
+    Reply reply = m_connection->command(key, "GET", key);
     if (reply.is(Reply::Type::nil)) {
         return std::nullopt;
     }
-    m_connection.require(reply, Reply::Type::string, "GET");
+    m_connection->require(reply, Reply::Type::string, "GET");
     return std::move(reply.text);
 }
 

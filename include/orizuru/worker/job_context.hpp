@@ -76,7 +76,7 @@ class JobRun {
     /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).
     /// Returns false when it could not be written: on_event hears of it, and the job goes on.
     ///
-    /// Redis:  as Progress::set, on a connection of the queue's own, opened for the first call.
+    /// Redis:  as Progress::set, on a connection of the worker's, opened for the first call.
     /// Blocks: at most connect_timeout while other jobs write theirs, connect_timeout to connect
     ///         when that is needed, and command_timeout.
     /// Throws: std::invalid_argument as Progress::set does.

@@ -42,12 +42,12 @@ namespace orizuru {
 
 /// Handles the jobs of one or several queues.
 ///
-/// Connections: two for the worker, to look after its queues and to wait for what they schedule.
-/// Each queue has one to fetch and settle, one to wait, one for its heartbeat from the first beat
-/// on; and, once they are needed, one for failures and one for progress.
+/// Connections: one for each queue, to wait for its jobs, and five for the worker: to fetch and
+/// settle, to beat, to look after its queues, to wait for what they schedule, and, once it is
+/// needed, to ask about failed jobs and to tell of progress.
 ///
-/// Threads: `concurrency` for the handlers, four for the worker, two for each queue, which mostly
-/// wait.
+/// Threads: `concurrency` for the handlers, which take turns at waiting for all queues, and five
+/// more, which mostly wait.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws

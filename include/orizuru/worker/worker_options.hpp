@@ -51,10 +51,10 @@ using HandleMiddleware = std::function<void(JobRun& job, const std::function<voi
 
 /// Runs around each fetch from a queue, the first one outermost; on any thread, on several at once.
 ///
-/// Return the result of `fetch()`: whether there was a job. To pass the queue over for
-/// `WorkerOptions::recheck`, do not call it. A fetch may wait for up to a minute, and ends when the
-/// worker stops. While a middleware does not return, the worker cannot stop, and nothing may be
-/// fetched from any queue.
+/// Return the result of `fetch()`: whether there was a job. It does not wait for one: it is called
+/// again when there may be one. To pass the queue over for `WorkerOptions::recheck`, do not call
+/// it; a job that has come meanwhile is requeued. While a middleware does not return, the worker
+/// cannot stop, and nothing may be fetched from any queue.
 using FetchMiddleware =
     std::function<bool(std::string_view queue, const std::function<bool()>& fetch)>;
 

@@ -100,12 +100,12 @@ const orizuru::test::Target target("beats", [](Input input) {
     replies.begin(input);
     std::atomic<std::ptrdiff_t> renewals{0};
     const ConsumerOptions options{.lease = 9ms, .on_beat = [&] { ++renewals; }};
-    Lane lane(std::make_shared<Link>(server.uri(), deadline_in(10s)), registered_mirror(),
-              EventQueue("queue", {}));
-    Heartbeat heartbeat(lane, options);
-    heartbeat.start(nullptr);
+    const auto heartbeat =
+        std::make_shared<Heartbeat>(std::make_shared<Link>(server.uri(), deadline_in(10s)));
+    Lane lane(heartbeat->link(), registered_mirror(), EventQueue("queue", {}));
+    heartbeat->join(nullptr, lane, options);
     const std::vector<Reply> said = replies.await_end();
-    heartbeat.stop();
+    heartbeat->leave(lane);
 
     const auto renews = [](const Reply& reply) { return is_number(reply, 1, 1); };
     check(renewals <= std::ranges::count_if(said, renews), "1 alone renews a lease");

@@ -284,8 +284,8 @@ TEST_CASE_FIXTURE(OneLink,
     std::vector<std::jthread> threads;
     for (const std::string& name : names) {
         threads.emplace_back([&, name] {
-            const auto session =
-                Session::open(link, Keys(name), ConsumerOptions{.prefetch = 3}, deadline_in(10s));
+            const auto session = Session::open(std::make_shared<Heartbeat>(link), Keys(name),
+                                               ConsumerOptions{.prefetch = 3}, deadline_in(10s));
             for (int left = messages; left > 0;) {
                 Timeout timeout(20s);
                 const DeliveryPtr message = session->next({}, timeout);

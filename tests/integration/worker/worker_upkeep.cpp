@@ -147,24 +147,27 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker trims its dead lists on one connectio
 }
 
 TEST_CASE_FIXTURE(WorkerFixture,
-                  "a worker has two connections of its own, and for a queue two to five: a third "
-                  "beats, a fourth asks about failures, a fifth tells of progress") {
+                  "a worker has one connection for each queue, and three to five of its own: a "
+                  "fourth beats, a fifth asks about failures and tells of progress") {
     WorkerOptions chosen = options();
     chosen.scheduler.emplace();
     chosen.collect_interval = 1h;
     Worker worker(uri, chosen);
     QueueOptions of_queue = much_later();
     of_queue.lease = 4500ms;
-    worker.handle<Raw>(
-        "q",
-        [](JobContext<Raw>& job) {
-            if (job->payload.bytes == "fails") {
-                job.fail("no such user");
-            } else {
-                job.progress(0.5);
-            }
-        },
-        of_queue);
+    const int queues = 3;
+    for (const std::string queue : {"q", "other", "third"}) {
+        worker.handle<Raw>(
+            queue,
+            [](JobContext<Raw>& job) {
+                if (job->payload.bytes == "fails") {
+                    job.fail("no such user");
+                } else {
+                    job.progress(0.5);
+                }
+            },
+            of_queue);
+    }
     const auto has = [this](int connections) {
         return eventually([=, this] { // besides the test's own
             return info("clients", "connected_clients") == connections + 1;
@@ -172,12 +175,15 @@ TEST_CASE_FIXTURE(WorkerFixture,
     };
     REQUIRE(has(0));
     const Running running(worker);
-    CHECK(has(2 + 2));
-    CHECK(has(2 + 3)); // from the first beat on
+    CHECK(has(queues + 3));
+    CHECK(has(queues + 4)); // from the first beat on
     push_jobs({"fails"});
-    CHECK(has(2 + 4));
-    push_jobs({"tells"});
-    CHECK(has(2 + 5));
+    CHECK(has(queues + 5));
+    push_jobs({"fails"}, "other");
+    push_jobs({"tells"}, "third");
+    CHECK(eventually([&] { return worker.statistics().succeeded == 1; }));
+    CHECK(eventually([&] { return worker.statistics().failed == 2; }));
+    CHECK(has(queues + 5));
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "what is scheduled in any of its queues wakes the worker") {
@@ -220,8 +226,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker that stops takes no wakes that others
     CHECK(first.left() == 0);
 }
 
-TEST_CASE_FIXTURE(WorkerFixture,
-                  "a worker has two threads for each of its queues besides its own") {
+TEST_CASE_FIXTURE(WorkerFixture, "a worker has as many threads for 50 queues as for one") {
     const int queues = 50;
     const int concurrency = 10;
     Child child([&] {
@@ -235,7 +240,7 @@ TEST_CASE_FIXTURE(WorkerFixture,
         return worker.run();
     });
     REQUIRE(so_many_wait(queues + 1)); // those that look after schedules wait together
-    CHECK(threads_of(child.pid()) <= concurrency + 2 * queues + 5);
+    CHECK(threads_of(child.pid()) <= concurrency + 6);
 }
 
 } // namespace worker_upkeep_test

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <system_error>
 
 namespace orizuru::detail {
@@ -106,6 +107,21 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         if (Clock::now() >= deadline) {
             return 0;
         }
+    }
+}
+
+/// Waits until one of `fds` is ready, or until then, and sets their `revents`. A signal to the
+/// process may end it early.
+inline void poll_until(std::span<pollfd> fds, TimePoint until) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(std::max(until, TimePoint()) - Clock::now());
+    const auto time = std::clamp(left, std::chrono::milliseconds(0),
+                                 std::chrono::milliseconds(std::chrono::hours(1)));
+    if (::poll(fds.data(), fds.size(), static_cast<int>(time.count())) < 0) {
+        if (errno != EINTR) {
+            throw std::system_error(errno, std::generic_category(), "poll");
+        }
+        std::ranges::for_each(fds, [](pollfd& fd) { fd.revents = 0; });
     }
 }
 

@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/endpoint.hpp>
@@ -24,7 +25,13 @@
 
 namespace orizuru::detail {
 
+class Heartbeat;
 class Session;
+class Wake;
+
+/// Connects a link, and makes its heartbeat. Throws as Consumer's constructor does.
+[[nodiscard]] [[gnu::cold]] std::shared_ptr<Heartbeat> connect_link(Endpoint endpoint,
+                                                                    TimePoint deadline);
 
 /// Throws std::invalid_argument for invalid options.
 [[gnu::cold]] void check(const ConsumerOptions& options);
@@ -33,6 +40,9 @@ class Session;
 class ConsumerCore {
   public:
     [[gnu::cold]] ConsumerCore(Endpoint endpoint, std::string queue, ConsumerOptions options);
+    /// On a link that it shares.
+    [[gnu::cold]] ConsumerCore(std::shared_ptr<Heartbeat> link, std::string queue,
+                               ConsumerOptions options);
     ConsumerCore(const ConsumerCore&) = delete;
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
@@ -40,6 +50,10 @@ class ConsumerCore {
     /// Hands out the next message; returns null at the timeout or when stopped. Pass the message to
     /// `guard`, `bury` or `postpone`.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+    /// The same in steps: see Fetcher::poll.
+    DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
+    /// See Session::watch.
+    void watch(std::shared_ptr<const Wake> news);
     void guard(DeliveryPtr&& delivery, GuardCore& guard) noexcept {
         guard.guard(*m_session, std::move(delivery));
     }

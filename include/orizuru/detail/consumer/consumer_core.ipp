@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/redis/limits.hpp>
@@ -26,19 +27,39 @@ ORIZURU_INLINE void check(const ConsumerOptions& options) {
     check_max_payload(options.max_payload);
 }
 
+ORIZURU_INLINE std::shared_ptr<Heartbeat> connect_link(Endpoint endpoint, TimePoint deadline) {
+    return std::make_shared<Heartbeat>(std::make_shared<Link>(std::move(endpoint), deadline));
+}
+
 ORIZURU_INLINE ConsumerCore::ConsumerCore(Endpoint endpoint, std::string queue,
                                           ConsumerOptions options) {
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
-    m_session = Session::open(std::make_shared<Link>(std::move(endpoint), deadline), keys,
-                              std::move(options), deadline);
+    m_session = Session::open(connect_link(std::move(endpoint), deadline), keys, std::move(options),
+                              deadline);
+}
+
+ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, std::string queue,
+                                          ConsumerOptions options) {
+    const Keys keys(std::move(queue));
+    check(options);
+    const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
+    m_session = Session::open(std::move(link), keys, std::move(options), deadline);
 }
 
 ORIZURU_INLINE ConsumerCore::~ConsumerCore() { m_session->close(); }
 
 ORIZURU_INLINE DeliveryPtr ConsumerCore::next(const std::stop_token& token, Timeout& timeout) {
     return m_session->next(token, timeout);
+}
+
+ORIZURU_INLINE DeliveryPtr ConsumerCore::poll(const std::stop_token& token, Awaited& awaited) {
+    return m_session->poll(token, awaited);
+}
+
+ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
+    m_session->watch(std::move(news));
 }
 
 ORIZURU_INLINE std::optional<bool> ConsumerCore::bury(const DeliveryPtr& message,

@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 
@@ -40,6 +41,10 @@ class Fetcher {
 
     /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
+    /// For a thread that polls several consumers: returns the next message if there is one; else
+    /// asks Redis for one, and sets `awaited`. Waits only to connect, and at most 100 ms for a
+    /// fetch that Redis has not answered; a stop ends both.
+    DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// decode it. `next` returns it again after a pause: 100 ms the first time in a row, then 1 s.
     /// For the thread in `next`.
@@ -90,7 +95,11 @@ class Fetcher {
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
 
     [[noreturn]] [[gnu::cold]] void throw_two_threads() const;
+    [[nodiscard]] auto enter();
     bool await_run(const std::stop_token& token, Timeout& timeout);
+    bool poll_run(const std::stop_token& token, Awaited& awaited);
+    bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
+    bool advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited);
     void pause(const std::stop_token& token, TimePoint until);
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
@@ -114,18 +123,24 @@ class Fetcher {
     // The messages that the thread in `next` has taken over and hands out without the lock: two
     // lock operations per message take a tenth of a batch's time.
     Fifo<DeliveryPtr> m_run;
+    bool m_looked = false; ///< asked without waiting since the last message, and found nothing
     std::uint64_t m_run_recoveries = 0; ///< recoveries() when lost messages were last dropped
     std::atomic<bool> m_in_next{false};
 };
 
-inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
+/// The caller is inside `next` while it keeps the result.
+inline auto Fetcher::enter() {
     m_lane.refuse_fork();
     // No atomic exchange: catching every misuse is not worth its cost per message.
     if (m_in_next.load(std::memory_order_relaxed)) {
         throw_two_threads();
     }
     m_in_next.store(true, std::memory_order_relaxed);
-    const auto out_again = at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    return at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+}
+
+inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
+    const auto inside = enter();
     const bool in_hand = !m_run.empty() && m_run.front()->shortages == 0 &&
                          m_run_recoveries == m_lane.recoveries() && !stopped() &&
                          !token.stop_requested();
@@ -225,4 +240,5 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
 
 } // namespace orizuru::detail
 
+#include <orizuru/detail/consumer/fetcher_polling.ipp>
 #include <orizuru/detail/consumer/fetcher_waiting.ipp>

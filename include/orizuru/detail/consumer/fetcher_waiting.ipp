@@ -76,6 +76,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             in_time = false;
         }
         if (late && !in_time && !mirror.has_ready()) {
+            m_looked = looked;
             return false; // the next call gets the outstanding reply
         }
     }

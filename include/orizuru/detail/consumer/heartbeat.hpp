@@ -2,59 +2,55 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Runs the thread that keeps a consumer's lease: it beats three times per lease, on a connection
-// that no handler can block. In between it does work that no caller waits for: it sends deferred
-// acks that have waited for a third of the lease, adopts the list after a lost lease, and goes on
-// with settlements that their callers have given up on.
+// Runs the thread that keeps the leases of all consumers of a link: it beats three times per lease,
+// on a connection that no handler and no other reply can block. In between it does work that no
+// caller waits for: it sends deferred acks that have waited for a third of the lease, adopts lists
+// after a doubt, and goes on with settlements that their callers have given up on.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
+#include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
-class Heartbeat {
+/// Make it with std::make_shared.
+class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
   public:
-    Heartbeat(Lane& lane, const ConsumerOptions& options) : m_lane(lane), m_options(options) {}
+    explicit Heartbeat(std::shared_ptr<Link> link) : m_link(std::move(link)) {}
     Heartbeat(const Heartbeat&) = delete;
     Heartbeat& operator=(const Heartbeat&) = delete;
-    ~Heartbeat() { stop(); }
+    ~Heartbeat() = default;
 
-    /// Starts the thread. It keeps `owner`, which contains this object, alive until `stop`.
-    void start(std::shared_ptr<const void> owner) {
-        m_thread = std::make_unique<std::thread>(
-            [this, owner = std::move(owner)]() mutable { run(std::move(owner)); });
-    }
+    [[nodiscard]] const std::shared_ptr<Link>& link() const noexcept { return m_link; }
 
-    [[gnu::cold]] void stop() noexcept {
-        m_closing.store(true);
-        m_stop_wake.signal();
-        m_wake.signal();
-        if (!m_thread) {
-            return;
-        }
-        if (m_thread->get_id() == std::this_thread::get_id()) {
-            m_thread->detach(); // the last guard died in a callback of this thread
-        } else {
-            m_thread->join();
-        }
-        m_thread.reset();
-    }
-
-    /// Wakes the thread for work that no caller waits for.
-    void attend() const noexcept { m_wake.signal(); }
+    /// Keeps the lease of a lane of the link. `owner` contains the lane and the options, and stays
+    /// alive until leave(). The first member starts the thread: throws std::system_error when the
+    /// process can have no more threads.
+    [[gnu::cold]] void join(std::shared_ptr<const void> owner, Lane& lane,
+                            const ConsumerOptions& options);
+    /// Once for each member. The last one ends the thread and waits for it, except on that thread:
+    /// the last guard may die in a callback.
+    [[gnu::cold]] void leave(const Lane& lane) noexcept;
 
     /// For a forked child, where the thread does not exist.
     void forget_after_fork() noexcept {
@@ -65,120 +61,63 @@ class Heartbeat {
     }
 
   private:
-    [[gnu::cold]] void run(std::shared_ptr<const void> owner) {
-        TimePoint due = Clock::now() + m_options.lease / 3;
-        while (!m_closing.load()) {
-            wait_ready(-1, 0, &m_wake, due);
-            m_wake.clear();
-            if (m_closing.load()) {
-                break;
-            }
-            try {
-                if (Clock::now() >= due) {
-                    due = beat_and_plan();
-                }
-                serve(due);
-            } catch (const std::exception&) {
-                // Out of memory, say. A consumer that stops beating would lose its messages.
-                due = Clock::now() + m_backoff.next();
-            }
-        }
-        // This may destroy the owner, and this object with it: touch neither afterwards.
-        owner.reset();
-    }
+    struct Member {
+        Member(std::shared_ptr<const void> its_owner, Lane& its_lane,
+               const ConsumerOptions& its_options, const Wake& wake)
+            : owner(std::move(its_owner)),
+              lane(its_lane),
+              options(its_options),
+              watch(its_lane, wake),
+              due(Clock::now() + options.lease / 3) {}
 
-    TimePoint beat_and_plan() {
-        const TimePoint begun = Clock::now();
-        const std::chrono::milliseconds third = m_options.lease / 3;
-        if (beat()) {
-            m_backoff.reset();
-            return begun + third;
-        }
-        return Clock::now() + std::min(third, m_backoff.next());
-    }
-    [[gnu::cold]] bool beat();
-    [[gnu::cold]] void serve(TimePoint until);
+        std::shared_ptr<const void> owner;
+        Lane& lane;
+        const ConsumerOptions& options;
+        Lane::Watch watch;
 
-    Lane& m_lane;
-    const ConsumerOptions& m_options;
-    Wake m_wake; ///< there is something to do
-    Lane::Watch m_watch{m_lane, m_wake};
+        // For the thread.
+        TimePoint due;
+        JitteredPauses backoff;
+        bool beaten = false; ///< its other work is due as well
+
+        // Under the lock.
+        std::optional<Lane::Attendance> attendance; ///< while there is work for the thread
+        bool left = false;
+    };
+    using Members = std::vector<std::shared_ptr<Member>>;
+
+    struct Asked {
+        Member& member;
+        std::string id; ///< of the consumer then
+    };
+
+    void run(const std::stop_token& token);
+    [[nodiscard]] Members members();
+    void beat(const Members& members);
+    [[gnu::cold]] std::vector<Asked> compose(const Members& members, std::string& commands);
+    [[gnu::cold]] void take(const Asked& asked, TimePoint when, const Reply& reply);
+    [[gnu::cold]] static void repeat(const Asked& asked) {
+        asked.member.due =
+            Clock::now() + std::min(asked.member.options.lease / 3, asked.member.backoff.next());
+    }
+    [[gnu::cold]] void serve(const Members& members, const std::stop_token& token);
+    [[nodiscard]] static bool tell(const Members& members, Link::Lock& lock);
+    [[nodiscard]] static bool attend(Member& member, TimePoint now);
+
+    const std::shared_ptr<Link> m_link;
+    Wake m_wake;      ///< there is something to do
     Wake m_stop_wake; ///< ends a beat in flight
-    std::atomic<bool> m_closing{false};
-    JitteredPauses m_backoff;
     std::unique_ptr<Stream> m_stream;
+
+    std::mutex m_joining; ///< guards the thread; taken before the link's lock
     std::unique_ptr<std::thread> m_thread;
+    std::stop_source m_stop;
+
+    // Under the link's lock.
+    Members m_members;
+    bool m_joined = false; ///< a member has joined since the thread looked
 };
 
-/// Returns false if Redis gave no valid answer.
-inline bool Heartbeat::beat() {
-    std::string id;
-    std::string command;
-    {
-        const Lane::Lock lock(m_lane);
-        if (!m_lane.running()) {
-            return true;
-        }
-        id = m_lane.mirror().identity().id;
-        const Keys& keys = m_lane.keys();
-        append_command(command, "EVAL", beat_script(), 3, keys.heartbeat(id), keys.processing(id),
-                       keys.consumers(), id, m_options.lease.count());
-    }
-    const TimePoint asked = Clock::now();
-    // By then the lease is over, and the next attempt is due anyway.
-    const TimePoint until =
-        asked + std::min(m_lane.endpoint().command_timeout(), m_options.lease * 2 / 3);
-    Reply reply;
-    try {
-        if (!m_stream) {
-            m_stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_stop_wake);
-        }
-        m_stream->append([&](std::string& out) { out += command; });
-        reply = m_stream->await_reply(until, &m_stop_wake);
-    } catch (const std::exception&) {
-        // It does not matter whether it ran: a beat can be repeated at any time.
-        m_stream.reset();
-        return false;
-    }
-    if (!reply.is(Reply::Type::integer)) {
-        m_stream.reset();
-        return false;
-    }
-    bool confirmed = false;
-    {
-        const Lane::Lock lock(m_lane);
-        if (m_lane.mirror().identity().id != id || !m_lane.running()) {
-            return true; // the answer is for an earlier incarnation
-        }
-        if (reply.integer == 1) {
-            m_lane.confirm_lease(asked);
-            confirmed = true;
-        } else if (!m_lane.mirror().leaving()) {
-            m_lane.begin_recovery(reply.integer == 0 ? "a collector has taken the consumer for dead"
-                                                     : "Redis has lost the consumer's list");
-        }
-    }
-    if (confirmed && m_options.on_beat) {
-        try {
-            m_options.on_beat();
-        } catch (...) { // NOLINT(bugprone-empty-catch)
-            // Exceptions are swallowed, as ConsumerOptions::on_beat says.
-        }
-    }
-    return true;
-}
-
-inline void Heartbeat::serve(TimePoint until) {
-    Lane::Lock lock(m_lane);
-    const Mirror& mirror = m_lane.mirror();
-    const Lane::HurriedAcks hurry(m_lane);
-    m_lane.retry_refused();
-    m_lane.drive(lock, until, &m_wake, [&] {
-        const bool settled =
-            mirror.state() == Mirror::State::running || mirror.state() == Mirror::State::left;
-        return m_closing.load() ||
-               (settled && !mirror.has_acks() && !mirror.has_moves() && !m_lane.has_unattended());
-    });
-}
-
 } // namespace orizuru::detail
+
+#include <orizuru/detail/consumer/heartbeat_thread.ipp>

@@ -98,6 +98,19 @@ class Lane final : private LinkMember {
         Lane& m_lane;
     };
 
+    /// The same, while a thread that serves several lanes calls `advance` and `deliver`.
+    class [[nodiscard]] Attendance {
+      public:
+        explicit Attendance(Lane& lane) noexcept : m_lane(lane), m_hurry(lane) { ++lane.m_drivers; }
+        Attendance(const Attendance&) = delete;
+        Attendance& operator=(const Attendance&) = delete;
+        ~Attendance() { --m_lane.m_drivers; }
+
+      private:
+        Lane& m_lane;
+        HurriedAcks m_hurry;
+    };
+
     Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events);
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
@@ -170,6 +183,12 @@ class Lane final : private LinkMember {
     /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
     /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
+    /// Composes and sends what is due now.
+    void advance();
+    /// When a hold ends during which nothing is sent, or `until`.
+    [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_hold.bound(until, now);
+    }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
     template <class... Arguments>
@@ -255,6 +274,22 @@ class Lane final : private LinkMember {
     }
     /// Delivers the noted events, with the lock released.
     void tell_events(Lock& lock);
+    /// Does what Lock's destructor does; returns whether it has released the lock for that.
+    bool deliver(Link::Lock& lock);
+
+    // Work that no caller waits for.
+
+    /// Wakes the heartbeat for it.
+    void ask_attention() noexcept {
+        m_attention = true;
+        wake_own();
+    }
+    [[nodiscard]] bool take_attention() noexcept { return std::exchange(m_attention, false); }
+    /// True when none is left.
+    [[nodiscard]] bool at_rest() const noexcept {
+        const bool settled = running() || m_mirror.state() == Mirror::State::left;
+        return settled && !m_mirror.has_acks() && !m_mirror.has_moves() && !has_unattended();
+    }
 
   private:
     Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
@@ -269,7 +304,6 @@ class Lane final : private LinkMember {
     std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
                                     FunctionRef<bool()> interrupted,
                                     FunctionRef<void(std::string&)> compose);
-    void advance();
     void send(FunctionRef<void(std::string&)> compose) {
         m_link->send(*this, Purpose::chain, compose);
         m_link->flush();
@@ -286,9 +320,9 @@ class Lane final : private LinkMember {
     }
 
     /// For what the user has to hear of: the thread that reads may be another queue's.
-    void wake_unless_driven() const noexcept {
+    void wake_unless_driven() noexcept {
         if (m_drivers == 0) {
-            wake_own();
+            ask_attention();
         }
     }
 
@@ -301,7 +335,8 @@ class Lane final : private LinkMember {
     Hold m_hold;
     std::uint64_t m_reconnects = 0;
     int m_hurries = 0;
-    int m_drivers = 0; ///< threads in `drive`
+    int m_drivers = 0; ///< threads in `drive`, and Attendances
+    bool m_attention = false;
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

@@ -61,7 +61,7 @@ inline void Lane::put_back(const DeliveryPtr& message) noexcept {
 inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {
     let_go();
     m_unattended.add(message);
-    wake_own();
+    ask_attention();
 }
 
 inline void Lane::retry_refused() { m_unattended.retry(m_mirror, m_events); }
@@ -136,6 +136,22 @@ inline void Lane::tell_events(Lock& lock) {
         const auto batch = m_events.take();
         unlocked(lock, [&] { m_events.tell(batch); });
     }
+}
+
+inline bool Lane::deliver(Link::Lock& lock) {
+    auto ended = m_guards.take_ended();
+    if (!ended && m_events.empty()) {
+        return false;
+    }
+    const auto batch = m_events.take();
+    // Another thread may settle the last guard while a callback runs.
+    auto alive = m_guards.object();
+    unlocked(lock, [&] {
+        m_events.tell(batch);
+        ended.reset();
+        alive.reset();
+    });
+    return true;
 }
 
 } // namespace orizuru::detail

@@ -52,6 +52,7 @@ inline void Lane::on_registered(TimePoint asked) {
     if (running()) {
         confirm_lease(asked);
         forget_refusal();
+        wake_own(); // a thread that polls may go on
     }
 }
 
@@ -102,7 +103,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
     }
     note_failure(reason);
     m_mirror.begin_recovery();
-    wake_own();
+    ask_attention();
     m_link->wake_all();
 }
 
@@ -119,12 +120,16 @@ inline void Lane::on_reconnected(std::string_view detail) noexcept {
     wake_unless_driven();
 }
 
-inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept { m_refusal = refusal; }
+inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept {
+    m_refusal = refusal;
+    wake_own();
+}
 
 inline void Lane::note_refusal(std::string_view text) {
     note_failure(at_address(text));
     m_refusal = std::make_exception_ptr(
         reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text));
+    wake_own();
 }
 
 inline void Lane::note_failure(std::string_view reason) noexcept {

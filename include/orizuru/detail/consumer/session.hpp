@@ -8,7 +8,9 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
@@ -37,15 +39,28 @@ namespace orizuru::detail {
 
 class Session {
   public:
-    /// Registers until the deadline. When the last copy of the pointer goes, the session requeues
-    /// what it holds and leaves the registry, for at most command_timeout.
-    [[gnu::cold]] static std::shared_ptr<Session> open(std::shared_ptr<Link> link, const Keys& keys,
-                                                       ConsumerOptions options, TimePoint deadline);
+    /// Registers until the deadline, on the heartbeat's link. When the last copy of the pointer
+    /// goes, the session requeues what it holds and leaves the registry, for at most
+    /// command_timeout.
+    [[gnu::cold]] static std::shared_ptr<Session> open(std::shared_ptr<Heartbeat> heartbeat,
+                                                       const Keys& keys, ConsumerOptions options,
+                                                       TimePoint deadline);
 
     /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
     /// the session alive until settle(), abandon(), put_back() or bury().
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
         return m_fetcher.next(token, timeout);
+    }
+
+    /// The same in steps: see Fetcher::poll.
+    DeliveryPtr poll(const std::stop_token& token, Awaited& awaited) {
+        return m_fetcher.poll(token, awaited);
+    }
+    /// From now on `news` is signalled when a poll may find more than `awaited` says.
+    void watch(std::shared_ptr<const Wake> news) {
+        m_watch.reset();
+        m_news = std::move(news);
+        m_watch.emplace(m_lane, *m_news);
     }
 
     void limit(int most);
@@ -101,7 +116,8 @@ class Session {
     // For a reply that may be on its way when a time is over.
     static constexpr std::chrono::milliseconds grace{100};
 
-    [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions options);
+    [[gnu::cold]] Session(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
+                          ConsumerOptions options);
 
     [[gnu::cold]] void start(TimePoint deadline);
     [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline);
@@ -115,19 +131,22 @@ class Session {
                                                   std::string_view what) const;
     [[noreturn]] [[gnu::cold]] void throw_unanswered(std::string_view what) const;
 
+    std::shared_ptr<Heartbeat> m_heartbeat;
     ConsumerOptions m_options;
     Lane m_lane;
     Fetcher m_fetcher;
+    std::shared_ptr<const Wake> m_news;
+    std::optional<Lane::Watch> m_watch;
     TimePoint m_gave_up{}; ///< when a destructor last waited in vain
-    Heartbeat m_heartbeat; // last: its thread uses all of the above
 };
 
-inline std::shared_ptr<Session> Session::open(std::shared_ptr<Link> link, const Keys& keys,
-                                              ConsumerOptions options, TimePoint deadline) {
-    std::shared_ptr<Session> session(new Session(std::move(link), keys, std::move(options)));
+inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbeat,
+                                              const Keys& keys, ConsumerOptions options,
+                                              TimePoint deadline) {
+    std::shared_ptr<Session> session(new Session(std::move(heartbeat), keys, std::move(options)));
     session->start(deadline);
-    session->m_heartbeat.start(session);
-    // The consumer and its guards hold this; the heartbeat's thread holds the session itself.
+    session->m_heartbeat->join(session, session->m_lane, session->m_options);
+    // The consumer and its guards hold this; the heartbeat holds the session itself.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
         // Moved out of this function object, which lives as long as the session's weak pointer.
         const std::shared_ptr<Session> own = std::move(session);
@@ -135,7 +154,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Link> link, const 
             // A fork copied the session without its threads: its locks may be held for ever.
             own->m_lane.close_after_fork();
             own->m_fetcher.close_after_fork();
-            own->m_heartbeat.forget_after_fork();
+            own->m_heartbeat->forget_after_fork();
             static_cast<void>(new std::shared_ptr(own));
         } else {
             own->finish();
@@ -145,14 +164,15 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Link> link, const 
     return handle;
 }
 
-inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions options)
-    : m_options(std::move(options)),
+inline Session::Session(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
+                        ConsumerOptions options)
+    : m_heartbeat(std::move(heartbeat)),
+      m_options(std::move(options)),
       m_lane(
-          std::move(link),
+          m_heartbeat->link(),
           Mirror(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
           EventQueue(keys.source(), m_options.on_event)),
-      m_fetcher(m_lane, m_options),
-      m_heartbeat(m_lane, m_options) {}
+      m_fetcher(m_lane, m_options) {}
 
 inline void Session::start(TimePoint deadline) {
     Lock lock(m_lane);
@@ -204,7 +224,7 @@ inline void Session::close() noexcept {
             if (m_lane.has_guards()) {
                 end(lock);
                 m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
-                m_heartbeat.attend();
+                m_lane.ask_attention();
             }
         }
     } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -222,7 +242,7 @@ inline void Session::finish() noexcept {
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
     }
-    m_heartbeat.stop();
+    m_heartbeat->leave(m_lane);
 }
 
 inline std::uint64_t Session::size() {

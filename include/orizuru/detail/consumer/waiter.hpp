@@ -11,6 +11,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -58,6 +59,19 @@ class Waiter {
         if (m_stream) {
             m_stream.release()->close_after_fork();
         }
+    }
+
+    /// True when `start` need not connect first.
+    [[nodiscard]] bool connected() const noexcept { return m_stream && !worthless(); }
+    /// `start` does nothing before that.
+    [[nodiscard]] TimePoint not_before() const noexcept { return m_not_before; }
+    /// True when `read` may still get replies, to a BLMOVE or behind one that was ended.
+    [[nodiscard]] bool reading() const noexcept {
+        return connected() && (m_lane.mirror().blocked() || m_unblocking.pending());
+    }
+    /// When to call `read` again.
+    [[nodiscard]] Awaited awaited() const noexcept {
+        return {m_stream->fd(), m_stream->flushed() ? m_due : Clock::now() + transit};
     }
 
     /// Redis' memory is full: it refuses BLMOVE but runs a script that fetches.

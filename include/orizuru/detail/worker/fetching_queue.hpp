@@ -42,8 +42,9 @@ class FetchingQueue : public ServedQueue {
   public:
     using ServedQueue::ServedQueue;
 
-    void open(const Endpoint& endpoint) override {
-        use(endpoint);
+    void open(std::shared_ptr<Heartbeat> link, std::shared_ptr<const Wake> news) override {
+        m_link = std::move(link);
+        m_news = std::move(news);
         {
             const std::lock_guard lock(m_closing);
             m_end_by = TimePoint::max();
@@ -78,18 +79,26 @@ class FetchingQueue : public ServedQueue {
             m_consumer->end_by(deadline);
         }
     }
-    void close() noexcept override {
+    void disconnect() noexcept override {
         const std::lock_guard lock(m_closing);
         m_consumer.reset();
+    }
+    void close() noexcept override {
+        disconnect();
+        m_link.reset();
     }
 
   protected:
     /// Returns the next job. When there is no memory to decode its payload, returns nothing and
     /// sets `undecoded` to a task instead. Throws std::bad_alloc when there is no memory for the
     /// envelope or for that task either: the job stays fetched.
-    std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token,
-                                             std::chrono::milliseconds timeout,
+    std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token, Awaited* awaited,
                                              std::shared_ptr<Task>& undecoded) {
+        Timeout timeout(std::chrono::milliseconds(0));
+        const auto fetch = [&] {
+            return awaited == nullptr ? m_consumer->m_core.next(token, timeout)
+                                      : m_consumer->m_core.poll(token, *awaited);
+        };
         const auto take_over = [&](const std::bad_alloc& shortage, DeliveryPtr& delivery) {
             if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {
                 return false;
@@ -101,9 +110,12 @@ class FetchingQueue : public ServedQueue {
             return true;
         };
         try {
-            return m_consumer->next(token, Timeout(timeout), take_over);
-        } catch (const DecodeError&) {
-            return std::nullopt; // the message is on the dead list, and on_event knows
+            return m_consumer->next(token, timeout, fetch, take_over);
+        } catch (const DecodeError&) { // the message is on the dead list, and on_event knows
+            if (awaited != nullptr) {
+                awaited->until = Clock::now();
+            }
+            return std::nullopt;
         }
     }
 
@@ -131,10 +143,12 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        auto consumer = std::make_shared<Consumer<Job<T>>>(endpoint(), queue(), std::move(chosen));
+        const std::shared_ptr<Consumer<Job<T>>> consumer(
+            new Consumer<Job<T>>(m_link, queue(), std::move(chosen)));
+        consumer->m_core.watch(m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
-        m_consumer = std::move(consumer);
+        m_consumer = consumer;
     }
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
@@ -150,6 +164,8 @@ class FetchingQueue : public ServedQueue {
         return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
     }
 
+    std::shared_ptr<Heartbeat> m_link;
+    std::shared_ptr<const Wake> m_news;
     int m_free = 1;       ///< for the thread inside `take`
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();

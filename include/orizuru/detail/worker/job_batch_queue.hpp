@@ -55,8 +55,7 @@ class JobBatchQueue final : public FetchingQueue<T> {
           m_options(batch),
           m_handler(std::move(handler)) {}
 
-    std::shared_ptr<Task> take(const std::stop_token& token,
-                               std::chrono::milliseconds timeout) override;
+    std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override;
     [[nodiscard]] std::int64_t most_at_once() const noexcept override {
         return FetchingQueue<T>::most_at_once() * m_options.size;
     }
@@ -160,28 +159,26 @@ class JobBatchQueue final : public FetchingQueue<T> {
 };
 
 template <class T>
-std::shared_ptr<Task> JobBatchQueue<T>::take(const std::stop_token& token,
-                                             std::chrono::milliseconds timeout) {
-    using std::chrono::milliseconds;
-    const TimePoint until = deadline_in(timeout);
+std::shared_ptr<Task> JobBatchQueue<T>::take(const std::stop_token& token, Awaited* awaited) {
     while (true) {
-        const TimePoint end = m_gathered ? std::min(until, m_complete) : until;
         this->limit_fetch();
         std::shared_ptr<Task> undecoded;
-        auto guard = this->next(
-            token, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - Clock::now())),
-            undecoded);
+        auto guard = this->next(token, awaited, undecoded);
         if (undecoded) {
             return undecoded; // the gathered jobs wait for more
         }
-        if (guard) {
+        const bool more = guard.has_value();
+        if (more) {
             gather(std::move(*guard));
         }
         if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) ||
-                           (!guard && Clock::now() >= m_complete))) {
+                           (!more && Clock::now() >= m_complete))) {
             return std::exchange(m_gathered, nullptr);
         }
-        if (!guard && (Clock::now() >= until || token.stop_requested())) {
+        if (!more) {
+            if (awaited != nullptr && m_gathered) {
+                awaited->until = std::min(awaited->until, m_complete);
+            }
             return nullptr;
         }
     }

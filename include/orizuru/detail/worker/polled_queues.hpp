@@ -2,108 +2,175 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The queues of a dispatcher: each with the gate through which free threads poll it, and the waiter
-// that waits in Redis while it is empty.
+// Finds the most urgent task among the queues of a worker, and waits for all of them at once.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/fetched_tasks.hpp>
+#include <orizuru/detail/worker/polled_queue.hpp>
 #include <orizuru/detail/worker/polling_sequence.hpp>
 #include <orizuru/detail/worker/queue_gate.hpp>
-#include <orizuru/detail/worker/queue_waiter.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/task.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
+#include <poll.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
-#include <functional>
-#include <mutex>
+#include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace orizuru::detail {
 
-struct PolledQueue {
-    /// `mutex` and `news` are the waiter's.
-    PolledQueue(ServedQueue& queue, const WorkerOptions& options, std::mutex& mutex,
-                std::function<void()> news)
-        : gate(queue, options), waiter(gate, mutex, std::move(news)) {}
-
-    /// Returns false when it was paused already.
-    bool pause() {
-        if (gate.paused()) {
-            return false;
-        }
-        gate.pause();
-        waiter.cancel();
-        return true;
-    }
-    void forbid_fetching() {
-        gate.forbid_fetching();
-        waiter.cancel();
-    }
-
-    QueueGate gate;
-    QueueWaiter waiter;
-};
-
-/// Everything is called under the waiters' mutex, except the constructor, the destructor, `add`
-/// and `requeue`.
+/// For one thread at a time, but for what is marked.
 class PolledQueues {
   public:
-    PolledQueues(const WorkerOptions& options, std::mutex& mutex, std::function<void()> news)
-        : m_options(options), m_mutex(mutex), m_news(std::move(news)), m_sequence(options.order) {}
+    /// A task, or all tasks of a fetch that returned several.
+    struct Found {
+        std::shared_ptr<Task> task;
+        std::shared_ptr<FetchedTasks> several;
 
-    /// Adds an open queue, which outlives this.
-    void add(ServedQueue& queue) {
-        m_sequence.add(queue.options().weight);
-        m_queues.emplace_back(queue, m_options, m_mutex, m_news);
-    }
-    /// Requeues all tasks that were fetched and not taken. Call it when no thread takes any more.
-    void requeue() noexcept {
-        std::ranges::for_each(m_queues, [](PolledQueue& queue) { queue.gate.requeue(); });
-    }
+        explicit operator bool() const noexcept { return task || several; }
+    };
 
-    [[nodiscard]] PolledQueue& named(const std::string& name) {
-        return *std::ranges::find(m_queues, name,
-                                  [](const PolledQueue& queue) { return queue.gate.queue(); });
-    }
-    [[nodiscard]] PolledQueue& operator[](std::size_t index) { return m_queues[index]; }
-    /// The indices in the order in which to poll the queues this time. Valid until the next call.
-    [[nodiscard]] const std::vector<std::size_t>& next_sequence() { return m_sequence.next(); }
-
-    [[nodiscard]] bool all_idle() const {
-        return std::ranges::all_of(m_queues,
-                                   [](const PolledQueue& queue) { return queue.waiter.idle(); });
-    }
-    [[nodiscard]] bool any_cancelled() const {
-        return std::ranges::any_of(
-            m_queues, [](const PolledQueue& queue) { return queue.waiter.cancelled(); });
-    }
-    /// When the first closed gate opens by itself; TimePoint::max() when none does.
-    [[nodiscard]] TimePoint opens_at() const {
-        TimePoint first = TimePoint::max();
-        for (const PolledQueue& queue : m_queues) {
-            first = std::min(first, queue.gate.opens_at());
+    /// The queues are open and outlive this. They signal `news`.
+    PolledQueues(const ServedQueues& queues, const WorkerOptions& options,
+                 std::shared_ptr<const Wake> news)
+        : m_sequence(options.order), m_news(std::move(news)) {
+        for (const auto& queue : queues) {
+            m_sequence.add(queue->options().weight);
+            m_queues.emplace_back(*queue, options);
         }
-        return first;
+        m_polled.resize(m_queues.size() + 1);
     }
-    void start_waiting() {
-        std::ranges::for_each(m_queues, [](PolledQueue& queue) { queue.waiter.start(); });
+
+    /// Looks into all queues once, those that are paused or closed excepted. Where it finds
+    /// nothing, all queues wait from then on; before that only while several threads are `free`.
+    Found find(const std::stop_token& token, const std::atomic<int>& free);
+    /// Waits until `find` may find something, or `news` is signalled.
+    void await();
+    [[nodiscard]] bool any_waiting() const {
+        return std::ranges::any_of(m_queues,
+                                   [](const PolledQueue& queue) { return queue.waiting(); });
     }
-    void cancel_waiting() {
-        std::ranges::for_each(m_queues, [](PolledQueue& queue) { queue.waiter.cancel(); });
+    /// Ends all waits while no thread is `free`; other workers get what they bring.
+    void end_waiting(const std::atomic<int>& free) noexcept;
+    /// Requeues all tasks that were fetched and not taken.
+    void requeue() noexcept {
+        std::ranges::for_each(m_queues, [](PolledQueue& queue) { queue.gate().requeue(); });
     }
-    void stop_waiters() {
-        std::ranges::for_each(m_queues, [](PolledQueue& queue) { queue.waiter.stop(); });
+
+    // Any thread. Signal `news` afterwards.
+
+    [[nodiscard]] QueueGate& gate(const std::string& name) {
+        return std::ranges::find(m_queues, name,
+                                 [](const PolledQueue& queue) { return queue.gate().queue(); })
+            ->gate();
     }
+    /// From now on nothing is fetched.
+    void quiet() noexcept { m_quiet = true; }
 
   private:
-    const WorkerOptions& m_options;
-    std::mutex& m_mutex;
-    std::function<void()> m_news;
+    void poll(TimePoint until);
+    Found found(PolledQueue& queue, std::shared_ptr<Task> task);
+
     PollingSequence m_sequence;
     std::deque<PolledQueue> m_queues; // which cannot be moved
+    std::shared_ptr<const Wake> m_news;
+    std::atomic<bool> m_quiet{false};
+    std::vector<pollfd> m_polled; ///< `news`, then the queues
 };
+
+inline PolledQueues::Found PolledQueues::find(const std::stop_token& token,
+                                              const std::atomic<int>& free) {
+    if (any_waiting()) {
+        poll(TimePoint::min()); // the most urgent of those that have something goes first
+    }
+    for (const std::size_t index : m_sequence.next()) {
+        PolledQueue& queue = m_queues[index];
+        if (token.stop_requested()) {
+            return {};
+        }
+        if (m_quiet || queue.gate().paused()) {
+            queue.disconnect();
+            continue;
+        }
+        std::shared_ptr<Task> task = queue.look(token, free);
+        if (!task && free > 1) {
+            task = queue.wait(token, free);
+        }
+        if (task) {
+            return found(queue, std::move(task));
+        }
+    }
+    for (PolledQueue& queue : m_queues) {
+        if (token.stop_requested() || m_quiet) {
+            break;
+        }
+        if (std::shared_ptr<Task> task = queue.wait(token, free)) {
+            return found(queue, std::move(task));
+        }
+    }
+    return {};
+}
+
+/// Shares all tasks of a fetch that returned several. The thread that found them takes none yet: it
+/// may be put to sleep when it calls another thread, and acks cost the least when the oldest
+/// message is acked first.
+inline PolledQueues::Found PolledQueues::found(PolledQueue& queue, std::shared_ptr<Task> task) {
+    std::shared_ptr<FetchedTasks> several = queue.gate().take_fetched(task);
+    return {std::move(task), std::move(several)};
+}
+
+inline void PolledQueues::await() {
+    TimePoint until = TimePoint::max();
+    for (const PolledQueue& queue : m_queues) {
+        if (queue.waiting()) {
+            until = std::min(until, queue.is_due() ? TimePoint::min() : queue.awaited().until);
+        } else {
+            until = std::min(until, queue.gate().opens_at());
+        }
+    }
+    poll(until);
+}
+
+/// Marks those that have got what they wait for; waits for one until then.
+inline void PolledQueues::poll(TimePoint until) {
+    m_polled.front() = {m_news->fd(), POLLIN, 0};
+    auto polled = m_polled.begin();
+    for (const PolledQueue& queue : m_queues) {
+        *++polled = {queue.waiting() ? queue.awaited().fd : -1, POLLIN, 0};
+    }
+    poll_until(m_polled, until);
+    const bool news = m_polled.front().revents != 0;
+    if (news) {
+        m_news->found_signalled();
+    }
+    const TimePoint now = Clock::now();
+    polled = m_polled.begin();
+    for (PolledQueue& queue : m_queues) {
+        if ((++polled)->revents != 0 || news || queue.awaited().until <= now) {
+            queue.due();
+        }
+    }
+}
+
+inline void PolledQueues::end_waiting(const std::atomic<int>& free) noexcept {
+    for (PolledQueue& queue : m_queues) {
+        if (free > 0) {
+            return;
+        }
+        if (const auto task = queue.end_waiting()) {
+            task->requeue({});
+        }
+    }
+}
 
 } // namespace orizuru::detail

@@ -28,16 +28,18 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time calls `take`, `take_fetched` and `disconnect`; any thread calls the rest.
+/// One thread at a time calls `take`, `end_waiting`, `take_fetched` and `disconnect`; any thread
+/// calls the rest.
 class QueueGate {
   public:
     QueueGate(ServedQueue& queue, const WorkerOptions& options)
         : m_queue(queue), m_options(options) {}
 
-    /// Returns the next task; null when there was none in time, or when `token` requests a stop.
-    /// `free` is the number of free threads.
-    std::shared_ptr<Task> take(const std::stop_token& token, std::chrono::milliseconds timeout,
-                               int free) noexcept;
+    /// Returns the next task, as ServedQueue::take does; null also when the middleware passes the
+    /// queue over or anything throws, which closes the gate. `free` is the number of free threads.
+    std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited, int free) noexcept;
+    /// Ends the wait in Redis, and returns the task that it has brought all the same.
+    std::shared_ptr<Task> end_waiting() noexcept;
     /// Returns `first`, which was taken, and all tasks that were fetched with it; null, with
     /// `first` untouched, when it came alone.
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
@@ -47,14 +49,13 @@ class QueueGate {
     /// that were fetched ahead.
     void disconnect() noexcept {
         m_queue.requeue_fetched();
-        m_queue.close();
+        m_queue.disconnect();
         m_disconnected = true;
     }
     [[nodiscard]] bool disconnected() const noexcept { return m_disconnected; }
 
     void pause() noexcept { m_paused = true; }
-    /// Returns false when the queue was not paused.
-    bool resume() noexcept { return m_paused.exchange(false); }
+    void resume() noexcept { m_paused = false; }
     [[nodiscard]] bool paused() const noexcept { return m_paused; }
     /// Nothing more is fetched until allow_fetching().
     void forbid_fetching() noexcept { m_fetching_forbidden = true; }
@@ -90,26 +91,40 @@ class QueueGate {
     std::atomic<TimePoint> m_opens_at{TimePoint()};
 };
 
-inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token,
-                                             std::chrono::milliseconds timeout, int free) noexcept {
+inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Awaited* awaited,
+                                             int free) noexcept {
     std::shared_ptr<Task> task;
     bool asked = false;
     const auto fetch = [&] {
         asked = true;
         m_queue.limit(free);
         m_disconnected = false;
-        task = m_queue.take(token, timeout);
+        task = m_queue.take(token, awaited);
         return task != nullptr;
     };
     try {
         fetch_inside(0, std::ref(fetch)); // a copy would allocate each time
         if (!asked) {
             close_for(m_options.recheck);
+            if (awaited != nullptr && !m_disconnected) {
+                if (const auto brought = m_queue.take({}, nullptr)) {
+                    brought->requeue({}); // for others
+                }
+            }
         }
     } catch (...) {
         tell_thrown([this](std::string_view what) { fail(what); });
     }
     return task;
+}
+
+inline std::shared_ptr<Task> QueueGate::end_waiting() noexcept {
+    try {
+        return m_queue.take({}, nullptr);
+    } catch (...) {
+        tell_thrown([this](std::string_view what) { fail(what); });
+        return nullptr;
+    }
 }
 
 inline bool QueueGate::fetch_inside(std::size_t middleware, const std::function<bool()>& fetch) {
@@ -128,7 +143,7 @@ QueueGate::take_fetched(std::shared_ptr<Task>& first) noexcept {
         std::vector<std::shared_ptr<Task>> tasks;
         tasks.push_back(std::move(first));
         while (const std::size_t in_hand = m_queue.in_hand()) {
-            if (std::shared_ptr<Task> task = take({}, std::chrono::milliseconds(0), 1)) {
+            if (std::shared_ptr<Task> task = take({}, nullptr, 1)) {
                 tasks.push_back(std::move(task));
             } else if (m_queue.in_hand() == in_hand) {
                 break; // a middleware passed the queue over

@@ -38,10 +38,9 @@ class SingleJobQueue final : public FetchingQueue<T> {
         : FetchingQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
           m_handler(std::move(handler)) {}
 
-    std::shared_ptr<Task> take(const std::stop_token& token,
-                               std::chrono::milliseconds timeout) override {
+    std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override {
         std::shared_ptr<Task> task;
-        if (auto guard = this->next(token, timeout, task)) {
+        if (auto guard = this->next(token, awaited, task)) {
             task = std::make_shared<JobTask>(*this, std::move(*guard));
         }
         return task;

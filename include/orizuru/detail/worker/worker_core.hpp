@@ -6,6 +6,7 @@
 // waits for Redis, outlives the worker.
 
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -81,10 +82,14 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     // A run before this one may have failed.
     shared->stop = std::stop_source();
     dispatcher.reset();
+    shared->queries.open(endpoint);
+    const std::shared_ptr<Heartbeat> link =
+        connect_link(endpoint, deadline_in(endpoint.connect_timeout()));
+    const auto news = std::make_shared<const Wake>();
     for (const auto& queue : queues) {
-        queue->open(endpoint);
+        queue->open(link, news);
     }
-    dispatcher.emplace(queues, shared);
+    dispatcher.emplace(queues, shared, news);
     parked.emplace(*dispatcher);
     upkeep.emplace(endpoint, queues, *shared, *dispatcher, *parked);
     upkeep->start();
@@ -128,7 +133,7 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
              : over + busy_patience - spare;
     end_by(limit);
     // A failed job that is not put off by now is requeued.
-    std::ranges::for_each(queues, [](const auto& queue) { queue->cut_off(); });
+    shared->queries.cut_off();
     if (!ended) {
         // The limit ends settlements, of which there may be many: wait for none of them.
         requeue([this] { return tasks(); },

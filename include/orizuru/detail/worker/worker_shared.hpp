@@ -3,8 +3,9 @@
 #pragma once
 
 // The state that all queues of a worker share: its options, the receiver of its events, the counts
-// of its jobs, and the request to stop.
+// of its jobs, what they ask of Redis, and the request to stop.
 
+#include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -72,6 +73,7 @@ struct WorkerShared {
     const WorkerOptions options;
     const WorkerEvents events;
     WorkerCounts counts;
+    JobQueries queries;
     /// Tells the handlers that the worker stops.
     std::stop_source stop;
 };

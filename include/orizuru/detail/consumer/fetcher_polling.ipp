@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Asks Redis for a message in steps, for a thread that waits for several consumers at once.
+
+namespace orizuru::detail {
+
+inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited) {
+    const auto inside = enter();
+    awaited = {};
+    return poll_run(token, awaited) ? m_run.pop_front() : nullptr;
+}
+
+/// True when the first message of the run can be handed out.
+inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
+    {
+        const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+        Lock lock(m_lane);
+        drop_lost_of_run();
+        while (m_run.empty() || stopped() || token.stop_requested()) {
+            if (!advance(lock, token, awaited)) {
+                return false;
+            }
+        }
+    }
+    const Delivery& first = *m_run.front();
+    if (first.shortages > 0 && Clock::now() < first.decode_at) {
+        awaited.until = first.decode_at;
+        return false;
+    }
+    m_looked = false;
+    return true;
+}
+
+/// Does one thing, after which everything is to be checked again. Returns false when only waiting
+/// is left.
+inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& awaited) {
+    const auto interrupted = [&] { return stopped() || token.stop_requested(); };
+    const Mirror& mirror = m_lane.mirror();
+    m_wake.clear();
+    m_lane.take_acks();
+    m_lane.tell_events(lock);
+    if (interrupted()) {
+        return false;
+    }
+    if (mirror.has_ready()) {
+        take_run();
+        return true;
+    }
+    m_lane.throw_refusal();
+    const TimePoint now = Clock::now();
+    if (!m_lane.running() || now >= m_lane.limit()) {
+        return false; // the heartbeat recovers, and a Watch hears of its end
+    }
+    if (m_waiter.reading()) {
+        m_waiter.read(lock, now);
+        m_looked = m_looked && !m_waiter.refused_for_memory();
+        if (m_waiter.reading()) {
+            awaited = m_waiter.awaited();
+            return mirror.has_ready();
+        }
+        return true;
+    }
+    const bool look =
+        !m_looked && (m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory());
+    if (mirror.fetching() || look) {
+        return advance_fetch(lock, interrupted, awaited);
+    }
+    if (now < m_waiter.not_before()) {
+        awaited.until = m_waiter.not_before();
+        return false;
+    }
+    m_waiter.start(lock, m_waiter.connected() ? now : m_lane.limit());
+    return true;
+}
+
+/// Sends a fetch when none is outstanding, and takes its reply.
+inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited) {
+    const Mirror& mirror = m_lane.mirror();
+    const TimePoint now = Clock::now();
+    if (const TimePoint held = m_lane.hold_bound(TimePoint::max(), now);
+        held != TimePoint::max() && !mirror.fetching()) {
+        awaited.until = held; // the queue's own: other queues must not wait for it
+        return false;
+    }
+    const TimePoint until = now + timeout_patience;
+    if (mirror.fetching()) {
+        fetch_behind();
+    } else if (fetch_now(lock, until, interrupted)) {
+        m_looked = !mirror.has_acks();
+    }
+    const bool answered = m_lane.drive(lock, until, &m_wake, [&] {
+        return interrupted() || !mirror.fetching() || !m_lane.running() || m_lane.has_refusal();
+    });
+    if (!answered) {
+        awaited.until = Clock::now();
+    }
+    return answered;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What running and failed jobs of all queues ask of Redis: to write a job's progress, and how often
+// workers have died of a payload. They share one connection, which the first of them opens, and
+// take turns.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/sha1.hpp>
+#include <orizuru/detail/base/turn.hpp>
+#include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/progress.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// Any thread may call what is not marked. A call waits for at most connect_timeout until its turn
+/// has come, connect_timeout to connect when that is needed, and command_timeout. Throws
+/// ConnectionError when its turn does not come in time, else as Connection does.
+class JobQueries {
+  public:
+    /// Call it before the others, and while no call runs. Throws std::system_error when the process
+    /// can have no more descriptors.
+    void open(const Endpoint& endpoint) {
+        m_connection.reset();
+        m_cutoff.emplace();
+        m_endpoint = m_cutoff->guard(endpoint);
+    }
+    /// Until `open`, every call that would wait for Redis throws ConnectionError.
+    void cut_off() const noexcept {
+        if (m_cutoff) {
+            m_cutoff->signal();
+        }
+    }
+
+    /// As Progress::set.
+    void set_progress(const Keys& keys, std::string_view job_id, double fraction,
+                      std::string_view note) {
+        in_turn(keys, [&] { Progress(keys, m_connection).set(job_id, fraction, note); });
+    }
+
+    /// Returns how often a worker has died while it held a message with this payload.
+    /// Redis: HGET, O(1).
+    [[nodiscard]] int recoveries(const Keys& keys, std::string_view payload) {
+        int count = 0;
+        in_turn(keys, [&] {
+            const std::string key = keys.recoveries();
+            const Sha1Hex field = sha1_hex(payload);
+            const Reply reply = m_connection->command(key, "HGET", key,
+                                                      std::string_view(field.data(), field.size()));
+            if (reply.is(Reply::Type::nil)) {
+                return;
+            }
+            const char* const end = reply.text.data() + reply.text.size();
+            if (!reply.is(Reply::Type::string) ||
+                std::from_chars(reply.text.data(), end, count).ec != std::errc{}) {
+                m_connection->refuse("HGET");
+            }
+        });
+        return count;
+    }
+
+  private:
+    template <class Action>
+    void in_turn(const Keys& keys, Action action) {
+        const bool done = m_turn.take(m_endpoint->connect_timeout(), [&] {
+            if (!m_connection) {
+                m_connection = std::make_shared<Connection>(*m_endpoint);
+            }
+            action();
+        });
+        if (!done) {
+            throw ConnectionError(m_endpoint->address() + ": '" + keys.source() +
+                                  "': what other jobs ask for takes too long");
+        }
+    }
+
+    std::optional<Cutoff> m_cutoff;
+    std::optional<Endpoint> m_endpoint;
+    Turn m_turn;
+    std::shared_ptr<Connection> m_connection; ///< for the thread whose turn it is
+};
+
+} // namespace orizuru::detail

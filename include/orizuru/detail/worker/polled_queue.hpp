@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A queue as the thread that polls for all sees it: open or closed, waited for or not.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/worker/queue_gate.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/task.hpp>
+#include <orizuru/worker/worker_options.hpp>
+
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// For one thread at a time, but for the gate.
+class PolledQueue {
+  public:
+    PolledQueue(ServedQueue& queue, const WorkerOptions& options) : m_gate(queue, options) {}
+
+    [[nodiscard]] QueueGate& gate() noexcept { return m_gate; }
+    [[nodiscard]] const QueueGate& gate() const noexcept { return m_gate; }
+
+    /// Returns the next task if there is one. `free` is the number of free threads.
+    std::shared_ptr<Task> look(const std::stop_token& token, int free);
+    /// The same, and from now on waits for one in Redis.
+    std::shared_ptr<Task> wait(const std::stop_token& token, int free) {
+        if (!m_waiting && m_gate.open()) {
+            m_waiting = m_due = true;
+            return look(token, free);
+        }
+        return nullptr;
+    }
+    /// True while it is known to be empty: Redis says when it is no more.
+    [[nodiscard]] bool waiting() const noexcept { return m_waiting; }
+    /// While it waits: what for. `look` does nothing until due() was called.
+    [[nodiscard]] const Awaited& awaited() const noexcept { return m_awaited; }
+    void due() noexcept { m_due = m_waiting; }
+    [[nodiscard]] bool is_due() const noexcept { return m_due; }
+
+    /// Ends the wait, and returns the task that it has brought all the same.
+    std::shared_ptr<Task> end_waiting() noexcept {
+        m_due = false;
+        return std::exchange(m_waiting, false) ? m_gate.end_waiting() : nullptr;
+    }
+    /// Requeues all that was fetched and closes the connections, until the gate is open.
+    void disconnect() noexcept {
+        m_waiting = m_due = false;
+        if (!m_gate.disconnected()) {
+            m_gate.disconnect();
+        }
+    }
+
+  private:
+    QueueGate m_gate;
+    bool m_waiting = false;
+    bool m_due = false;
+    Awaited m_awaited;
+};
+
+inline std::shared_ptr<Task> PolledQueue::look(const std::stop_token& token, int free) {
+    if (!m_gate.open()) {
+        return end_waiting();
+    }
+    if (!m_waiting) {
+        return m_gate.take(token, nullptr, free);
+    }
+    if (!std::exchange(m_due, false)) {
+        return nullptr;
+    }
+    std::shared_ptr<Task> task = m_gate.take(token, &m_awaited, free);
+    m_waiting = !task && m_gate.open(); // behind a task there may be more
+    return task;
+}
+
+} // namespace orizuru::detail
