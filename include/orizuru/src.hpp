@@ -30,6 +30,8 @@
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
+#include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/served_queue.ipp>
 #include <orizuru/detail/worker/upkeep.hpp>
 #include <orizuru/detail/worker/upkeep.ipp>
 #include <orizuru/endpoint.hpp>
@@ -54,3 +56,5 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
+#include <orizuru/worker/worker.hpp>
+#include <orizuru/worker/worker.ipp>

@@ -5,16 +5,13 @@
 // Runs jobs: takes them from queues, calls their handlers on a pool of threads, retries failed jobs
 // later, and shuts down as a process should. Delivery is at least once unless you choose otherwise.
 
-#include <orizuru/detail/base/signals.hpp>
-#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/worker/job_batch_queue.hpp>
 #include <orizuru/detail/worker/job_handler.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>
-#include <orizuru/detail/worker/worker_checks.hpp>
-#include <orizuru/detail/worker/worker_core.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
-#include <orizuru/detail/worker/worker_shutdown.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/keys.hpp>
@@ -24,21 +21,20 @@
 #include <orizuru/worker/worker_options.hpp>
 #include <orizuru/worker/worker_statistics.hpp>
 
-#include <poll.h>
-
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <csignal>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace orizuru {
+
+namespace detail {
+class Signals;
+struct WorkerCore;
+class WorkerShutdown;
+} // namespace detail
 
 /// Handles the jobs of one or several queues.
 ///
@@ -116,26 +112,21 @@ class Worker {
     int run(std::stop_token token = {});
 
     /// Ends `run`. Call it from any thread or a signal handler.
-    void stop() noexcept {
-        m_mode = Mode::stop;
-        m_core->wake.signal();
-    }
+    void stop() noexcept;
     /// Ends fetching; jobs that run go on. Call it from any thread or a signal handler.
-    void quiet() noexcept {
-        Mode expected = Mode::run;
-        m_mode.compare_exchange_strong(expected, Mode::quiet);
-        m_core->wake.signal();
-    }
+    void quiet() noexcept;
 
     /// The counts so far. Any thread.
     [[nodiscard]] WorkerStatistics statistics() const;
     /// The jobs that run now; empty outside `run`. Any thread.
-    [[nodiscard]] std::vector<RunningJob> running() const { return m_core->running(); }
+    [[nodiscard]] std::vector<RunningJob> running() const;
 
   private:
     enum class Mode { run, quiet, stop };
 
     [[nodiscard]] Keys checked(std::string queue, const QueueOptions& options) const;
+    [[nodiscard]] std::shared_ptr<detail::WorkerShared> shared() const noexcept;
+    void add(std::shared_ptr<detail::ServedQueue> queue);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* signals);
     int end(const detail::Signals* signals, detail::WorkerShutdown& ending);
@@ -143,35 +134,16 @@ class Worker {
     void report();
 
     Endpoint m_endpoint;
-    std::shared_ptr<detail::WorkerCore> m_core = std::make_shared<detail::WorkerCore>();
+    std::shared_ptr<detail::WorkerCore> m_core;
     std::atomic<Mode> m_mode{Mode::run};
     std::atomic<bool> m_started{false};
 };
 
-inline Worker::Worker(Endpoint endpoint, WorkerOptions options) : m_endpoint(std::move(endpoint)) {
-    detail::check(options);
-    m_core->command_timeout = m_endpoint.command_timeout();
-    m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
-}
-
-inline Keys Worker::checked(std::string queue, const QueueOptions& options) const {
-    Keys keys(std::move(queue));
-    if (m_started) {
-        throw std::logic_error("queue '" + keys.source() + "': the worker runs already");
-    }
-    if (std::ranges::any_of(m_core->queues,
-                            [&](const auto& other) { return other->queue() == keys.source(); })) {
-        throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
-    }
-    detail::check(options, keys.source());
-    return keys;
-}
-
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
-    m_core->queues.push_back(std::make_shared<detail::SingleJobQueue<T>>(
-        m_core->shared, std::move(keys), std::move(options),
+    add(std::make_shared<detail::SingleJobQueue<T>>(
+        shared(), std::move(keys), std::move(options),
         [handler = std::move(handler)](JobContext<T>& context) mutable {
             detail::call_handler(handler, context);
         }));
@@ -183,117 +155,13 @@ Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& b
                              QueueOptions options) {
     Keys keys = checked(std::move(queue), options);
     detail::check(batch);
-    m_core->queues.push_back(std::make_shared<detail::JobBatchQueue<T>>(
-        m_core->shared, std::move(keys), std::move(options), batch, std::move(handler)));
+    add(std::make_shared<detail::JobBatchQueue<T>>(shared(), std::move(keys), std::move(options),
+                                                   batch, std::move(handler)));
     return *this;
 }
 
-inline int Worker::run(std::stop_token token) {
-    if (m_core->queues.empty()) {
-        throw std::logic_error("a worker without a queue");
-    }
-    if (m_started.exchange(true)) {
-        throw std::logic_error("a worker runs once");
-    }
-    try {
-        return run_once(std::move(token));
-    } catch (...) {
-        m_started = !m_core->ended();
-        throw;
-    }
-}
-
-inline int Worker::run_once(std::stop_token token) {
-    m_core->wake.renew(); // the process may have forked since the constructor
-    const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
-    std::optional<detail::Signals> listening;
-    if (m_core->shared->options.signals == SignalHandling::worker) {
-        listening.emplace();
-    }
-    const detail::Signals* const signals = listening ? &*listening : nullptr;
-    detail::WorkerShutdown ending(m_core);
-    try {
-        if (m_mode != Mode::stop) {
-            m_core->open(m_endpoint);
-        }
-        await_stop(signals);
-    } catch (...) {
-        end(signals, ending);
-        throw;
-    }
-    return end(signals, ending);
-}
-
-inline void Worker::await_stop(const detail::Signals* signals) {
-    while (m_mode != Mode::stop) {
-        m_core->wake.clear();
-        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
-            if (*signal == SIGTTIN) {
-                report();
-            } else {
-                *signal == SIGTSTP ? quiet() : stop();
-            }
-        }
-        if (m_mode == Mode::quiet) {
-            m_core->dispatcher->quiet();
-        }
-        if (m_mode != Mode::stop) {
-            wait(signals, detail::TimePoint::max());
-        }
-    }
-}
-
-/// Returns how many threads have not ended.
-inline int Worker::end(const detail::Signals* signals, detail::WorkerShutdown& ending) {
-    const detail::TimePoint deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
-    if (signals != nullptr) {
-        signals->end_at_next();
-    }
-    ending.begin(deadline);
-    const detail::TimePoint latest = deadline + detail::WorkerCore::busy_patience;
-    detail::TimePoint until = deadline + detail::WorkerCore::idle_patience;
-    while (!m_core->closed) {
-        if (const auto now = detail::Clock::now(); now >= until) {
-            if (until == latest || m_core->pool.only_settles()) {
-                break;
-            }
-            until = latest;
-        }
-        m_core->wake.clear();
-        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
-            if (*signal == SIGTTIN) {
-                report();
-            }
-        }
-        if (!m_core->closed) {
-            wait(signals, until);
-        }
-    }
-    m_core->pool.leave();
-    return static_cast<int>(running().size()) + (m_core->closed ? 0 : 1);
-}
-
-inline void Worker::wait(const detail::Signals* signals, detail::TimePoint deadline) const {
-    detail::wait_ready(signals == nullptr ? -1 : signals->fd(), POLLIN, &m_core->wake, deadline);
-}
-
-inline void Worker::report() {
-    std::string text;
-    for (const RunningJob& job : running()) {
-        text += (text.empty() ? "" : "\n") + to_string(job);
-    }
-    m_core->shared->events.tell(
-        {.kind = WorkerEventKind::report, .detail = text.empty() ? "no thread is busy" : text});
-}
-
-inline WorkerStatistics Worker::statistics() const {
-    const detail::WorkerCounts& counts = m_core->shared->counts;
-    return {.succeeded = counts.succeeded,
-            .failed = counts.failed,
-            .died = counts.died,
-            .expired = counts.expired,
-            .settled = counts.settled,
-            .requeued = counts.requeued};
-}
-
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/worker/worker.ipp>
+#endif

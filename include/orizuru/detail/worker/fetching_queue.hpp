@@ -15,12 +15,12 @@
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/undecoded_job.hpp>
-#include <orizuru/detail/worker/worker_checks.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
+#include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -36,6 +36,17 @@
 #include <utility>
 
 namespace orizuru::detail {
+
+/// The options of a queue's consumer.
+[[nodiscard]] inline ConsumerOptions consumer_options(const WorkerOptions& options,
+                                                      const QueueOptions& of_queue) {
+    return {.name = options.name,
+            .lease = of_queue.lease,
+            .prefetch = of_queue.prefetch,
+            .ack = of_queue.ack,
+            .max_payload = of_queue.max_payload,
+            .on_beat = of_queue.on_beat};
+}
 
 template <class T>
 class FetchingQueue : public ServedQueue {

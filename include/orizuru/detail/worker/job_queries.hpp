@@ -18,7 +18,6 @@
 
 #include <charconv>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -29,19 +28,12 @@ namespace orizuru::detail {
 /// ConnectionError when its turn does not come in time, else as Connection does.
 class JobQueries {
   public:
-    /// Call it before the others, and while no call runs. Throws std::system_error when the process
-    /// can have no more descriptors.
-    void open(const Endpoint& endpoint) {
-        m_connection.reset();
-        m_cutoff.emplace();
-        m_endpoint = m_cutoff->guard(endpoint);
-    }
-    /// Until `open`, every call that would wait for Redis throws ConnectionError.
-    void cut_off() const noexcept {
-        if (m_cutoff) {
-            m_cutoff->signal();
-        }
-    }
+    /// Does not connect yet. Throws std::system_error when the process can have no more
+    /// descriptors.
+    explicit JobQueries(const Endpoint& endpoint) : m_endpoint(m_cutoff.guard(endpoint)) {}
+
+    /// From now on each call that would wait for Redis throws ConnectionError.
+    void cut_off() const noexcept { m_cutoff.signal(); }
 
     /// As Progress::set.
     void set_progress(const Keys& keys, std::string_view job_id, double fraction,
@@ -73,20 +65,20 @@ class JobQueries {
   private:
     template <class Action>
     void in_turn(const Keys& keys, Action action) {
-        const bool done = m_turn.take(m_endpoint->connect_timeout(), [&] {
+        const bool done = m_turn.take(m_endpoint.connect_timeout(), [&] {
             if (!m_connection) {
-                m_connection = std::make_shared<Connection>(*m_endpoint);
+                m_connection = std::make_shared<Connection>(m_endpoint);
             }
             action();
         });
         if (!done) {
-            throw ConnectionError(m_endpoint->address() + ": '" + keys.source() +
+            throw ConnectionError(m_endpoint.address() + ": '" + keys.source() +
                                   "': what other jobs ask for takes too long");
         }
     }
 
-    std::optional<Cutoff> m_cutoff;
-    std::optional<Endpoint> m_endpoint;
+    Cutoff m_cutoff;
+    Endpoint m_endpoint;
     Turn m_turn;
     std::shared_ptr<Connection> m_connection; ///< for the thread whose turn it is
 };

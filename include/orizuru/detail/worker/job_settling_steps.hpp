@@ -67,7 +67,7 @@ void JobSettling<T>::fail() {
     // A crash counts as an attempt. The guard is unlocked while Redis is asked for the count.
     int crashes = 0;
     try {
-        crashes = m_queue.shared().queries.recoveries(m_queue.keys(), payload);
+        crashes = m_queue.recoveries(payload);
     } catch (const Error& error) {
         postpone(error.what());
         return;

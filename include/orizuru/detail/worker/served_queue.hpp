@@ -6,10 +6,10 @@
 // questions.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker/job_context.hpp>
@@ -72,17 +72,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] std::stop_token stop_token() const noexcept override {
         return m_shared->stop.get_token();
     }
-    bool progress(std::string_view job_id, double fraction, std::string_view note) override {
-        try {
-            m_shared->queries.set_progress(m_keys, job_id, fraction, note);
-            return true;
-        } catch (const Error& error) {
-            tell(WorkerEvent{.kind = WorkerEventKind::progress_failed,
-                             .job_id = job_id,
-                             .detail = error.what()});
-            return false;
-        }
-    }
+    bool progress(std::string_view job_id, double fraction, std::string_view note) override;
+    /// See JobQueries::recoveries.
+    [[nodiscard]] int recoveries(std::string_view payload);
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     void tell(WorkerEvent event) const noexcept {
@@ -117,3 +109,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
 using ServedQueues = std::vector<std::shared_ptr<ServedQueue>>;
 
 } // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/worker/served_queue.ipp>
+#endif

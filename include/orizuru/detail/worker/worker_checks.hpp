@@ -4,9 +4,9 @@
 
 // Checks a Worker's options, before it connects to anything.
 
-#include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/scheduler.hpp>
@@ -18,17 +18,6 @@
 #include <string>
 
 namespace orizuru::detail {
-
-/// The options of a queue's consumer.
-[[nodiscard]] inline ConsumerOptions consumer_options(const WorkerOptions& options,
-                                                      const QueueOptions& of_queue) {
-    return {.name = options.name,
-            .lease = of_queue.lease,
-            .prefetch = of_queue.prefetch,
-            .ack = of_queue.ack,
-            .max_payload = of_queue.max_payload,
-            .on_beat = of_queue.on_beat};
-}
 
 inline void check(const WorkerOptions& options) {
     using std::chrono::milliseconds;

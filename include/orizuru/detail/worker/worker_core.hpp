@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -82,7 +83,7 @@ inline void WorkerCore::open(const Endpoint& endpoint) {
     // A run before this one may have failed.
     shared->stop = std::stop_source();
     dispatcher.reset();
-    shared->queries.open(endpoint);
+    shared->queries = std::make_shared<JobQueries>(endpoint);
     const std::shared_ptr<Heartbeat> link =
         connect_link(endpoint, deadline_in(endpoint.connect_timeout()));
     const auto news = std::make_shared<const Wake>();
@@ -133,7 +134,9 @@ inline void WorkerCore::close(TimePoint deadline) noexcept {
              : over + busy_patience - spare;
     end_by(limit);
     // A failed job that is not put off by now is requeued.
-    shared->queries.cut_off();
+    if (shared->queries) {
+        shared->queries->cut_off();
+    }
     if (!ended) {
         // The limit ends settlements, of which there may be many: wait for none of them.
         requeue([this] { return tasks(); },

@@ -5,7 +5,6 @@
 // The state that all queues of a worker share: its options, the receiver of its events, the counts
 // of its jobs, what they ask of Redis, and the request to stop.
 
-#include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -13,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <new>
 #include <stop_token>
 #include <string>
@@ -20,6 +20,8 @@
 #include <utility>
 
 namespace orizuru::detail {
+
+class JobQueries;
 
 /// Never throws.
 class WorkerEvents {
@@ -73,7 +75,7 @@ struct WorkerShared {
     const WorkerOptions options;
     const WorkerEvents events;
     WorkerCounts counts;
-    JobQueries queries;
+    std::shared_ptr<JobQueries> queries; ///< while the worker runs
     /// Tells the handlers that the worker stops.
     std::stop_source stop;
 };

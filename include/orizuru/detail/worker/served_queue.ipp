@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Defines the functions of served_queue.hpp.
+
+#include <orizuru/detail/worker/job_queries.hpp>
+#include <orizuru/error.hpp>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fraction,
+                                          std::string_view note) {
+    try {
+        m_shared->queries->set_progress(m_keys, job_id, fraction, note);
+        return true;
+    } catch (const Error& error) {
+        tell(WorkerEvent{
+            .kind = WorkerEventKind::progress_failed, .job_id = job_id, .detail = error.what()});
+        return false;
+    }
+}
+
+ORIZURU_INLINE int ServedQueue::recoveries(std::string_view payload) {
+    return m_shared->queries->recoveries(m_keys, payload);
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Defines the functions of worker.hpp that depend on no type of message.
+
+#include <orizuru/detail/base/signals.hpp>
+#include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/worker_checks.hpp>
+#include <orizuru/detail/worker/worker_core.hpp>
+#include <orizuru/detail/worker/worker_shutdown.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <stdexcept>
+
+namespace orizuru {
+
+ORIZURU_INLINE Worker::Worker(Endpoint endpoint, WorkerOptions options)
+    : m_endpoint(std::move(endpoint)), m_core(std::make_shared<detail::WorkerCore>()) {
+    detail::check(options);
+    m_core->command_timeout = m_endpoint.command_timeout();
+    m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
+}
+
+ORIZURU_INLINE Keys Worker::checked(std::string queue, const QueueOptions& options) const {
+    Keys keys(std::move(queue));
+    if (m_started) {
+        throw std::logic_error("queue '" + keys.source() + "': the worker runs already");
+    }
+    if (std::ranges::any_of(m_core->queues,
+                            [&](const auto& other) { return other->queue() == keys.source(); })) {
+        throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
+    }
+    detail::check(options, keys.source());
+    return keys;
+}
+
+ORIZURU_INLINE int Worker::run(std::stop_token token) {
+    if (m_core->queues.empty()) {
+        throw std::logic_error("a worker without a queue");
+    }
+    if (m_started.exchange(true)) {
+        throw std::logic_error("a worker runs once");
+    }
+    try {
+        return run_once(std::move(token));
+    } catch (...) {
+        m_started = !m_core->ended();
+        throw;
+    }
+}
+
+ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
+    m_core->wake.renew(); // the process may have forked since the constructor
+    const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
+    std::optional<detail::Signals> listening;
+    if (m_core->shared->options.signals == SignalHandling::worker) {
+        listening.emplace();
+    }
+    const detail::Signals* const signals = listening ? &*listening : nullptr;
+    detail::WorkerShutdown ending(m_core);
+    try {
+        if (m_mode != Mode::stop) {
+            m_core->open(m_endpoint);
+        }
+        await_stop(signals);
+    } catch (...) {
+        end(signals, ending);
+        throw;
+    }
+    return end(signals, ending);
+}
+
+ORIZURU_INLINE void Worker::await_stop(const detail::Signals* signals) {
+    while (m_mode != Mode::stop) {
+        m_core->wake.clear();
+        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
+            if (*signal == SIGTTIN) {
+                report();
+            } else {
+                *signal == SIGTSTP ? quiet() : stop();
+            }
+        }
+        if (m_mode == Mode::quiet) {
+            m_core->dispatcher->quiet();
+        }
+        if (m_mode != Mode::stop) {
+            wait(signals, detail::TimePoint::max());
+        }
+    }
+}
+
+/// Returns how many threads have not ended.
+ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShutdown& ending) {
+    const detail::TimePoint deadline = detail::deadline_in(m_core->shared->options.stop_timeout);
+    if (signals != nullptr) {
+        signals->end_at_next();
+    }
+    ending.begin(deadline);
+    const detail::TimePoint latest = deadline + detail::WorkerCore::busy_patience;
+    detail::TimePoint until = deadline + detail::WorkerCore::idle_patience;
+    while (!m_core->closed) {
+        if (const auto now = detail::Clock::now(); now >= until) {
+            if (until == latest || m_core->pool.only_settles()) {
+                break;
+            }
+            until = latest;
+        }
+        m_core->wake.clear();
+        while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
+            if (*signal == SIGTTIN) {
+                report();
+            }
+        }
+        if (!m_core->closed) {
+            wait(signals, until);
+        }
+    }
+    m_core->pool.leave();
+    return static_cast<int>(running().size()) + (m_core->closed ? 0 : 1);
+}
+
+ORIZURU_INLINE void Worker::wait(const detail::Signals* signals, detail::TimePoint deadline) const {
+    detail::wait_ready(signals == nullptr ? -1 : signals->fd(), POLLIN, &m_core->wake, deadline);
+}
+
+ORIZURU_INLINE void Worker::report() {
+    std::string text;
+    for (const RunningJob& job : running()) {
+        text += (text.empty() ? "" : "\n") + to_string(job);
+    }
+    m_core->shared->events.tell(
+        {.kind = WorkerEventKind::report, .detail = text.empty() ? "no thread is busy" : text});
+}
+
+ORIZURU_INLINE WorkerStatistics Worker::statistics() const {
+    const detail::WorkerCounts& counts = m_core->shared->counts;
+    return {.succeeded = counts.succeeded,
+            .failed = counts.failed,
+            .died = counts.died,
+            .expired = counts.expired,
+            .settled = counts.settled,
+            .requeued = counts.requeued};
+}
+
+ORIZURU_INLINE void Worker::stop() noexcept {
+    m_mode = Mode::stop;
+    m_core->wake.signal();
+}
+
+ORIZURU_INLINE void Worker::quiet() noexcept {
+    Mode expected = Mode::run;
+    m_mode.compare_exchange_strong(expected, Mode::quiet);
+    m_core->wake.signal();
+}
+
+ORIZURU_INLINE std::vector<RunningJob> Worker::running() const { return m_core->running(); }
+
+ORIZURU_INLINE std::shared_ptr<detail::WorkerShared> Worker::shared() const noexcept {
+    return m_core->shared;
+}
+
+ORIZURU_INLINE void Worker::add(std::shared_ptr<detail::ServedQueue> queue) {
+    m_core->queues.push_back(std::move(queue));
+}
+
+} // namespace orizuru
