@@ -47,8 +47,8 @@ struct ConsumerOptions {
     /// swallowed. A slow one can delay a beat: it should return well within a third of the lease.
     std::function<void(const Event&)> on_event = {};
 
-    /// Called on the beat's thread after each beat that Redis confirms; its exceptions are
-    /// swallowed. A slow one delays the next beat; one that takes as long as the lease loses it.
+    /// Called after each beat that Redis confirms, on a thread of its own; its exceptions are
+    /// swallowed. A slow one delays no beat: it is called once for all beats that came meanwhile.
     /// Whatever it refers to must outlive the consumer and its guards: an unsettled guard keeps the
     /// beats going.
     std::function<void()> on_beat = {};

@@ -42,8 +42,8 @@ class WorkerShutdown;
 /// settle, to beat, to look after its queues, to wait for what they schedule, and, once it is
 /// needed, to ask about failed jobs and to tell of progress.
 ///
-/// Threads: `concurrency` for the handlers, which take turns at waiting for all queues, and five
-/// more, which mostly wait.
+/// Threads: `concurrency` for the handlers, which take turns at waiting for all queues; five more,
+/// which mostly wait; and one for each queue with an `on_beat`.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws

@@ -49,7 +49,7 @@ enum class SignalHandling {
 /// type, `dynamic_cast<JobContext<T>&>(job)` has it.
 using HandleMiddleware = std::function<void(JobRun& job, const std::function<void()>& next)>;
 
-/// Runs around each fetch from a queue, the first one outermost; on any thread, on several at once.
+/// Runs around each fetch from a queue, the first one outermost; on any thread, on one at a time.
 ///
 /// Return the result of `fetch()`: whether there was a job. It does not wait for one: it is called
 /// again when there may be one. To pass the queue over for `WorkerOptions::recheck`, do not call

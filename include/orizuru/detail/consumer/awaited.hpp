@@ -6,12 +6,15 @@
 
 #include <orizuru/detail/base/clock.hpp>
 
+#include <poll.h>
+
 namespace orizuru::detail {
 
-/// Poll the consumer again when `fd` is readable, unless it is -1, and at `until`.
+/// Poll the consumer again when `fd` is ready for `events`, unless it is -1, and at `until`.
 struct Awaited {
     int fd = -1;
     TimePoint until = TimePoint::max();
+    short events = POLLIN;
 };
 
 } // namespace orizuru::detail

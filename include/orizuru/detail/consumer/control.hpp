@@ -144,6 +144,7 @@ class Control {
     }
     /// Nothing is composed before its end.
     [[nodiscard]] Hold& hold() noexcept { return m_hold; }
+    [[nodiscard]] const Hold& hold() const noexcept { return m_hold; }
     /// Pauses connecting until `connect_at`.
     [[gnu::cold]] void delay_connecting() noexcept;
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }

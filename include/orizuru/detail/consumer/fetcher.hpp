@@ -28,6 +28,7 @@
 
 namespace orizuru::detail {
 
+/// `poll` counts as `next`.
 class Fetcher {
   public:
     using Lock = Lane::Lock;
@@ -41,9 +42,9 @@ class Fetcher {
 
     /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
-    /// For a thread that polls several consumers: returns the next message if there is one; else
-    /// asks Redis for one, and sets `awaited`. Waits only to connect, and at most 100 ms for a
-    /// fetch that Redis has not answered; a stop ends both.
+    /// For a thread that polls several consumers, in place of `next`: returns the next message if
+    /// there is one; else asks Redis for one, and sets `awaited`. Waits for a fetch only, at most
+    /// 10 ms; a stop ends that.
     DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// decode it. `next` returns it again after a pause: 100 ms the first time in a row, then 1 s.
@@ -89,6 +90,8 @@ class Fetcher {
     // destructor does the rest.
     static constexpr std::chrono::milliseconds stop_patience{15};
     static constexpr std::chrono::milliseconds timeout_patience{100};
+    // Other queues wait for the thread that polls.
+    static constexpr std::chrono::milliseconds link_patience{10};
 
     // How long to wait for memory to become free.
     static constexpr std::chrono::milliseconds first_shortage_pause{100};
@@ -204,6 +207,7 @@ inline void Fetcher::take_run() {
                     m_options.ack == AckMode::deferred && few ? GuardAcks::without_lock
                                                               : GuardAcks::under_lock);
     m_run_recoveries = m_lane.recoveries();
+    m_looked = false;
     fetch_ahead();
 }
 

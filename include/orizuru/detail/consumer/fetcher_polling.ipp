@@ -29,7 +29,6 @@ inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
         awaited.until = first.decode_at;
         return false;
     }
-    m_looked = false;
     return true;
 }
 
@@ -71,30 +70,36 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
         awaited.until = m_waiter.not_before();
         return false;
     }
-    m_waiter.start(lock, m_waiter.connected() ? now : m_lane.limit());
+    if (!m_waiter.connected()) {
+        return m_waiter.advance_connecting(lock, awaited);
+    }
+    m_waiter.start(lock, now);
     return true;
 }
 
-/// Sends a fetch when none is outstanding, and takes its reply.
+/// Sends a fetch when none is outstanding, and takes its reply. The link may be held back or down,
+/// or answer late: the heartbeat goes on with it then, since other queues have connections of their
+/// own that bring messages.
 inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited) {
     const Mirror& mirror = m_lane.mirror();
     const TimePoint now = Clock::now();
-    if (const TimePoint held = m_lane.hold_bound(TimePoint::max(), now);
-        held != TimePoint::max() && !mirror.fetching()) {
-        awaited.until = held; // the queue's own: other queues must not wait for it
-        return false;
-    }
-    const TimePoint until = now + timeout_patience;
     if (mirror.fetching()) {
         fetch_behind();
-    } else if (fetch_now(lock, until, interrupted)) {
+    } else if (m_lane.ready()) {
+        send_fetch();
         m_looked = !mirror.has_acks();
+    } else {
+        awaited.until = m_lane.hold_bound(m_lane.link_hold_bound(TimePoint::max(), now), now);
+        if (awaited.until != TimePoint::max()) {
+            return false;
+        }
     }
-    const bool answered = m_lane.drive(lock, until, &m_wake, [&] {
-        return interrupted() || !mirror.fetching() || !m_lane.running() || m_lane.has_refusal();
+    const bool answered = m_lane.drive(lock, now + link_patience, &m_wake, [&] {
+        return interrupted() || !m_lane.running() || m_lane.has_refusal() ||
+               (!mirror.fetching() && m_lane.ready());
     });
     if (!answered) {
-        awaited.until = Clock::now();
+        m_lane.await_link();
     }
     return answered;
 }

@@ -9,7 +9,9 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/consumer/beat_callback.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
@@ -20,6 +22,7 @@
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -48,9 +51,13 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     /// process can have no more threads.
     [[gnu::cold]] void join(std::shared_ptr<const void> owner, Lane& lane,
                             const ConsumerOptions& options);
-    /// Once for each member. The last one ends the thread and waits for it, except on that thread:
-    /// the last guard may die in a callback.
+    /// Once for each member. Waits for the member's on_beat. The last one ends the thread and waits
+    /// for it, except on that thread: the last guard may die in a callback.
     [[gnu::cold]] void leave(const Lane& lane) noexcept;
+    /// True on the thread, which must not wait long for one lane.
+    [[nodiscard]] bool on_thread() const noexcept {
+        return m_thread_id.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    }
 
     /// For a forked child, where the thread does not exist.
     void forget_after_fork() noexcept {
@@ -68,7 +75,11 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
               lane(its_lane),
               options(its_options),
               watch(its_lane, wake),
-              due(Clock::now() + options.lease / 3) {}
+              due(Clock::now() + options.lease / 3) {
+            if (options.on_beat) {
+                callback.emplace(options.on_beat);
+            }
+        }
 
         std::shared_ptr<const void> owner;
         Lane& lane;
@@ -81,6 +92,7 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
         bool beaten = false; ///< its other work is due as well
 
         // Under the lock.
+        std::optional<BeatCallback> callback;
         std::optional<Lane::Attendance> attendance; ///< while there is work for the thread
         bool left = false;
     };
@@ -112,6 +124,7 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     std::mutex m_joining; ///< guards the thread; taken before the link's lock
     std::unique_ptr<std::thread> m_thread;
     std::stop_source m_stop;
+    std::atomic<std::thread::id> m_thread_id{};
 
     // Under the link's lock.
     Members m_members;

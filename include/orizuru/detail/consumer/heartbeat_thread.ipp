@@ -39,6 +39,7 @@ inline void Heartbeat::join(std::shared_ptr<const void> owner, Lane& lane,
 inline void Heartbeat::leave(const Lane& lane) noexcept {
     const std::lock_guard joining(m_joining);
     std::shared_ptr<Member> member; // destroyed without the lock
+    const auto end_callback = at_exit([&] { member->callback.reset(); });
     {
         const Link::Lock lock(m_link->mutex());
         const auto found = std::ranges::find(
@@ -63,6 +64,7 @@ inline void Heartbeat::leave(const Lane& lane) noexcept {
 }
 
 inline void Heartbeat::run(const std::stop_token& token) {
+    m_thread_id = std::this_thread::get_id();
     JitteredPauses pauses;
     while (!token.stop_requested()) {
         try {
@@ -118,9 +120,16 @@ inline std::vector<Heartbeat::Asked> Heartbeat::compose(const Members& members,
                                                         std::string& commands) {
     std::vector<Asked> asked;
     const TimePoint now = Clock::now();
+    // Those that are nearly due come along, so that their times meet.
+    const auto is_due = [now](const Member& member) {
+        return member.due - member.options.lease / 12 <= now;
+    };
     const Link::Lock lock(m_link->mutex());
+    if (std::ranges::none_of(members, [now](const auto& each) { return each->due <= now; })) {
+        return asked;
+    }
     for (const auto& member : members) {
-        if (member->left || member->due > now) {
+        if (member->left || !is_due(*member)) {
             continue;
         }
         const Lane& lane = member->lane;
@@ -133,7 +142,7 @@ inline std::vector<Heartbeat::Asked> Heartbeat::compose(const Members& members,
         }
     }
     for (const auto& member : members) { // once nothing can throw any more
-        if (member->due <= now) {
+        if (is_due(*member)) {
             member->due = now + member->options.lease / 3;
             member->beaten = true;
         }
@@ -166,12 +175,8 @@ inline void Heartbeat::take(const Asked& asked, TimePoint when, const Reply& rep
             return;
         }
         lane.confirm_lease(when);
-    }
-    if (asked.member.options.on_beat) {
-        try {
-            asked.member.options.on_beat();
-        } catch (...) { // NOLINT(bugprone-empty-catch)
-            // Exceptions are swallowed, as ConsumerOptions::on_beat says.
+        if (asked.member.callback && !asked.member.left) {
+            asked.member.callback->call();
         }
     }
 }
@@ -235,6 +240,7 @@ inline bool Heartbeat::attend(Member& member, TimePoint now) {
         return false;
     }
     lane.take_acks();
+    lane.wake_poller();
     if (lane.at_rest() || now >= lane.limit()) {
         member.attendance.reset();
         return false;

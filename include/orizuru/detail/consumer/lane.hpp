@@ -98,7 +98,8 @@ class Lane final : private LinkMember {
         Lane& m_lane;
     };
 
-    /// The same, while a thread that serves several lanes calls `advance` and `deliver`.
+    /// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this
+    /// one as `drive` would: acks are hurried, and no Watch hears of events.
     class [[nodiscard]] Attendance {
       public:
         explicit Attendance(Lane& lane) noexcept : m_lane(lane), m_hurry(lane) { ++lane.m_drivers; }
@@ -185,9 +186,13 @@ class Lane final : private LinkMember {
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
     /// Composes and sends what is due now.
     void advance();
-    /// When a hold ends during which nothing is sent, or `until`.
+    /// When a hold of this lane ends during which it sends nothing, or `until`.
     [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
         return m_hold.bound(until, now);
+    }
+    /// The same for the whole link.
+    [[nodiscard]] TimePoint link_hold_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_link->hold_bound(until, now);
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
@@ -285,15 +290,30 @@ class Lane final : private LinkMember {
         wake_own();
     }
     [[nodiscard]] bool take_attention() noexcept { return std::exchange(m_attention, false); }
+    /// For a thread that polls: has the heartbeat connect the link and take the reply to a fetch.
+    /// Then signals the Watches.
+    void await_link() noexcept {
+        m_polled = true;
+        ask_attention();
+    }
+    /// Signals them once there is nothing to wait for.
+    void wake_poller() noexcept {
+        if (m_polled && link_is_idle()) {
+            m_polled = false;
+            wake_own();
+        }
+    }
     /// True when none is left.
     [[nodiscard]] bool at_rest() const noexcept {
         const bool settled = running() || m_mirror.state() == Mirror::State::left;
-        return settled && !m_mirror.has_acks() && !m_mirror.has_moves() && !has_unattended();
+        return settled && !m_mirror.has_acks() && !m_mirror.has_moves() && !has_unattended() &&
+               !m_polled;
     }
 
   private:
     Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
     [[gnu::cold]] void on_broken(std::string_view reason) noexcept override;
+    [[gnu::cold]] void on_connected() noexcept override { wake_poller(); }
     [[gnu::cold]] void on_reconnected(std::string_view detail) noexcept override;
     [[gnu::cold]] void on_refused(const std::exception_ptr& refusal) noexcept override;
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
@@ -319,6 +339,9 @@ class Lane final : private LinkMember {
         }
     }
 
+    [[nodiscard]] bool link_is_idle() const noexcept {
+        return m_link->connected() && !m_mirror.fetching();
+    }
     /// For what the user has to hear of: the thread that reads may be another queue's.
     void wake_unless_driven() noexcept {
         if (m_drivers == 0) {
@@ -337,6 +360,7 @@ class Lane final : private LinkMember {
     int m_hurries = 0;
     int m_drivers = 0; ///< threads in `drive`, and Attendances
     bool m_attention = false;
+    bool m_polled = false; ///< a thread that polls waits for the link
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

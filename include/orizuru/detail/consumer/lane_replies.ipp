@@ -21,6 +21,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
         m_failure.clear();
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
+    wake_poller();
     if (!m_events.empty()) {
         wake_unless_driven();
     }
@@ -118,6 +119,7 @@ inline void Lane::on_reconnected(std::string_view detail) noexcept {
     ++m_reconnects;
     note(EventKind::reconnected, detail);
     wake_unless_driven();
+    wake_poller();
 }
 
 inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept {

@@ -72,6 +72,10 @@ class Link {
     [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
     /// True when a request can be sent now.
     [[nodiscard]] bool ready() const noexcept { return m_control.ready(); }
+    /// When a hold of all members ends, or `until`.
+    [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_control.hold().bound(until, now);
+    }
     /// True when the member's ADOPT can be sent now. A list can be long, and after a break all
     /// members may have to adopt theirs.
     [[nodiscard]] bool may_adopt(const LinkMember& member) const noexcept {
@@ -151,6 +155,10 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
             const std::string detail = joined({endpoint().address(), ", after: ", last_failure()});
             for (LinkMember* const member : m_members) {
                 member->on_reconnected(detail);
+            }
+        } else {
+            for (LinkMember* const member : m_members) {
+                member->on_connected();
             }
         }
     } else if (!attempt.given_up) {

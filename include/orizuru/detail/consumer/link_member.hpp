@@ -32,6 +32,8 @@ class LinkMember {
     virtual Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) = 0;
     /// The connection broke: requests without a reply are in doubt.
     virtual void on_broken(std::string_view reason) noexcept = 0;
+    /// Connected, for the first time.
+    virtual void on_connected() noexcept = 0;
     /// A new connection replaces the broken one.
     virtual void on_reconnected(std::string_view detail) noexcept = 0;
     /// Redis refuses the connection, and only a person can help.

@@ -208,7 +208,10 @@ inline void Session::end(Lock& lock) {
     const TimePoint now = Clock::now();
     // A guard's destructor has just waited in vain: once is enough.
     const bool waited = now - m_gave_up < grace;
-    const TimePoint until = waited ? now : now + m_lane.endpoint().command_timeout();
+    // The heartbeat's thread has the leases of other consumers to keep.
+    const TimePoint until = waited                     ? now
+                            : m_heartbeat->on_thread() ? now + grace
+                                                       : now + m_lane.endpoint().command_timeout();
     m_lane.forget_refusal(); // no caller is left to tell
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
     m_fetcher.leave(lock, until);

@@ -17,12 +17,14 @@
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,13 +58,18 @@ class Waiter {
     }
     /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
-        if (m_stream) {
-            m_stream.release()->close_after_fork();
+        for (auto* const stream : {&m_stream, &m_attempt.stream}) {
+            if (*stream) {
+                stream->release()->close_after_fork();
+            }
         }
     }
 
     /// True when `start` need not connect first.
     [[nodiscard]] bool connected() const noexcept { return m_stream && !worthless(); }
+    /// Connects in steps that do not wait; returns false when it has set what to await. When this
+    /// returns true, it has ended or failed.
+    [[gnu::cold]] bool advance_connecting(Lock& lock, Awaited& awaited);
     /// `start` does nothing before that.
     [[nodiscard]] TimePoint not_before() const noexcept { return m_not_before; }
     /// True when `read` may still get replies, to a BLMOVE or behind one that was ended.
@@ -71,7 +78,7 @@ class Waiter {
     }
     /// When to call `read` again.
     [[nodiscard]] Awaited awaited() const noexcept {
-        return {m_stream->fd(), m_stream->flushed() ? m_due : Clock::now() + transit};
+        return {m_stream->fd(), m_due, m_stream->greeting_events()};
     }
 
     /// Redis' memory is full: it refuses BLMOVE but runs a script that fetches.
@@ -88,7 +95,19 @@ class Waiter {
     // How long to wait for a reply that may be on its way before asking Redis again.
     static constexpr std::chrono::milliseconds transit{5};
 
+    struct Attempt {
+        std::unique_ptr<Stream> stream;
+        std::uint64_t incarnation = 0; ///< the lane's when it began
+        TimePoint until{};
+    };
+
+    static constexpr auto ask_for_id = [](std::string& out) {
+        append_command(out, "CLIENT", "ID");
+    };
+
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
+    [[gnu::cold]] void use(Attempt attempt, const Reply& id);
+    [[gnu::cold]] void on_failed_attempt(const std::exception_ptr& failure);
     void on_reply(Lock& lock, Reply&& reply);
     void on_result(Lock& lock, Reply&& reply);
     [[gnu::cold]] std::string source_type(Lock& lock);
@@ -99,6 +118,7 @@ class Waiter {
     Lane& m_lane;
     const Wake& m_wake;
     std::unique_ptr<Stream> m_stream;
+    Attempt m_attempt;               ///< to connect in steps
     std::uint64_t m_incarnation = 0; ///< the lane's when it connected
     std::string m_broken_by;         ///< why the stream before broke; empty when the user has heard
     std::uint64_t m_reconnects = 0;  ///< the lane's when it broke
@@ -131,52 +151,6 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
     }
     m_stream->append([this](std::string& out) { m_lane.compose_blocking_fetch(out, longest); });
     m_due = now + longest + m_lane.endpoint().command_timeout();
-}
-
-inline void Waiter::connect(Lock& lock, TimePoint deadline) {
-    std::unique_ptr<Stream> stream;
-    const std::uint64_t incarnation = m_lane.incarnation();
-    std::int64_t id = 0;
-    std::string refusal;
-    bool given_up = false;
-    unlocked(lock, [&] {
-        const TimePoint until =
-            std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
-        try {
-            stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_wake);
-            stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
-            // Without the right to CLIENT ID, BLMOVE ends only at its own timeout.
-            id = stream->await_reply(until, &m_wake).integer;
-        } catch (const ReplyError& error) {
-            stream.reset();
-            if (remedy_for(error) == Remedy::give_up) {
-                refusal = joined({error.code(), " ", error.what()});
-            }
-        } catch (const GivenUp&) {
-            stream.reset();
-            given_up = true;
-        } catch (const Error&) {
-            stream.reset(); // connects again later; the link reports the failure
-        }
-    });
-    if (given_up || (!stream && refusal.empty() && Clock::now() >= deadline)) {
-        return; // the caller gave up: this says nothing about Redis
-    }
-    if (!refusal.empty()) {
-        m_lane.note_refusal(refusal);
-    }
-    if (!stream) {
-        pause();
-        return;
-    }
-    if (const std::string reason = std::exchange(m_broken_by, {});
-        !reason.empty() && m_reconnects == m_lane.reconnects()) {
-        m_lane.note(EventKind::reconnected, joined({stream->address(), ", after: ", reason}));
-    }
-    m_stream = std::move(stream);
-    m_incarnation = incarnation;
-    m_connection_id = id;
-    m_unblocking.reset();
 }
 
 inline void Waiter::read(Lock& lock, TimePoint deadline) {
@@ -285,4 +259,5 @@ inline std::string Waiter::source_type(Lock& lock) {
 
 } // namespace orizuru::detail
 
+#include <orizuru/detail/consumer/waiter_connecting.ipp>
 #include <orizuru/detail/consumer/waiter_stop.ipp>

@@ -55,7 +55,21 @@ class Stream {
     [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr)
         : m_address(endpoint.address()) {
         connect(endpoint, deadline, wake);
-        greet(endpoint, deadline, wake);
+        compose_greeting(endpoint);
+        await_greeting(deadline, wake);
+    }
+    struct Begun {};
+    /// Begins to do the same; `greet` does the rest. Waits only for the resolution of a name.
+    [[gnu::cold]] Stream(Begun /*begun*/, const Endpoint& endpoint)
+        : m_address(endpoint.address()) {
+        connect(endpoint, TimePoint::min(), nullptr);
+        compose_greeting(endpoint);
+    }
+    /// Goes on connecting and greeting, without waiting; true when that is done. Call it again when
+    /// the socket is ready for greeting_events(). Throws as the constructor does.
+    [[gnu::cold]] bool greet();
+    [[nodiscard]] short greeting_events() const noexcept {
+        return m_connected ? (flushed() ? POLLIN : POLLIN | POLLOUT) : POLLOUT;
     }
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
@@ -144,11 +158,15 @@ class Stream {
 
     [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
     [[gnu::cold]] void configure(const Endpoint& endpoint);
-    [[gnu::cold]] void greet(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
+    [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
+    [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
+    [[gnu::cold]] void check_greeting(const Reply& reply);
 
     std::string m_address;
     std::unique_ptr<redisContext, Free> m_context;
     ReplyReader m_reader;
+    bool m_connected = false;
+    std::vector<const char*> m_greeting; ///< the commands, each until it is answered
     std::string m_output;
     std::size_t m_sent = 0;
     std::vector<char> m_input = std::vector<char>(std::size_t{64} << 10);
@@ -163,95 +181,6 @@ inline void Stream::append(FunctionRef<void(std::string&)> write) {
     } catch (...) {
         m_output.resize(before);
         throw;
-    }
-}
-
-inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    while (true) {
-        m_context.reset(endpoint.path().empty()
-                            ? redisConnectNonBlock(endpoint.host().c_str(), endpoint.port())
-                            : redisConnectUnixNonBlock(endpoint.path().c_str()));
-        if (!m_context) {
-            throw std::bad_alloc();
-        }
-        if (m_context->err == 0) {
-            break;
-        }
-        // A Unix socket with a full backlog answers EAGAIN, an interrupted connect EINTR: a server
-        // may still listen there.
-        const bool again = m_context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR);
-        if (!again || Clock::now() >= deadline) {
-            fail(m_context->errstr);
-        }
-        if (wait_ready(-1, 0, wake,
-                       std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
-            wake != nullptr && wait_ready(wake->fd(), POLLIN, nullptr, TimePoint{}) != 0) {
-            give_up("connecting");
-        }
-    }
-    configure(endpoint);
-    if (wait_ready(fd(), POLLOUT, wake, deadline) == 0) {
-        if (Clock::now() < deadline) {
-            give_up("connecting");
-        }
-        fail("no connection within connect_timeout");
-    }
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) {
-        errno = error;
-        fail_errno("connecting");
-    }
-}
-
-inline void Stream::configure(const Endpoint& endpoint) {
-    ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
-    if (endpoint.path().empty()) {
-        // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
-        const int on = 1;
-        const int idle = 15;
-        ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-        ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-        ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
-}
-
-inline void Stream::greet(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    std::vector<const char*> sent;
-    if (endpoint.password()) {
-        if (endpoint.user().empty()) {
-            append_command(m_output, "AUTH", *endpoint.password());
-        } else {
-            append_command(m_output, "AUTH", endpoint.user(), *endpoint.password());
-        }
-        sent.push_back("AUTH");
-    }
-    if (endpoint.db() != 0) {
-        append_command(m_output, "SELECT", endpoint.db());
-        sent.push_back("SELECT");
-    }
-    if (!endpoint.client_name().empty()) {
-        append_command(m_output, "CLIENT", "SETNAME", endpoint.client_name());
-        sent.push_back("CLIENT SETNAME");
-    }
-    if (sent.empty()) {
-        // With no other greeting, only PING shows whether Redis would talk to us.
-        append_command(m_output, "PING");
-        sent.push_back("PING");
-    }
-    for (const char* const command : sent) {
-        const Reply reply = await_reply(deadline, wake);
-        if (reply.is(Reply::Type::error)) {
-            if (reply.text.starts_with("ERR max number of clients")) {
-                fail(reply.text);
-            }
-            throw reply_error(joined({m_address, ": ", command}), reply.text);
-        }
-        if (!reply.is(Reply::Type::status)) {
-            throw ProtocolError(
-                joined({m_address, ": ", command, " was not answered by a status"}));
-        }
     }
 }
 
@@ -323,3 +252,5 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/redis/stream_greeting.ipp>

@@ -21,10 +21,12 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -87,6 +89,7 @@ class Dispatcher {
     std::shared_ptr<Task> take_turn(Lock& lock);
     PolledQueues::Found find();
     void watch();
+    void end_waiting(Lock& lock);
     [[nodiscard]] bool stopped() const noexcept { return m_stop.stop_requested(); }
     [[nodiscard]] bool has_fetched() const noexcept { return m_fetched && !m_fetched->empty(); }
 
@@ -168,7 +171,6 @@ void Dispatcher::lead(Lock& lock, Action action) {
 inline PolledQueues::Found Dispatcher::find() {
     const std::stop_token token = m_stop.get_token();
     while (!stopped()) {
-        m_news->clear();
         if (auto found = m_queues.find(token, m_free)) {
             return found;
         }
@@ -187,10 +189,28 @@ inline void Dispatcher::watch() {
             return stopped() || (m_free == 0 && !m_led && m_queues.any_waiting());
         });
         if (!m_busy.wait_for(lock, busy_patience, [this] { return stopped() || m_free > 0; })) {
-            lead(lock, [this] { m_queues.end_waiting(m_free); });
-            m_turn.notify_one();
+            end_waiting(lock);
         }
     }
+}
+
+/// Other workers may have free threads for what the waits bring.
+inline void Dispatcher::end_waiting(Lock& lock) {
+    std::vector<std::shared_ptr<Task>> brought;
+    lead(lock, [&] {
+        try {
+            brought = m_queues.end_waiting(m_stop.get_token(), m_free);
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+            // The next try comes after busy_patience.
+        }
+    });
+    m_turn.notify_one();
+    unlocked(lock, [&] {
+        while (!brought.empty()) {
+            brought.back()->requeue({});
+            brought.pop_back();
+        }
+    });
 }
 
 inline void Dispatcher::request_stop() {

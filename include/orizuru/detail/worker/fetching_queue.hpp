@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>

@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>

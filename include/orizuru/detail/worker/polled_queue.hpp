@@ -43,9 +43,9 @@ class PolledQueue {
     [[nodiscard]] bool is_due() const noexcept { return m_due; }
 
     /// Ends the wait, and returns the task that it has brought all the same.
-    std::shared_ptr<Task> end_waiting() noexcept {
+    std::shared_ptr<Task> end_waiting(const std::stop_token& token) noexcept {
         m_due = false;
-        return std::exchange(m_waiting, false) ? m_gate.end_waiting() : nullptr;
+        return std::exchange(m_waiting, false) ? m_gate.end_waiting(token) : nullptr;
     }
     /// Requeues all that was fetched and closes the connections, until the gate is open.
     void disconnect() noexcept {
@@ -64,7 +64,7 @@ class PolledQueue {
 
 inline std::shared_ptr<Task> PolledQueue::look(const std::stop_token& token, int free) {
     if (!m_gate.open()) {
-        return end_waiting();
+        return end_waiting(token);
     }
     if (!m_waiting) {
         return m_gate.take(token, nullptr, free);

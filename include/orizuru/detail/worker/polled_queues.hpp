@@ -29,7 +29,7 @@
 
 namespace orizuru::detail {
 
-/// For one thread at a time, but for what is marked.
+/// One thread at a time calls the first five functions, any thread the last two.
 class PolledQueues {
   public:
     /// A task, or all tasks of a fetch that returned several.
@@ -48,7 +48,7 @@ class PolledQueues {
             m_sequence.add(queue->options().weight);
             m_queues.emplace_back(*queue, options);
         }
-        m_polled.resize(m_queues.size() + 1);
+        m_polled.reserve(m_queues.size() + 1);
     }
 
     /// Looks into all queues once, those that are paused or closed excepted. Where it finds
@@ -60,8 +60,9 @@ class PolledQueues {
         return std::ranges::any_of(m_queues,
                                    [](const PolledQueue& queue) { return queue.waiting(); });
     }
-    /// Ends all waits while no thread is `free`; other workers get what they bring.
-    void end_waiting(const std::atomic<int>& free) noexcept;
+    /// Ends all waits while no thread is `free`, and returns what they bring.
+    std::vector<std::shared_ptr<Task>> end_waiting(const std::stop_token& token,
+                                                   const std::atomic<int>& free);
     /// Requeues all tasks that were fetched and not taken.
     void requeue() noexcept {
         std::ranges::for_each(m_queues, [](PolledQueue& queue) { queue.gate().requeue(); });
@@ -85,13 +86,13 @@ class PolledQueues {
     std::deque<PolledQueue> m_queues; // which cannot be moved
     std::shared_ptr<const Wake> m_news;
     std::atomic<bool> m_quiet{false};
-    std::vector<pollfd> m_polled; ///< `news`, then the queues
+    std::vector<pollfd> m_polled; ///< `news`, then the queues that wait
 };
 
 inline PolledQueues::Found PolledQueues::find(const std::stop_token& token,
                                               const std::atomic<int>& free) {
     if (any_waiting()) {
-        poll(TimePoint::min()); // the most urgent of those that have something goes first
+        poll(TimePoint::min()); // the most urgent one that has something goes first
     }
     for (const std::size_t index : m_sequence.next()) {
         PolledQueue& queue = m_queues[index];
@@ -134,7 +135,7 @@ inline void PolledQueues::await() {
     for (const PolledQueue& queue : m_queues) {
         if (queue.waiting()) {
             until = std::min(until, queue.is_due() ? TimePoint::min() : queue.awaited().until);
-        } else {
+        } else if (!m_quiet) {
             until = std::min(until, queue.gate().opens_at());
         }
     }
@@ -143,34 +144,44 @@ inline void PolledQueues::await() {
 
 /// Marks those that have got what they wait for; waits for one until then.
 inline void PolledQueues::poll(TimePoint until) {
-    m_polled.front() = {m_news->fd(), POLLIN, 0};
-    auto polled = m_polled.begin();
+    const auto has_fd = [](const PolledQueue& queue) {
+        return queue.waiting() && queue.awaited().fd >= 0;
+    };
+    m_polled.assign(1, {m_news->fd(), POLLIN, 0});
     for (const PolledQueue& queue : m_queues) {
-        *++polled = {queue.waiting() ? queue.awaited().fd : -1, POLLIN, 0};
+        if (has_fd(queue)) {
+            m_polled.push_back({queue.awaited().fd, queue.awaited().events, 0}); // reserved
+        }
     }
     poll_until(m_polled, until);
     const bool news = m_polled.front().revents != 0;
     if (news) {
         m_news->found_signalled();
+        m_news->clear(); // before the queues are looked at, and never without
     }
     const TimePoint now = Clock::now();
-    polled = m_polled.begin();
+    auto polled = m_polled.begin();
     for (PolledQueue& queue : m_queues) {
-        if ((++polled)->revents != 0 || news || queue.awaited().until <= now) {
+        const bool ready = has_fd(queue) && (++polled)->revents != 0;
+        if (ready || news || queue.awaited().until <= now) {
             queue.due();
         }
     }
 }
 
-inline void PolledQueues::end_waiting(const std::atomic<int>& free) noexcept {
+inline std::vector<std::shared_ptr<Task>> PolledQueues::end_waiting(const std::stop_token& token,
+                                                                    const std::atomic<int>& free) {
+    std::vector<std::shared_ptr<Task>> brought;
+    brought.reserve(m_queues.size());
     for (PolledQueue& queue : m_queues) {
-        if (free > 0) {
-            return;
+        if (free > 0 || token.stop_requested()) {
+            break;
         }
-        if (const auto task = queue.end_waiting()) {
-            task->requeue({});
+        if (auto task = queue.end_waiting(token)) {
+            brought.push_back(std::move(task));
         }
     }
+    return brought;
 }
 
 } // namespace orizuru::detail

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -35,11 +36,11 @@ class QueueGate {
     QueueGate(ServedQueue& queue, const WorkerOptions& options)
         : m_queue(queue), m_options(options) {}
 
-    /// Returns the next task, as ServedQueue::take does; null also when the middleware passes the
-    /// queue over or anything throws, which closes the gate. `free` is the number of free threads.
+    /// Returns the next task, as ServedQueue::take does. Closes the gate for a while when the
+    /// middleware passes the queue over, or anything throws. `free` is the number of free threads.
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited, int free) noexcept;
     /// Ends the wait in Redis, and returns the task that it has brought all the same.
-    std::shared_ptr<Task> end_waiting() noexcept;
+    std::shared_ptr<Task> end_waiting(const std::stop_token& token) noexcept;
     /// Returns `first`, which was taken, and all tasks that were fetched with it; null, with
     /// `first` untouched, when it came alone.
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
@@ -66,11 +67,10 @@ class QueueGate {
     [[nodiscard]] bool open() const noexcept {
         return !m_paused && !m_fetching_forbidden && Clock::now() >= m_opens_at.load();
     }
-    /// When the gate opens by itself; TimePoint::max() when it is open, when the queue is paused
-    /// and when fetching is forbidden.
+    /// When the gate opens or has opened by itself; TimePoint::max() when the queue is paused or
+    /// fetching is forbidden.
     [[nodiscard]] TimePoint opens_at() const noexcept {
-        const TimePoint time = m_opens_at;
-        return m_paused || m_fetching_forbidden || time <= Clock::now() ? TimePoint::max() : time;
+        return m_paused || m_fetching_forbidden ? TimePoint::max() : m_opens_at.load();
     }
 
   private:
@@ -118,9 +118,9 @@ inline std::shared_ptr<Task> QueueGate::take(const std::stop_token& token, Await
     return task;
 }
 
-inline std::shared_ptr<Task> QueueGate::end_waiting() noexcept {
+inline std::shared_ptr<Task> QueueGate::end_waiting(const std::stop_token& token) noexcept {
     try {
-        return m_queue.take({}, nullptr);
+        return m_queue.take(token, nullptr);
     } catch (...) {
         tell_thrown([this](std::string_view what) { fail(what); });
         return nullptr;

@@ -7,6 +7,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_settling_steps.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Connects a waiter: at once, or in steps beside other waiters.
+
+namespace orizuru::detail {
+
+inline void Waiter::connect(Lock& lock, TimePoint deadline) {
+    Attempt attempt{nullptr, m_lane.incarnation(), {}};
+    std::exception_ptr failure;
+    Reply id;
+    unlocked(lock, [&] {
+        const TimePoint until =
+            std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
+        try {
+            attempt.stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_wake);
+            attempt.stream->append(ask_for_id);
+            id = attempt.stream->await_reply(until, &m_wake);
+        } catch (const Error&) {
+            failure = std::current_exception();
+        }
+    });
+    if (!failure) {
+        use(std::move(attempt), id);
+    } else if (Clock::now() < deadline) {
+        on_failed_attempt(failure);
+    } // else the caller gave up: this says nothing about Redis
+}
+
+inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
+    try {
+        if (!m_attempt.stream) {
+            m_attempt.incarnation = m_lane.incarnation();
+            m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
+            unlocked(lock, [this] {
+                m_attempt.stream = std::make_unique<Stream>(Stream::Begun(), m_lane.endpoint());
+                m_attempt.stream->append(ask_for_id);
+            });
+        }
+        Stream& stream = *m_attempt.stream;
+        const Reply* const id = stream.greet() ? stream.next_reply() : nullptr;
+        if (id != nullptr) {
+            use(std::exchange(m_attempt, {}), *id);
+            return true;
+        }
+        if (Clock::now() < m_attempt.until) {
+            awaited = {stream.fd(), m_attempt.until, stream.greeting_events()};
+            return false;
+        }
+        pause();
+    } catch (const Error&) {
+        on_failed_attempt(std::current_exception());
+    }
+    m_attempt = {};
+    return true;
+}
+
+/// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.
+inline void Waiter::use(Attempt attempt, const Reply& id) {
+    if (const std::string reason = std::exchange(m_broken_by, {});
+        !reason.empty() && m_reconnects == m_lane.reconnects()) {
+        m_lane.note(EventKind::reconnected,
+                    joined({attempt.stream->address(), ", after: ", reason}));
+    }
+    m_connection_id = id.integer;
+    m_stream = std::move(attempt.stream);
+    m_incarnation = attempt.incarnation;
+    m_unblocking.reset();
+}
+
+/// The link reports what is no refusal.
+inline void Waiter::on_failed_attempt(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const GivenUp&) {
+        return; // says nothing about Redis
+    } catch (const ReplyError& error) {
+        if (remedy_for(error) == Remedy::give_up) {
+            m_lane.note_refusal(joined({error.code(), " ", error.what()}));
+        }
+    } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+    }
+    pause();
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Connects a stream and greets Redis: all commands of the greeting go out in one write.
+
+namespace orizuru::detail {
+
+inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
+    while (true) {
+        m_context.reset(endpoint.path().empty()
+                            ? redisConnectNonBlock(endpoint.host().c_str(), endpoint.port())
+                            : redisConnectUnixNonBlock(endpoint.path().c_str()));
+        if (!m_context) {
+            throw std::bad_alloc();
+        }
+        if (m_context->err == 0) {
+            break;
+        }
+        // A Unix socket with a full backlog answers EAGAIN, an interrupted connect EINTR: a server
+        // may still listen there.
+        const bool again = m_context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR);
+        if (!again || Clock::now() >= deadline) {
+            fail(m_context->errstr);
+        }
+        if (wait_ready(-1, 0, wake,
+                       std::min(deadline, Clock::now() + std::chrono::milliseconds(10)));
+            wake != nullptr && wait_ready(wake->fd(), POLLIN, nullptr, TimePoint{}) != 0) {
+            give_up("connecting");
+        }
+    }
+    configure(endpoint);
+}
+
+inline void Stream::configure(const Endpoint& endpoint) {
+    ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
+    if (endpoint.path().empty()) {
+        // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
+        const int on = 1;
+        const int idle = 15;
+        ::setsockopt(fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+        ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+}
+
+inline void Stream::compose_greeting(const Endpoint& endpoint) {
+    if (endpoint.password()) {
+        if (endpoint.user().empty()) {
+            append_command(m_output, "AUTH", *endpoint.password());
+        } else {
+            append_command(m_output, "AUTH", endpoint.user(), *endpoint.password());
+        }
+        m_greeting.push_back("AUTH");
+    }
+    if (endpoint.db() != 0) {
+        append_command(m_output, "SELECT", endpoint.db());
+        m_greeting.push_back("SELECT");
+    }
+    if (!endpoint.client_name().empty()) {
+        append_command(m_output, "CLIENT", "SETNAME", endpoint.client_name());
+        m_greeting.push_back("CLIENT SETNAME");
+    }
+    if (m_greeting.empty()) {
+        // With no other greeting, only PING shows whether Redis would talk to us.
+        append_command(m_output, "PING");
+        m_greeting.push_back("PING");
+    }
+}
+
+inline void Stream::await_greeting(TimePoint deadline, const Wake* wake) {
+    while (!greet()) {
+        if (wait_ready(fd(), greeting_events(), wake, deadline) != 0) {
+            continue;
+        }
+        if (Clock::now() < deadline) {
+            give_up(m_connected ? "waiting" : "connecting");
+        }
+        fail(m_connected ? "no reply in time" : "no connection within connect_timeout");
+    }
+}
+
+inline bool Stream::greet() {
+    if (!m_connected) {
+        if (wait_ready(fd(), POLLOUT, nullptr, TimePoint{}) == 0) {
+            return false;
+        }
+        int error = 0;
+        socklen_t size = sizeof error;
+        ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+        if (error != 0) {
+            errno = error;
+            fail_errno("connecting");
+        }
+        m_connected = true;
+    }
+    flush();
+    fill();
+    while (!m_greeting.empty()) {
+        const Reply* const reply = next_reply();
+        if (reply == nullptr) {
+            return false;
+        }
+        check_greeting(*reply);
+        m_greeting.erase(m_greeting.begin());
+    }
+    return true;
+}
+
+inline void Stream::check_greeting(const Reply& reply) {
+    const char* const command = m_greeting.front();
+    if (reply.is(Reply::Type::error)) {
+        if (reply.text.starts_with("ERR max number of clients")) {
+            fail(reply.text);
+        }
+        throw reply_error(joined({m_address, ": ", command}), reply.text);
+    }
+    if (!reply.is(Reply::Type::status)) {
+        throw ProtocolError(joined({m_address, ": ", command, " was not answered by a status"}));
+    }
+}
+
+} // namespace orizuru::detail
