@@ -106,7 +106,8 @@ class Worker {
     ///
     /// Throws std::logic_error without a queue, when it is called twice, and when another worker of
     /// the process handles the signals; for each queue as Consumer's constructor does;
-    /// std::system_error when the process can have no more descriptors or threads. Then you may
+    /// std::system_error when the process can have no more descriptors or threads; it names
+    /// RLIMIT_NOFILE where that is too low for the queues, two descriptors each. Then you may
     /// call `run` again, unless one of its threads still waits for Redis 5 s after stop_timeout.
     /// Once it runs, it waits out any outage of Redis.
     int run(std::stop_token token = {});

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using orizuru::ConnectionError;
 using orizuru::Producer;
 using orizuru::Raw;
+using orizuru::test::eventually;
 using orizuru::test::OwnServer;
 using orizuru::test::Proxy;
 using orizuru::test::RawConsumer;
@@ -70,6 +71,8 @@ struct Cutting : OwnServer {
         return proxy.uri() + "?command_timeout=" + std::to_string(command_timeout.count());
     }
     void begin() {
+        // A late request of the consumer before would register it again.
+        REQUIRE(eventually([this] { return !proxy.in_use(); }));
         // Not the fences: without its fence, a late beat would register an earlier consumer again.
         redis.command({"DEL", "q", "other", unack, dead, "orizuru:{q}:consumers"});
         control = proxy.accepted();

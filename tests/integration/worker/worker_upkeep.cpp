@@ -25,6 +25,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <system_error>
 
 namespace worker_upkeep_test {
 
@@ -41,6 +42,7 @@ using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::Child;
+using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::RedisClient;
@@ -224,6 +226,29 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker that stops takes no wakes that others
     CHECK(has_handled({"b"}));
     gate.open();
     CHECK(first.left() == 0);
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker of more queues than RLIMIT_NOFILE admits says so, and "
+                                 "fetches nothing") {
+    push_jobs({"a"}, "q0");
+    Child child([this] {
+        const rlimit limit{100, 100};
+        Worker worker(uri, options());
+        for (int i = 0; i < 50; ++i) {
+            worker.handle<Raw>("q" + std::to_string(i), write_down());
+        }
+        if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+            return 1;
+        }
+        try {
+            worker.run();
+        } catch (const std::system_error& error) {
+            return contains(error.what(), "RLIMIT_NOFILE is 100") ? 0 : 2;
+        }
+        return 3;
+    });
+    CHECK(child.status() == 0);
+    CHECK(redis.llen("q0") == 1);
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "a worker has as many threads for 50 queues as for one") {

@@ -83,21 +83,24 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
 inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited) {
     const Mirror& mirror = m_lane.mirror();
     const TimePoint now = Clock::now();
+    const auto drive = [&](FunctionRef<bool()> done) {
+        return m_lane.drive(lock, now + link_patience, &m_wake, [&] {
+            return interrupted() || !m_lane.running() || m_lane.has_refusal() || done();
+        });
+    };
     if (mirror.fetching()) {
         fetch_behind();
-    } else if (m_lane.ready()) {
-        send_fetch();
-        m_looked = !mirror.has_acks();
     } else {
         awaited.until = m_lane.hold_bound(m_lane.link_hold_bound(TimePoint::max(), now), now);
         if (awaited.until != TimePoint::max()) {
             return false;
         }
+        if (drive([&] { return m_lane.ready(); }) && m_lane.ready() && !interrupted()) {
+            send_fetch();
+            m_looked = !mirror.has_acks();
+        }
     }
-    const bool answered = m_lane.drive(lock, now + link_patience, &m_wake, [&] {
-        return interrupted() || !m_lane.running() || m_lane.has_refusal() ||
-               (!mirror.fetching() && m_lane.ready());
-    });
+    const bool answered = drive([&] { return !mirror.fetching() && m_lane.ready(); });
     if (!answered) {
         m_lane.await_link();
     }

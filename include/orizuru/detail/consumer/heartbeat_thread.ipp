@@ -188,7 +188,6 @@ inline void Heartbeat::serve(const Members& members, const std::stop_token& toke
         due = std::min(due, member->due);
     }
     Link::Lock lock(m_link->mutex());
-    m_link->drop_closed();
     while (!token.stop_requested()) {
         m_wake.clear();
         const TimePoint now = Clock::now();
@@ -198,6 +197,7 @@ inline void Heartbeat::serve(const Members& members, const std::stop_token& toke
         if (tell(members, lock)) {
             continue;
         }
+        m_link->drop_closed();
         TimePoint until = due;
         bool busy = false;
         for (const auto& member : members) {

@@ -44,73 +44,11 @@ enum class GuardAcks : std::uint8_t { under_lock, without_lock };
 
 class Lane final : private LinkMember {
   public:
-    /// Holds the link's lock. Delivers the noted events after unlocking; the consumer may then be
-    /// gone.
-    class Lock : public Link::Lock {
-      public:
-        explicit Lock(Lane& lane) : Link::Lock(lane.m_link->mutex()), m_lane(lane) {}
-        Lock(const Lock&) = delete;
-        Lock& operator=(const Lock&) = delete;
-        ~Lock() {
-            const auto ended = m_lane.m_guards.take_ended();
-            if (ended || !m_lane.m_events.empty()) {
-                const auto batch = m_lane.m_events.take();
-                // Another thread may settle the last guard while a callback runs.
-                const auto alive = m_lane.m_guards.object();
-                unlock();
-                m_lane.m_events.tell(batch);
-            }
-        }
-
-      private:
-        Lane& m_lane;
-    };
-
-    /// While one exists, the begin of a recovery signals `wake`, and so does an event for the user
-    /// that a thread of another queue has read.
-    class [[nodiscard]] Watch {
-      public:
-        Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {
-            const Link::Lock lock(m_lane.m_link->mutex());
-            m_lane.m_wakes.push_back(&m_wake);
-        }
-        Watch(const Watch&) = delete;
-        Watch& operator=(const Watch&) = delete;
-        ~Watch() {
-            const Link::Lock lock(m_lane.m_link->mutex());
-            std::erase(m_lane.m_wakes, &m_wake);
-        }
-
-      private:
-        Lane& m_lane;
-        const Wake& m_wake;
-    };
-
-    /// While one exists, acks are sent at each chance instead of with the next fetch.
-    class [[nodiscard]] HurriedAcks {
-      public:
-        explicit HurriedAcks(Lane& lane) noexcept : m_lane(lane) { ++lane.m_hurries; }
-        HurriedAcks(const HurriedAcks&) = delete;
-        HurriedAcks& operator=(const HurriedAcks&) = delete;
-        ~HurriedAcks() { --m_lane.m_hurries; }
-
-      private:
-        Lane& m_lane;
-    };
-
-    /// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this
-    /// one as `drive` would: acks are hurried, and no Watch hears of events.
-    class [[nodiscard]] Attendance {
-      public:
-        explicit Attendance(Lane& lane) noexcept : m_lane(lane), m_hurry(lane) { ++lane.m_drivers; }
-        Attendance(const Attendance&) = delete;
-        Attendance& operator=(const Attendance&) = delete;
-        ~Attendance() { --m_lane.m_drivers; }
-
-      private:
-        Lane& m_lane;
-        HurriedAcks m_hurry;
-    };
+    // What a caller holds for a scope; see lane_scopes.ipp.
+    class Lock;
+    class Watch;
+    class HurriedAcks;
+    class Attendance;
 
     Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events);
     Lane(const Lane&) = delete;

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/consumer/lane_scopes.ipp>
 
 #include <algorithm>
 #include <stdexcept>

@@ -69,7 +69,8 @@ class Stream {
     /// the socket is ready for greeting_events(). Throws as the constructor does.
     [[gnu::cold]] bool greet();
     [[nodiscard]] short greeting_events() const noexcept {
-        return m_connected ? (flushed() ? POLLIN : POLLIN | POLLOUT) : POLLOUT;
+        const auto both = static_cast<short>(POLLIN | POLLOUT);
+        return m_connected ? (flushed() ? short{POLLIN} : both) : short{POLLOUT};
     }
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }

@@ -7,6 +7,7 @@
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/worker/descriptors.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
@@ -80,6 +81,7 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
 };
 
 inline void WorkerCore::open(const Endpoint& endpoint) {
+    check_descriptors(queues.size());
     // A run before this one may have failed.
     shared->stop = std::stop_source();
     dispatcher.reset();

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a caller of a lane holds for a scope: its lock, a watch, hurried acks, the attendance.
+
+namespace orizuru::detail {
+
+/// Holds the link's lock. Delivers the noted events after unlocking; the consumer may then be
+/// gone.
+class Lane::Lock : public Link::Lock {
+  public:
+    explicit Lock(Lane& lane) : Link::Lock(lane.m_link->mutex()), m_lane(lane) {}
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock() {
+        const auto ended = m_lane.m_guards.take_ended();
+        if (ended || !m_lane.m_events.empty()) {
+            const auto batch = m_lane.m_events.take();
+            // Another thread may settle the last guard while a callback runs.
+            const auto alive = m_lane.m_guards.object();
+            unlock();
+            m_lane.m_events.tell(batch);
+        }
+    }
+
+  private:
+    Lane& m_lane;
+};
+
+/// While one exists, `wake` is signalled by the begin and the end of a recovery, by a refusal, and
+/// by an event for the user that a thread of another queue has read.
+class [[nodiscard]] Lane::Watch {
+  public:
+    Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {
+        const Link::Lock lock(m_lane.m_link->mutex());
+        m_lane.m_wakes.push_back(&m_wake);
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() {
+        const Link::Lock lock(m_lane.m_link->mutex());
+        std::erase(m_lane.m_wakes, &m_wake);
+    }
+
+  private:
+    Lane& m_lane;
+    const Wake& m_wake;
+};
+
+/// While one exists, acks are sent at each chance instead of with the next fetch.
+class [[nodiscard]] Lane::HurriedAcks {
+  public:
+    explicit HurriedAcks(Lane& lane) noexcept : m_lane(lane) { ++lane.m_hurries; }
+    HurriedAcks(const HurriedAcks&) = delete;
+    HurriedAcks& operator=(const HurriedAcks&) = delete;
+    ~HurriedAcks() { --m_lane.m_hurries; }
+
+  private:
+    Lane& m_lane;
+};
+
+/// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this
+/// one as `drive` would: acks are hurried, and no Watch hears of events.
+class [[nodiscard]] Lane::Attendance {
+  public:
+    explicit Attendance(Lane& lane) noexcept : m_lane(lane), m_hurry(lane) { ++lane.m_drivers; }
+    Attendance(const Attendance&) = delete;
+    Attendance& operator=(const Attendance&) = delete;
+    ~Attendance() { --m_lane.m_drivers; }
+
+  private:
+    Lane& m_lane;
+    HurriedAcks m_hurry;
+};
+
+} // namespace orizuru::detail

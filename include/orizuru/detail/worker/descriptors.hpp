@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Checks, before a worker connects, that the process may open the descriptors that its queues need.
+
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace orizuru::detail {
+
+/// 0 where the system does not tell.
+[[nodiscard]] inline std::size_t open_descriptors() {
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), &::closedir);
+    std::size_t entries = 0;
+    while (folder && ::readdir(folder.get()) != nullptr) { // NOLINT(concurrency-mt-unsafe)
+        ++entries;
+    }
+    return entries > 3 ? entries - 3 : 0; // ".", ".." and the folder's own
+}
+
+/// Throws std::system_error that names RLIMIT_NOFILE when it is too low: later, queues would wait
+/// for connections that cannot be made.
+inline void check_descriptors(std::size_t queues) {
+    constexpr std::size_t of_queue = 2; // a connection, and an eventfd that ends its waits
+    constexpr std::size_t of_worker = 16;
+    const std::size_t needed = open_descriptors() + of_queue * queues + of_worker;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+        throw std::system_error(EMFILE, std::generic_category(),
+                                "a worker of " + std::to_string(queues) + " queues needs " +
+                                    std::to_string(needed) + " descriptors, and RLIMIT_NOFILE is " +
+                                    std::to_string(limit.rlim_cur));
+    }
+}
+
+} // namespace orizuru::detail
