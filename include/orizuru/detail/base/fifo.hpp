@@ -82,9 +82,8 @@ class Fifo {
         return static_cast<std::ptrdiff_t>(m_first);
     }
 
-    // This and clear() are rare. Compilers inline what is left of push_back and pop_front.
-
-    // Over half is free: moving the rest costs no more than the pops before it.
+    // Once over half is free, moving the rest costs no more than the pops before it. It is rare and
+    // kept out of line, so that compilers inline push_back.
     [[gnu::noinline]] void reuse_front() {
         if (m_first > m_items.size() / 2) {
             m_items.erase(m_items.begin(), m_items.begin() + offset());
