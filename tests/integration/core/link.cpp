@@ -44,8 +44,10 @@ using orizuru::ConsumerOptions;
 using orizuru::Event;
 using orizuru::EventKind;
 using orizuru::Keys;
+using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::OwnServer;
+using orizuru::test::RedisClient;
 using orizuru::test::Texts;
 using State = Delivery::State;
 
@@ -317,6 +319,29 @@ TEST_CASE_FIXTURE(OneLink,
         CHECK(redis.llen(name) == 0);
         CHECK(redis.command({"SCARD", Keys(name).consumers()}).integer == 0);
     }
+}
+
+TEST_CASE_FIXTURE(OneLink, "an on_beat may end a consumer while its own consumer ends") {
+    const auto heartbeat = std::make_shared<Heartbeat>(link);
+    auto other = Session::open(heartbeat, Keys("b"), ConsumerOptions(), deadline_in(10s));
+    RedisClient watching(server.uri());
+    std::atomic<bool> begun{false};
+    std::atomic<bool> ended{false};
+    const auto end_other = [&] {
+        if (!begun.exchange(true)) {
+            // Its own consumer has left the registry, and now leaves the heartbeat.
+            ended = eventually([&] { return !watching.exists("orizuru:{a}:consumers"); });
+            other.reset();
+        }
+    };
+    auto own =
+        Session::open(heartbeat, Keys("a"), ConsumerOptions{.lease = 300ms, .on_beat = end_other},
+                      deadline_in(10s));
+    REQUIRE(eventually([&] { return begun.load(); }));
+    own.reset();
+    CHECK(ended);
+    CHECK(other == nullptr);
+    CHECK_FALSE(redis.exists("orizuru:{b}:consumers"));
 }
 
 } // namespace link_test

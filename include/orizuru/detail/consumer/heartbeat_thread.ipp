@@ -37,9 +37,9 @@ inline void Heartbeat::join(std::shared_ptr<const void> owner, Lane& lane,
 }
 
 inline void Heartbeat::leave(const Lane& lane) noexcept {
-    const std::lock_guard joining(m_joining);
-    std::shared_ptr<Member> member; // destroyed without the lock
+    std::shared_ptr<Member> member; // destroyed without a lock: its on_beat may end other members
     const auto end_callback = at_exit([&] { member->callback.reset(); });
+    const std::lock_guard joining(m_joining);
     {
         const Link::Lock lock(m_link->mutex());
         const auto found = std::ranges::find(
