@@ -32,8 +32,6 @@
 #include <orizuru/detail/producer/producer_core.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/served_queue.ipp>
-#include <orizuru/detail/worker/upkeep.hpp>
-#include <orizuru/detail/worker/upkeep.ipp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/endpoint.ipp>
 #include <orizuru/garbage_collector.hpp>

@@ -753,7 +753,7 @@ MUTANTS = [
          "detail/worker/worker_core.hpp",
          "    end_by(over + idle_patience - spare);", "    end_by(over + busy_patience - spare);",
          "worker_outages '--test-case=*a batch is not complete'"),
-    code("the end of what goes on beside the jobs waits for Redis", "detail/worker/upkeep.ipp",
+    code("the end of what goes on beside the jobs waits for Redis", "detail/worker/upkeep.hpp",
          "    m_cutoff.signal();\n", "",
          "worker_outages '--test-case=a stop in an outage*'"),
     code("what is scheduled earlier does not wake a worker", "detail/worker/queue_upkeep.hpp",

@@ -8,24 +8,26 @@
 // on the health of another.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/worker/chores.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
+#include <orizuru/detail/worker/queue_upkeep.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 
+#include <algorithm>
 #include <condition_variable>
-#include <memory>
+#include <exception>
 #include <mutex>
+#include <stop_token>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 namespace orizuru::detail {
-
-class QueueUpkeep;
 
 /// The queues, the dispatcher and the parked tasks outlive this.
 class Upkeep {
@@ -52,15 +54,61 @@ class Upkeep {
     Cutoff m_cutoff;
     WorkerShared& m_shared;
     ParkedTasks& m_parked;
-    std::unique_ptr<QueueUpkeep> m_queues;
+    QueueUpkeep m_queues;
     std::mutex m_mutex; ///< guards the next one
     int m_alive = 0;
     std::condition_variable m_ended;
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };
 
-} // namespace orizuru::detail
+inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, WorkerShared& shared,
+                      Dispatcher& dispatcher, ParkedTasks& parked)
+    : m_shared(shared),
+      m_parked(parked),
+      m_queues(m_cutoff.guard(endpoint), queues, shared, dispatcher) {}
 
-#ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/detail/worker/upkeep.ipp>
-#endif
+inline Upkeep::~Upkeep() { end(Clock::now()); }
+
+inline void Upkeep::start() {
+    start("upkeep", [this](const std::stop_token& token) { m_queues.run(token); });
+    start("settling what was refused",
+          [this](const std::stop_token& token) { m_parked.run(token); });
+}
+
+/// Starts a thread that repeats `action` until it is told to stop, also when the action throws.
+template <class Action>
+void Upkeep::start(std::string_view what, Action action) {
+    const std::lock_guard lock(m_mutex); // a thread that ends waits for it
+    m_threads.emplace_back([this, what, action](const std::stop_token& token) {
+        while (!token.stop_requested()) {
+            try {
+                action(token);
+            } catch (const std::exception& error) {
+                if (!token.stop_requested()) {
+                    m_shared.events.tell_failed(what, "", error.what(), Chores::failure_pause);
+                    sleep_until(deadline_in(Chores::failure_pause), token);
+                }
+            }
+        }
+        const std::lock_guard leaving(m_mutex);
+        --m_alive;
+        m_ended.notify_all();
+    });
+    ++m_alive;
+}
+
+inline void Upkeep::request_stop() noexcept {
+    std::ranges::for_each(m_threads, [](std::jthread& thread) { thread.request_stop(); });
+}
+
+inline void Upkeep::end(TimePoint deadline) noexcept {
+    request_stop();
+    {
+        std::unique_lock lock(m_mutex);
+        m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
+    }
+    m_cutoff.signal();
+    m_threads.clear();
+}
+
+} // namespace orizuru::detail
