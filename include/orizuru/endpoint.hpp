@@ -57,7 +57,7 @@ class Endpoint {
     }
 
     /// The address for log messages: scheme, host and port or path, database; no user, no password.
-    [[nodiscard]] std::string address() const;
+    [[nodiscard]] [[gnu::cold]] std::string address() const;
 
   private:
     friend class detail::Cutoff;

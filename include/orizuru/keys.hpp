@@ -44,7 +44,7 @@ class Keys {
   public:
     /// Throws std::invalid_argument when `queue` is empty, has a brace without a valid hash tag
     /// ("{tag}", as Redis Cluster reads it), or lies under "orizuru:".
-    explicit Keys(std::string queue) : m_source(std::move(queue)) {
+    [[gnu::cold]] explicit Keys(std::string queue) : m_source(std::move(queue)) {
         const std::string_view name = m_source;
         if (name.empty()) {
             throw std::invalid_argument("the queue name is empty");

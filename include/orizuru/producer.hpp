@@ -43,7 +43,7 @@ class Producer {
   public:
     /// Connects. Throws std::invalid_argument for an invalid queue name or option, ConnectionError
     /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
-    Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
+    [[gnu::cold]] Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
         : m_core(std::move(endpoint), std::move(queue), options) {}
 
     /// Pushes one message; returns the queue's length after it.

@@ -17,12 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from build_flags import flags_of  # noqa: E402
+from header_chains import header_chains  # noqa: E402
 
 
-def refused(command, header):
-    result = subprocess.run(command, input=f"#include <{header}>\n" * 2, text=True,
-                            stderr=subprocess.PIPE, check=False)
-    return f"{header}:\n{result.stderr}" if result.returncode != 0 else None
+def refused(command, headers):
+    source = "".join(f"#include <{header}>\n" * 2 for header in headers)
+    result = subprocess.run(command, input=source, text=True, stderr=subprocess.PIPE, check=False)
+    return f"{' '.join(headers)}:\n{result.stderr}" if result.returncode != 0 else None
 
 
 def main():
@@ -31,7 +32,8 @@ def main():
     command = [*compiler, *flags_of(database, source), "-Wall", "-Wextra", "-Wpedantic", "-Werror",
                "-fsyntax-only", "-x", "c++", "-"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda header: refused(command, header), sys.argv[split + 1:])
+        chains = header_chains(sys.argv[split + 1:])
+        results = pool.map(lambda chain: refused(command, chain), chains)
         faults = [result for result in results if result]
     if faults:
         sys.exit("\n".join(faults))

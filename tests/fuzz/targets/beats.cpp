@@ -103,9 +103,9 @@ const orizuru::test::Target target("beats", [](Input input) {
     const auto heartbeat =
         std::make_shared<Heartbeat>(std::make_shared<Link>(server.uri(), deadline_in(10s)));
     Lane lane(heartbeat->link(), registered_mirror(), EventQueue("queue", {}));
-    heartbeat->join(nullptr, lane, options);
+    std::optional<Heartbeat::Member> member(std::in_place, *heartbeat, nullptr, lane, options);
     const std::vector<Reply> said = replies.await_end();
-    heartbeat->leave(lane);
+    member.reset();
 
     const auto renews = [](const Reply& reply) { return is_number(reply, 1, 1); };
     check(renewals <= std::ranges::count_if(said, renews), "1 alone renews a lease");

@@ -17,7 +17,7 @@ inline void check_id(std::string_view id) {
     }
 }
 
-[[nodiscard]] inline std::string text_of(std::chrono::milliseconds time) {
+[[nodiscard]] [[gnu::cold]] inline std::string text_of(std::chrono::milliseconds time) {
     return time.count() == 0 ? "0" : std::to_string(time.count()) + " ms";
 }
 

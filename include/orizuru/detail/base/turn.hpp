@@ -28,7 +28,8 @@ class Turn {
             m_taken = false;
             m_free.notify_one();
         });
-        unlocked(lock, action);
+        const Unlocked open(lock);
+        action();
         return true;
     }
 

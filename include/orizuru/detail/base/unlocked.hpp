@@ -2,18 +2,21 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Runs an action, usually a wait, while a held lock is released.
+// Releases a lock for a scope.
 
-#include <orizuru/detail/base/at_exit.hpp>
+#include <mutex>
 
 namespace orizuru::detail {
 
-/// Runs `action` without the lock, and holds the lock again when this returns or throws.
-template <class Lock, class Action>
-void unlocked(Lock& lock, Action action) {
-    lock.unlock();
-    const auto relock = at_exit([&lock] { lock.lock(); });
-    action();
-}
+class [[nodiscard]] Unlocked {
+  public:
+    explicit Unlocked(std::unique_lock<std::mutex>& lock) : m_lock(lock) { m_lock.unlock(); }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+    ~Unlocked() { m_lock.lock(); }
+
+  private:
+    std::unique_lock<std::mutex>& m_lock;
+};
 
 } // namespace orizuru::detail

@@ -63,7 +63,7 @@ namespace orizuru::detail {
 
 /// Reads the affinity of the main thread and a file for each control group; 1 when the kernel does
 /// not say. May throw std::bad_alloc.
-[[nodiscard]] inline int usable_cpus() {
+[[nodiscard]] [[gnu::cold]] inline int usable_cpus() {
     cpu_set_t affinity;
     // Asks for the process, since this thread may be bound otherwise. Fails on a machine with more
     // CPUs than the set has room for.

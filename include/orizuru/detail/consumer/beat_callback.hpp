@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -18,9 +17,9 @@ class BeatCallback {
   public:
     /// Throws std::system_error when the process can have no more threads.
     explicit BeatCallback(std::function<void()> on_beat)
-        : m_state(std::make_shared<State>()),
-          m_thread([state = m_state, on_beat = std::move(on_beat)](const std::stop_token& token) {
-              while (state->await_call(token)) {
+        : m_calls(std::make_shared<Calls>()),
+          m_thread([calls = m_calls, on_beat = std::move(on_beat)] {
+              while (calls->take()) {
                   try {
                       on_beat();
                   } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -32,38 +31,50 @@ class BeatCallback {
     BeatCallback& operator=(const BeatCallback&) = delete;
     /// Waits for a call that runs, except inside that call.
     ~BeatCallback() {
-        m_thread.request_stop();
+        m_calls->ask(Asked::to_end);
         if (m_thread.get_id() == std::this_thread::get_id()) {
             m_thread.detach(); // the last guard died in the callback
+        } else {
+            m_thread.join();
         }
     }
 
     /// Asks for a call. Those that are asked for while one runs become one.
-    void call() noexcept {
-        {
-            const std::lock_guard lock(m_state->mutex);
-            m_state->asked = true;
-        }
-        m_state->changed.notify_one();
-    }
+    void call() noexcept { m_calls->ask(Asked::to_call); }
 
   private:
-    struct State {
-        /// False when a stop is requested.
-        bool await_call(const std::stop_token& token) {
-            std::unique_lock lock(mutex);
-            changed.wait(lock, token, [this] { return asked; });
-            asked = false;
-            return !token.stop_requested();
+    enum class Asked { nothing, to_call, to_end };
+
+    class Calls {
+      public:
+        void ask(Asked asked) noexcept {
+            {
+                const std::lock_guard lock(m_mutex);
+                m_asked = asked;
+            }
+            m_changed.notify_one();
+        }
+        /// Waits for one; false at the end.
+        bool take() {
+            std::unique_lock lock(m_mutex);
+            while (m_asked == Asked::nothing) {
+                m_changed.wait(lock);
+            }
+            if (m_asked == Asked::to_end) {
+                return false;
+            }
+            m_asked = Asked::nothing;
+            return true;
         }
 
-        std::mutex mutex;
-        std::condition_variable_any changed;
-        bool asked = false;
+      private:
+        std::mutex m_mutex;
+        std::condition_variable m_changed;
+        Asked m_asked = Asked::nothing;
     };
 
-    std::shared_ptr<State> m_state;
-    std::jthread m_thread;
+    std::shared_ptr<Calls> m_calls; ///< the thread may outlive this object
+    std::thread m_thread;
 };
 
 } // namespace orizuru::detail

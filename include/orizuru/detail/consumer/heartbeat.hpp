@@ -9,22 +9,17 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/beat_callback.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/link.hpp>
-#include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
-#include <orizuru/detail/redis/wire.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,28 +27,20 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
 /// Make it with std::make_shared.
 class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
   public:
+    class Member;
+
     explicit Heartbeat(std::shared_ptr<Link> link) : m_link(std::move(link)) {}
     Heartbeat(const Heartbeat&) = delete;
     Heartbeat& operator=(const Heartbeat&) = delete;
     ~Heartbeat() = default;
 
     [[nodiscard]] const std::shared_ptr<Link>& link() const noexcept { return m_link; }
-
-    /// Keeps the lease of a lane of the link. `owner` contains the lane and the options, and stays
-    /// alive until leave(). The first member starts the thread: throws std::system_error when the
-    /// process can have no more threads.
-    [[gnu::cold]] void join(std::shared_ptr<const void> owner, Lane& lane,
-                            const ConsumerOptions& options);
-    /// Once for each member. Waits for the member's on_beat. The last one ends the thread and waits
-    /// for it, except on that thread: the last guard may die in a callback.
-    [[gnu::cold]] void leave(const Lane& lane) noexcept;
     /// True on the thread, which must not wait long for one lane.
     [[nodiscard]] bool on_thread() const noexcept {
         return m_thread_id.load(std::memory_order_relaxed) == std::this_thread::get_id();
@@ -68,67 +55,68 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     }
 
   private:
-    struct Member {
-        Member(std::shared_ptr<const void> its_owner, Lane& its_lane,
-               const ConsumerOptions& its_options, const Wake& wake)
-            : owner(std::move(its_owner)),
-              lane(its_lane),
-              options(its_options),
-              watch(its_lane, wake),
-              due(Clock::now() + options.lease / 3) {
-            if (options.on_beat) {
-                callback.emplace(options.on_beat);
-            }
-        }
+    // The thread, for the members' constructors and destructors.
+    [[gnu::cold]] void join(Member& member);
+    [[gnu::cold]] void leave(Member& member) noexcept;
+    [[gnu::cold]] void start();
+    [[gnu::cold]] void run(const std::stop_token& token);
 
-        std::shared_ptr<const void> owner;
-        Lane& lane;
-        const ConsumerOptions& options;
-        Lane::Watch watch;
-
-        // For the thread.
-        TimePoint due;
-        JitteredPauses backoff;
-        bool beaten = false; ///< its other work is due as well
-
-        // Under the lock.
-        std::optional<BeatCallback> callback;
-        std::optional<Lane::Attendance> attendance; ///< while there is work for the thread
-        bool left = false;
-    };
-    using Members = std::vector<std::shared_ptr<Member>>;
-
-    struct Asked {
-        Member& member;
-        std::string id; ///< of the consumer then
-    };
-
-    void run(const std::stop_token& token);
-    [[nodiscard]] Members members();
-    void beat(const Members& members);
-    [[gnu::cold]] std::vector<Asked> compose(const Members& members, std::string& commands);
-    [[gnu::cold]] void take(const Asked& asked, TimePoint when, const Reply& reply);
-    [[gnu::cold]] static void repeat(const Asked& asked) {
-        asked.member.due =
-            Clock::now() + std::min(asked.member.options.lease / 3, asked.member.backoff.next());
-    }
-    [[gnu::cold]] void serve(const Members& members, const std::stop_token& token);
-    [[nodiscard]] static bool tell(const Members& members, Link::Lock& lock);
-    [[nodiscard]] static bool attend(Member& member, TimePoint now);
+    // On the thread, under the link's lock.
+    [[gnu::cold]] void beat(Link::Lock& lock);
+    [[gnu::cold]] int compose(std::string& commands, TimePoint now, TimePoint& until);
+    [[gnu::cold]] void take(int number, TimePoint when, const Reply& reply);
+    [[gnu::cold]] void serve(Link::Lock& lock, const std::stop_token& token);
+    [[nodiscard]] [[gnu::cold]] TimePoint next_beat();
+    [[nodiscard]] [[gnu::cold]] bool tell(Link::Lock& lock);
 
     const std::shared_ptr<Link> m_link;
-    Wake m_wake;      ///< there is something to do
-    Wake m_stop_wake; ///< ends a beat in flight
+    LinkedList<Member> m_members; ///< under the link's lock
+    Wake m_wake;                  ///< there is something to do
+    Wake m_stop_wake;             ///< ends a beat in flight
     std::unique_ptr<Stream> m_stream;
 
     std::mutex m_joining; ///< guards the thread; taken before the link's lock
     std::unique_ptr<std::thread> m_thread;
     std::stop_source m_stop;
     std::atomic<std::thread::id> m_thread_id{};
+};
+
+/// Keeps the lease of a lane of the link.
+class Heartbeat::Member : public Linked {
+  public:
+    /// `owner` contains the lane and this. The first member starts the thread: throws
+    /// std::system_error when the process can have no more threads.
+    [[gnu::cold]] Member(Heartbeat& heartbeat, std::shared_ptr<const void> owner, Lane& lane,
+                         const ConsumerOptions& options);
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+    /// Waits for the member's on_beat. The last one ends the thread and waits for it, except on
+    /// that thread: the last guard may die in a callback.
+    [[gnu::cold]] ~Member() { m_heartbeat.leave(*this); }
+
+  private:
+    friend class Heartbeat;
+
+    // For the thread, under the link's lock.
+    [[gnu::cold]] void append_beat(std::string& commands, int number);
+    void repeat(TimePoint now) { m_due = now + std::min(m_lease / 3, m_backoff.next()); }
+    [[gnu::cold]] void take(TimePoint when, const Reply& reply);
+    [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
+
+    Heartbeat& m_heartbeat;
+    const std::shared_ptr<const void> m_owner;
+    Lane& m_lane;
+    const std::chrono::milliseconds m_lease;
+    std::optional<BeatCallback> m_callback;
+    Lane::Watch m_watch;
 
     // Under the link's lock.
-    Members m_members;
-    bool m_joined = false; ///< a member has joined since the thread looked
+    TimePoint m_due;
+    JitteredPauses m_backoff;
+    int m_asked = 0;        ///< the number of its beat among those in flight, or 0
+    std::string m_asked_id; ///< the consumer's then
+    bool m_beaten = false;  ///< its other work is due as well
+    std::optional<Lane::Attendance> m_attendance; ///< while there is work for the thread
 };
 
 } // namespace orizuru::detail

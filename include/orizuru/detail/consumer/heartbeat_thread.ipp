@@ -4,50 +4,56 @@
 
 // The heartbeat's thread: starts and ends it, beats, and does the work that no caller waits for.
 
+#include <orizuru/detail/base/unlocked.hpp>
+#include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/error.hpp>
+
+#include <exception>
+
 namespace orizuru::detail {
 
-inline void Heartbeat::join(std::shared_ptr<const void> owner, Lane& lane,
-                            const ConsumerOptions& options) {
-    const std::lock_guard joining(m_joining);
-    const auto member = std::make_shared<Member>(std::move(owner), lane, options, m_wake);
-    if (!m_thread) {
-        m_stop = std::stop_source();
-        m_stop_wake.clear();
+inline Heartbeat::Member::Member(Heartbeat& heartbeat, std::shared_ptr<const void> owner,
+                                 Lane& lane, const ConsumerOptions& options)
+    : m_heartbeat(heartbeat),
+      m_owner(std::move(owner)),
+      m_lane(lane),
+      m_lease(options.lease),
+      m_watch(lane, heartbeat.m_wake),
+      m_due(Clock::now() + m_lease / 3) {
+    if (options.on_beat) {
+        m_callback.emplace(options.on_beat);
     }
-    {
-        const Link::Lock lock(m_link->mutex());
-        m_members.push_back(member);
-        m_joined = true;
-    }
-    if (m_thread) {
-        m_wake.signal();
-        return;
-    }
-    try {
-        m_thread = std::make_unique<std::thread>(
-            [own = shared_from_this(), token = m_stop.get_token()]() mutable {
-                own->run(token);
-                own.reset(); // before the thread counts as ended
-            });
-    } catch (...) {
-        const Link::Lock lock(m_link->mutex());
-        m_members.clear();
-        throw;
-    }
+    heartbeat.join(*this);
 }
 
-inline void Heartbeat::leave(const Lane& lane) noexcept {
-    std::shared_ptr<Member> member; // destroyed without a lock: its on_beat may end other members
-    const auto end_callback = at_exit([&] { member->callback.reset(); });
+inline void Heartbeat::join(Member& member) {
+    const std::lock_guard joining(m_joining);
+    if (!m_thread) {
+        start();
+    }
+    const Link::Lock lock(m_link->mutex());
+    m_members.push_back(member);
+    m_wake.signal();
+}
+
+inline void Heartbeat::start() {
+    m_stop = std::stop_source();
+    m_stop_wake.clear();
+    m_thread = std::make_unique<std::thread>(
+        [own = shared_from_this(), token = m_stop.get_token()]() mutable {
+            own->run(token);
+            own.reset(); // before the thread counts as ended
+        });
+}
+
+inline void Heartbeat::leave(Member& member) noexcept {
     const std::lock_guard joining(m_joining);
     {
         const Link::Lock lock(m_link->mutex());
-        const auto found = std::ranges::find(
-            m_members, &lane, [](const auto& each) -> const Lane* { return &each->lane; });
-        member = std::move(*found);
-        m_members.erase(found);
-        member->left = true;
-        member->attendance.reset();
+        m_members.erase(member);
+        member.m_attendance.reset();
         if (!m_members.empty()) {
             return;
         }
@@ -68,9 +74,9 @@ inline void Heartbeat::run(const std::stop_token& token) {
     JitteredPauses pauses;
     while (!token.stop_requested()) {
         try {
-            const Members members = this->members();
-            beat(members);
-            serve(members, token);
+            Link::Lock lock(m_link->mutex());
+            beat(lock);
+            serve(lock, token);
             pauses.reset();
         } catch (const std::exception&) {
             // Out of memory, say. Consumers whose beats end would lose their messages.
@@ -79,173 +85,179 @@ inline void Heartbeat::run(const std::stop_token& token) {
     }
 }
 
-inline Heartbeat::Members Heartbeat::members() {
-    const Link::Lock lock(m_link->mutex());
-    m_joined = false;
-    return m_members;
-}
-
 /// Sends all beats that are due in one write.
-inline void Heartbeat::beat(const Members& members) {
-    std::string commands;
-    const std::vector<Asked> asked = compose(members, commands);
-    if (asked.empty()) {
+inline void Heartbeat::beat(Link::Lock& lock) {
+    const TimePoint now = Clock::now();
+    if (now < next_beat()) {
         return;
     }
-    const TimePoint now = Clock::now();
+    std::string commands;
     TimePoint until = now + m_link->endpoint().command_timeout();
-    for (const Asked& each : asked) {
-        // By then its lease is over, and the next attempt is due anyway.
-        until = std::min(until, now + each.member.options.lease * 2 / 3);
+    const int asked = compose(commands, now, until);
+    if (asked == 0) {
+        return;
     }
-    auto next = asked.begin();
+    int answered = 0;
     try {
+        const Unlocked open(lock);
         if (!m_stream) {
             m_stream = std::make_unique<Stream>(m_link->endpoint(), until, &m_stop_wake);
         }
         m_stream->append([&](std::string& out) { out += commands; });
-        while (next != asked.end()) {
-            const Reply reply = m_stream->await_reply(until, &m_stop_wake);
-            take(*next, now, reply);
-            ++next;
+        while (answered < asked) {
+            take(answered + 1, now, m_stream->await_reply(until, &m_stop_wake));
+            ++answered;
         }
     } catch (const std::exception&) {
         // It does not matter which of them ran: a beat can be repeated at any time.
         m_stream.reset();
-        std::for_each(next, asked.end(), repeat);
+        for (Member& member : m_members) {
+            if (member.m_asked > answered) {
+                member.repeat(Clock::now());
+            }
+        }
     }
 }
 
-inline std::vector<Heartbeat::Asked> Heartbeat::compose(const Members& members,
-                                                        std::string& commands) {
-    std::vector<Asked> asked;
-    const TimePoint now = Clock::now();
+/// Returns how many beats there are, and brings `until` forward to when their replies are of no
+/// more use.
+inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& until) {
     // Those that are nearly due come along, so that their times meet.
     const auto is_due = [now](const Member& member) {
-        return member.due - member.options.lease / 12 <= now;
+        return member.m_due - member.m_lease / 12 <= now;
     };
-    const Link::Lock lock(m_link->mutex());
-    if (std::ranges::none_of(members, [now](const auto& each) { return each->due <= now; })) {
-        return asked;
-    }
-    for (const auto& member : members) {
-        if (member->left || !is_due(*member)) {
-            continue;
-        }
-        const Lane& lane = member->lane;
-        if (lane.running()) {
-            const std::string& id = lane.mirror().identity().id;
-            asked.push_back({*member, id});
-            append_command(commands, "EVAL", beat_script(), 3, lane.keys().heartbeat(id),
-                           lane.keys().processing(id), lane.keys().consumers(), id,
-                           member->options.lease.count());
+    int asked = 0;
+    for (Member& member : m_members) {
+        member.m_asked = 0;
+        if (is_due(member) && member.m_lane.running()) {
+            member.append_beat(commands, ++asked);
+            // By then its lease is over, and the next attempt is due anyway.
+            until = std::min(until, now + member.m_lease * 2 / 3);
         }
     }
-    for (const auto& member : members) { // once nothing can throw any more
-        if (is_due(*member)) {
-            member->due = now + member->options.lease / 3;
-            member->beaten = true;
+    for (Member& member : m_members) { // once nothing can throw any more
+        if (is_due(member)) {
+            member.m_due = now + member.m_lease / 3;
+            member.m_beaten = true;
         }
     }
     return asked;
 }
 
+inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
+    m_asked_id = m_lane.mirror().identity().id;
+    m_asked = number;
+    append_command(commands, "EVAL", beat_script(), 3, m_lane.keys().heartbeat(m_asked_id),
+                   m_lane.keys().processing(m_asked_id), m_lane.keys().consumers(), m_asked_id,
+                   m_lease.count());
+}
+
 /// `when`: the beat was sent. Throws when the connection is of no use.
-inline void Heartbeat::take(const Asked& asked, TimePoint when, const Reply& reply) {
-    if (!reply.is(Reply::Type::integer)) {
-        if (!reply.is(Reply::Type::error) || remedy_for(reply) == Remedy::reconnect) {
-            throw ProtocolError("a beat was not answered by a number");
+inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
+    if (!reply.is(Reply::Type::integer) &&
+        (!reply.is(Reply::Type::error) || remedy_for(reply) == Remedy::reconnect)) {
+        throw ProtocolError("a beat was not answered by a number");
+    }
+    const Link::Lock lock(m_link->mutex());
+    for (Member& member : m_members) {
+        if (member.m_asked == number) {
+            member.take(when, reply);
         }
-        repeat(asked);
+    } // none when the member has left
+}
+
+inline void Heartbeat::Member::take(TimePoint when, const Reply& reply) {
+    if (!reply.is(Reply::Type::integer)) {
+        repeat(Clock::now());
         return;
     }
-    asked.member.backoff.reset();
-    Lane& lane = asked.member.lane;
-    {
-        const Link::Lock lock(m_link->mutex());
-        if (lane.mirror().identity().id != asked.id || !lane.running()) {
-            return; // the answer is for an earlier incarnation
+    m_backoff.reset();
+    if (m_lane.mirror().identity().id != m_asked_id || !m_lane.running()) {
+        return; // the answer is for an earlier incarnation
+    }
+    if (reply.integer == 1) {
+        m_lane.confirm_lease(when);
+        if (m_callback) {
+            m_callback->call();
         }
-        if (reply.integer != 1) {
-            if (!lane.mirror().leaving()) {
-                lane.begin_recovery(reply.integer == 0
-                                        ? "a collector has taken the consumer for dead"
-                                        : "Redis has lost the consumer's list");
-            }
-            return;
-        }
-        lane.confirm_lease(when);
-        if (asked.member.callback && !asked.member.left) {
-            asked.member.callback->call();
-        }
+    } else if (!m_lane.mirror().leaving()) {
+        m_lane.begin_recovery(reply.integer == 0 ? "a collector has taken the consumer for dead"
+                                                 : "Redis has lost the consumer's list");
     }
 }
 
-/// Works until the next beat is due, or a member joins. A lane that cannot go on holds up no other.
-inline void Heartbeat::serve(const Members& members, const std::stop_token& token) {
-    TimePoint due = TimePoint::max();
-    for (const auto& member : members) {
-        due = std::min(due, member->due);
-    }
-    Link::Lock lock(m_link->mutex());
+/// Works until the next beat is due. A lane that cannot go on holds up no other.
+inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
     while (!token.stop_requested()) {
         m_wake.clear();
         const TimePoint now = Clock::now();
-        if (token.stop_requested() || m_joined || now >= due) {
+        TimePoint until = next_beat();
+        if (token.stop_requested() || now >= until) {
             return;
         }
-        if (tell(members, lock)) {
+        if (tell(lock)) {
             continue;
         }
         m_link->drop_closed();
-        TimePoint until = due;
         bool busy = false;
-        for (const auto& member : members) {
-            if (attend(*member, now)) {
+        for (Member& member : m_members) {
+            if (member.attend(now)) {
                 busy = true;
-                until = member->lane.hold_bound(until, now);
+                until = member.m_lane.hold_bound(until, now);
             }
         }
         if (busy) {
             m_link->await_change(lock, until, &m_wake, now);
         } else {
-            unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
+            const Unlocked open(lock);
+            wait_ready(-1, 0, &m_wake, until);
         }
     }
 }
 
-/// Returns whether the lock was released to deliver events.
-inline bool Heartbeat::tell(const Members& members, Link::Lock& lock) {
-    bool told = false;
-    for (const auto& member : members) {
-        told = (!member->left && member->lane.deliver(lock)) || told;
+inline TimePoint Heartbeat::next_beat() {
+    TimePoint next = TimePoint::max();
+    for (const Member& member : m_members) {
+        next = std::min(next, member.m_due);
     }
-    return told;
+    return next;
+}
+
+/// Delivers the events of one lane, if there are any. The lock is then released meanwhile.
+inline bool Heartbeat::tell(Link::Lock& lock) {
+    for (Member& member : m_members) {
+        if (member.m_lane.has_news()) {
+            m_members.erase(member);
+            m_members.push_back(member); // next time it is the last
+            auto owner = member.m_owner; // a callback may end the consumer
+            member.m_lane.deliver(lock);
+            owner.reset();
+            lock.lock();
+            return true;
+        }
+    }
+    return false;
 }
 
 /// Sends what is due for the lane; returns whether more is to be done.
-inline bool Heartbeat::attend(Member& member, TimePoint now) {
-    Lane& lane = member.lane;
-    if (member.left) {
-        return false;
-    }
-    const bool beaten = std::exchange(member.beaten, false);
-    if (lane.take_attention() || beaten) {
-        if (!member.attendance) {
-            member.attendance.emplace(lane);
+inline bool Heartbeat::Member::attend(TimePoint now) {
+    const bool beaten = std::exchange(m_beaten, false);
+    if (m_lane.take_attention() || beaten) {
+        if (!m_attendance) {
+            m_attendance.emplace(m_lane);
         }
-        lane.retry_refused();
+        m_lane.retry_refused();
     }
-    if (!member.attendance) {
+    if (!m_attendance) {
         return false;
     }
-    lane.take_acks();
-    lane.wake_poller();
-    if (lane.at_rest() || now >= lane.limit()) {
-        member.attendance.reset();
+    m_lane.take_acks();
+    m_lane.wake_poller();
+    if (m_lane.at_rest() || now >= m_lane.limit()) {
+        m_attendance.reset();
         return false;
     }
-    lane.advance();
+    m_lane.advance();
     return true;
 }
 

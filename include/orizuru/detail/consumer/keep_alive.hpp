@@ -27,6 +27,7 @@ class KeepAlive {
             m_ended = std::move(m_alive);
         }
     }
+    [[nodiscard]] bool has_ended() const noexcept { return m_ended != nullptr; }
     /// Returns a pointer that may be the last to the object: it must outlive the lock.
     [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {
         return std::exchange(m_ended, nullptr);

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/hold.hpp>
 #include <orizuru/detail/consumer/keep_alive.hpp>
@@ -35,7 +36,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -50,10 +50,10 @@ class Lane final : private LinkMember {
     class HurriedAcks;
     class Attendance;
 
-    Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events);
+    [[gnu::cold]] Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events);
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
-    ~Lane();
+    [[gnu::cold]] ~Lane();
 
     // Without the lock.
 
@@ -217,8 +217,12 @@ class Lane final : private LinkMember {
     }
     /// Delivers the noted events, with the lock released.
     void tell_events(Lock& lock);
-    /// Does what Lock's destructor does; returns whether it has released the lock for that.
-    bool deliver(Link::Lock& lock);
+    /// True when there is something to deliver, or the last guard has ended.
+    [[nodiscard]] bool has_news() const noexcept {
+        return m_guards.has_ended() || !m_events.empty();
+    }
+    /// Delivers the noted events after unlocking; the consumer may then be gone.
+    [[gnu::cold]] void deliver(Link::Lock& lock) noexcept;
 
     // Work that no caller waits for.
 
@@ -259,9 +263,9 @@ class Lane final : private LinkMember {
     }
 
     [[noreturn]] [[gnu::cold]] void throw_forked() const;
-    std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
-                                    FunctionRef<bool()> interrupted,
-                                    FunctionRef<void(std::string&)> compose);
+    [[gnu::cold]] std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
+                                                  FunctionRef<bool()> interrupted,
+                                                  FunctionRef<void(std::string&)> compose);
     void send(FunctionRef<void(std::string&)> compose) {
         m_link->send(*this, Purpose::chain, compose);
         m_link->flush();
@@ -271,11 +275,7 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
     [[gnu::cold]] void act_on(const Verdict& verdict);
     [[gnu::cold]] void note_failure(std::string_view reason) noexcept;
-    void wake_own() const noexcept {
-        for (const Wake* const wake : m_wakes) {
-            wake->signal();
-        }
-    }
+    void wake_own() noexcept;
 
     [[nodiscard]] bool link_is_idle() const noexcept {
         return m_link->connected() && !m_mirror.fetching();
@@ -292,7 +292,7 @@ class Lane final : private LinkMember {
     EventQueue m_events;
     Unattended m_unattended;
     KeepAlive m_guards; ///< counts the deliveries that were handed out
-    std::vector<const Wake*> m_wakes;
+    LinkedList<Watch> m_watches;
     Hold m_hold;
     std::uint64_t m_reconnects = 0;
     int m_hurries = 0;

@@ -135,24 +135,24 @@ inline void Lane::advance() {
 inline void Lane::tell_events(Lock& lock) {
     if (!m_events.empty()) {
         const auto batch = m_events.take();
-        unlocked(lock, [&] { m_events.tell(batch); });
+        const Unlocked open(lock);
+        m_events.tell(batch);
     }
 }
 
-inline bool Lane::deliver(Link::Lock& lock) {
-    auto ended = m_guards.take_ended();
-    if (!ended && m_events.empty()) {
-        return false;
-    }
+inline void Lane::deliver(Link::Lock& lock) noexcept {
+    const auto ended = m_guards.take_ended();
     const auto batch = m_events.take();
     // Another thread may settle the last guard while a callback runs.
-    auto alive = m_guards.object();
-    unlocked(lock, [&] {
-        m_events.tell(batch);
-        ended.reset();
-        alive.reset();
-    });
-    return true;
+    const auto alive = m_guards.object();
+    lock.unlock();
+    m_events.tell(batch);
+}
+
+inline void Lane::wake_own() noexcept {
+    for (const Watch& watch : m_watches) {
+        watch.signal();
+    }
 }
 
 } // namespace orizuru::detail

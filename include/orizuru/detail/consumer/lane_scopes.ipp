@@ -6,21 +6,15 @@
 
 namespace orizuru::detail {
 
-/// Holds the link's lock. Delivers the noted events after unlocking; the consumer may then be
-/// gone.
+/// Holds the link's lock. Its end delivers the noted events; the consumer may then be gone.
 class Lane::Lock : public Link::Lock {
   public:
     explicit Lock(Lane& lane) : Link::Lock(lane.m_link->mutex()), m_lane(lane) {}
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     ~Lock() {
-        const auto ended = m_lane.m_guards.take_ended();
-        if (ended || !m_lane.m_events.empty()) {
-            const auto batch = m_lane.m_events.take();
-            // Another thread may settle the last guard while a callback runs.
-            const auto alive = m_lane.m_guards.object();
-            unlock();
-            m_lane.m_events.tell(batch);
+        if (m_lane.has_news()) {
+            m_lane.deliver(*this);
         }
     }
 
@@ -30,18 +24,19 @@ class Lane::Lock : public Link::Lock {
 
 /// While one exists, `wake` is signalled by the begin and the end of a recovery, by a refusal, and
 /// by an event for the user that a thread of another queue has read.
-class [[nodiscard]] Lane::Watch {
+class [[nodiscard]] Lane::Watch : public Linked {
   public:
     Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {
         const Link::Lock lock(m_lane.m_link->mutex());
-        m_lane.m_wakes.push_back(&m_wake);
+        m_lane.m_watches.push_back(*this);
     }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
     ~Watch() {
         const Link::Lock lock(m_lane.m_link->mutex());
-        std::erase(m_lane.m_wakes, &m_wake);
+        m_lane.m_watches.erase(*this);
     }
+    void signal() const noexcept { m_wake.signal(); }
 
   private:
     Lane& m_lane;
@@ -60,8 +55,8 @@ class [[nodiscard]] Lane::HurriedAcks {
     Lane& m_lane;
 };
 
-/// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this
-/// one as `drive` would: acks are hurried, and no Watch hears of events.
+/// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this one,
+/// as `drive` would: acks are hurried, and no Watch hears of events.
 class [[nodiscard]] Lane::Attendance {
   public:
     explicit Attendance(Lane& lane) noexcept : m_lane(lane), m_hurry(lane) { ++lane.m_drivers; }

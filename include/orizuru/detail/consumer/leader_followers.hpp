@@ -7,12 +7,12 @@
 // hold the one lock that the threads share.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 
 #include <condition_variable>
 #include <mutex>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -42,9 +42,9 @@ class LeaderFollowers {
             m_changed.wait_until(lock, deadline);
             return;
         }
-        m_followers.push_back(wake);
-        const auto leave = at_exit([&] { std::erase(m_followers, wake); });
-        unlocked(lock, [&] { wait_ready(-1, 0, wake, deadline); });
+        Follower follower(m_followers, *wake);
+        const Unlocked open(lock);
+        wait_ready(-1, 0, wake, deadline);
     }
 
     void wake_leader() const noexcept {
@@ -54,15 +54,28 @@ class LeaderFollowers {
     }
     void wake_all() noexcept {
         m_changed.notify_all();
-        for (const Wake* const follower : m_followers) {
-            follower->signal();
+        for (const Follower& follower : m_followers) {
+            follower.wake.signal();
         }
         wake_leader();
     }
 
   private:
+    struct Follower : Linked {
+        Follower(LinkedList<Follower>& all, const Wake& its_wake) noexcept
+            : followers(all), wake(its_wake) {
+            followers.push_back(*this);
+        }
+        Follower(const Follower&) = delete;
+        Follower& operator=(const Follower&) = delete;
+        ~Follower() { followers.erase(*this); }
+
+        LinkedList<Follower>& followers;
+        const Wake& wake; ///< it sleeps on it
+    };
+
     std::condition_variable m_changed;
-    std::vector<const Wake*> m_followers; ///< the Wakes that followers sleep on
+    LinkedList<Follower> m_followers;
     Wake m_own;
     const Wake* m_leader = nullptr;
 };

@@ -14,6 +14,7 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/control.hpp>
@@ -33,7 +34,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -55,11 +55,11 @@ class Link {
 
     // Callers hold the lock for everything below.
 
-    void join(LinkMember& member) { m_members.push_back(&member); }
+    void join(LinkMember& member) { m_members.push_back(member); }
     /// Replies that are still owed to the member are discarded.
     void leave(LinkMember& member) noexcept {
         m_control.forget(member);
-        std::erase(m_members, &member);
+        m_members.erase(member);
     }
 
     /// Reads for all members or connects, or sleeps while another thread does: until something may
@@ -122,7 +122,7 @@ class Link {
     std::mutex m_mutex;
     LeaderFollowers m_turns;
     Control m_control;
-    std::vector<LinkMember*> m_members;
+    LinkedList<LinkMember> m_members;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
 };
 
@@ -145,28 +145,32 @@ inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake, Ti
 inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
     if (Clock::now() < m_control.connect_at()) {
         const TimePoint until = std::min(deadline, m_control.connect_at());
-        unlocked(lock, [&] { wait_ready(-1, 0, &wake, until); });
+        const Unlocked open(lock);
+        wait_ready(-1, 0, &wake, until);
         return;
     }
     Control::Attempt attempt;
-    unlocked(lock, [&] { attempt = Control::attempt(endpoint(), deadline, wake); });
+    {
+        const Unlocked open(lock);
+        attempt = Control::attempt(endpoint(), deadline, wake);
+    }
     if (attempt.stream) {
         if (m_control.use(std::move(attempt.stream))) {
             const std::string detail = joined({endpoint().address(), ", after: ", last_failure()});
-            for (LinkMember* const member : m_members) {
-                member->on_reconnected(detail);
+            for (LinkMember& member : m_members) {
+                member.on_reconnected(detail);
             }
         } else {
-            for (LinkMember* const member : m_members) {
-                member->on_connected();
+            for (LinkMember& member : m_members) {
+                member.on_connected();
             }
         }
     } else if (!attempt.given_up) {
         m_control.note_failure(attempt.failure);
         m_control.delay_connecting();
         if (attempt.refusal) {
-            for (LinkMember* const member : m_members) {
-                member->on_refused(attempt.refusal);
+            for (LinkMember& member : m_members) {
+                member.on_refused(attempt.refusal);
             }
         }
     }
@@ -180,7 +184,10 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     short ready = 0;
     m_polls_until = until;
     const auto done = at_exit([this] { m_polls_until = TimePoint::min(); });
-    unlocked(lock, [&] { ready = stream.wait(wanted, &wake, until); });
+    {
+        const Unlocked open(lock);
+        ready = stream.wait(wanted, &wake, until);
+    }
     if (!m_control.connected()) {
         return;
     }
@@ -259,8 +266,8 @@ inline void Link::drop_closed() noexcept {
 
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Link::lose(std::string_view reason) noexcept {
-    for (LinkMember* const member : m_members) {
-        member->on_broken(reason);
+    for (LinkMember& member : m_members) {
+        member.on_broken(reason);
     }
     m_control.end(reason);
     m_control.delay_connecting();

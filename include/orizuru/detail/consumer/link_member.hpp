@@ -5,6 +5,7 @@
 // What a link knows of the queues that share it: each takes the replies to its own requests.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/reply.hpp>
 
@@ -15,11 +16,8 @@
 namespace orizuru::detail {
 
 /// The link calls these under its lock.
-class LinkMember {
+class LinkMember : public Linked {
   public:
-    LinkMember(const LinkMember&) = delete;
-    LinkMember& operator=(const LinkMember&) = delete;
-
     /// Why a request is sent.
     enum class Purpose : std::uint8_t {
         start, ///< registers the consumer

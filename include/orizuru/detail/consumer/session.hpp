@@ -137,6 +137,7 @@ class Session {
     Fetcher m_fetcher;
     std::shared_ptr<const Wake> m_news;
     std::optional<Lane::Watch> m_watch;
+    std::optional<Heartbeat::Member> m_membership;
     TimePoint m_gave_up{}; ///< when a destructor last waited in vain
 };
 
@@ -145,7 +146,8 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
                                               TimePoint deadline) {
     std::shared_ptr<Session> session(new Session(std::move(heartbeat), keys, std::move(options)));
     session->start(deadline);
-    session->m_heartbeat->join(session, session->m_lane, session->m_options);
+    session->m_membership.emplace(*session->m_heartbeat, session, session->m_lane,
+                                  session->m_options);
     // The consumer and its guards hold this; the heartbeat holds the session itself.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
         // Moved out of this function object, which lives as long as the session's weak pointer.
@@ -245,7 +247,7 @@ inline void Session::finish() noexcept {
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
     }
-    m_heartbeat->leave(m_lane);
+    m_membership.reset();
 }
 
 inline std::uint64_t Session::size() {

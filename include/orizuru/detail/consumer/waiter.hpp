@@ -135,7 +135,8 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
     const TimePoint now = Clock::now();
     if (now < m_not_before) {
         const TimePoint until = std::min(deadline, m_not_before);
-        unlocked(lock, [&] { wait_ready(-1, 0, &m_wake, until); });
+        const Unlocked open(lock);
+        wait_ready(-1, 0, &m_wake, until);
         return;
     }
     if (worthless()) {
@@ -159,7 +160,10 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
     try {
         const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
         const TimePoint until = std::min(deadline, m_due);
-        unlocked(lock, [&] { ready = stream->wait(wanted, &m_wake, until); });
+        {
+            const Unlocked open(lock);
+            ready = stream->wait(wanted, &m_wake, until);
+        }
         if (worthless()) {
             m_stream.reset();
             return;

@@ -10,17 +10,16 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
     Attempt attempt{nullptr, m_lane.incarnation(), {}};
     std::exception_ptr failure;
     Reply id;
-    unlocked(lock, [&] {
+    try {
+        const Unlocked open(lock);
         const TimePoint until =
             std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
-        try {
-            attempt.stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_wake);
-            attempt.stream->append(ask_for_id);
-            id = attempt.stream->await_reply(until, &m_wake);
-        } catch (const Error&) {
-            failure = std::current_exception();
-        }
-    });
+        attempt.stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_wake);
+        attempt.stream->append(ask_for_id);
+        id = attempt.stream->await_reply(until, &m_wake);
+    } catch (const Error&) {
+        failure = std::current_exception();
+    }
     if (!failure) {
         use(std::move(attempt), id);
     } else if (Clock::now() < deadline) {
@@ -33,10 +32,9 @@ inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
         if (!m_attempt.stream) {
             m_attempt.incarnation = m_lane.incarnation();
             m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
-            unlocked(lock, [this] {
-                m_attempt.stream = std::make_unique<Stream>(Stream::Begun(), m_lane.endpoint());
-                m_attempt.stream->append(ask_for_id);
-            });
+            const Unlocked open(lock);
+            m_attempt.stream = std::make_unique<Stream>(Stream::Begun(), m_lane.endpoint());
+            m_attempt.stream->append(ask_for_id);
         }
         Stream& stream = *m_attempt.stream;
         const Reply* const id = stream.greet() ? stream.next_reply() : nullptr;

@@ -108,7 +108,10 @@ inline void PushLine::hear(Lock& lock, TimePoint limit) {
         return;
     }
     short ready = 0;
-    unlocked(lock, [&] { ready = pipeline().await(limit); });
+    {
+        const Unlocked open(lock);
+        ready = pipeline().await(limit);
+    }
     m_backlog.read(ready);
 }
 
@@ -122,19 +125,17 @@ inline bool PushLine::hear_now() {
 }
 
 inline std::uint64_t PushLine::length(Lock& lock) {
-    std::uint64_t length = 0;
-    unlocked(lock, [&] { length = pipeline().length(); });
-    return length;
+    const Unlocked open(lock);
+    return pipeline().length();
 }
 
 inline void PushLine::connect(Lock& lock, TimePoint limit) {
     const Endpoint& endpoint = pipeline().endpoint();
     std::unique_ptr<Stream> stream;
     try {
-        unlocked(lock, [&] {
-            stream = std::make_unique<Stream>(
-                endpoint, std::min(limit, deadline_in(endpoint.connect_timeout())), &m_end);
-        });
+        const Unlocked open(lock);
+        stream = std::make_unique<Stream>(
+            endpoint, std::min(limit, deadline_in(endpoint.connect_timeout())), &m_end);
     } catch (...) {
         m_backlog.note_failure();
         throw;

@@ -37,7 +37,7 @@ class PushPipeline {
     static constexpr std::size_t most = 2;
 
     /// Connects as Connection does; error messages name `key`.
-    PushPipeline(Endpoint endpoint, std::string key)
+    [[gnu::cold]] PushPipeline(Endpoint endpoint, std::string key)
         : m_connection(std::move(endpoint)), m_key(std::move(key)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }

@@ -165,7 +165,8 @@ void Dispatcher::lead(Lock& lock, Action action) {
         m_led = false;
         m_at_rest.notify_all();
     });
-    unlocked(lock, action);
+    const Unlocked open(lock);
+    action();
 }
 
 inline PolledQueues::Found Dispatcher::find() {
@@ -205,12 +206,11 @@ inline void Dispatcher::end_waiting(Lock& lock) {
         }
     });
     m_turn.notify_one();
-    unlocked(lock, [&] {
-        while (!brought.empty()) {
-            brought.back()->requeue({});
-            brought.pop_back();
-        }
-    });
+    const Unlocked open(lock);
+    while (!brought.empty()) {
+        brought.back()->requeue({});
+        brought.pop_back();
+    }
 }
 
 inline void Dispatcher::request_stop() {

@@ -97,7 +97,10 @@ inline std::shared_ptr<Task> ParkedTasks::first_due() const {
 }
 
 inline void ParkedTasks::try_again(Lock& lock, const std::shared_ptr<Task>& task) {
-    unlocked(lock, [&] { task->try_again(); });
+    {
+        const Unlocked open(lock);
+        task->try_again();
+    }
     if (task->retry_at()) {
         return;
     }
