@@ -48,16 +48,18 @@ with scratch() as scratch_folder:
     check_consumer(jobs)
 
     # The program's own file has the definitions. It links nothing that they do not need: not date.
-    separate = "-DORIZURU_SEPARATE_COMPILATION"
+    separate = ["-DORIZURU_SEPARATE_COMPILATION", include]
     source = scratch_folder / "orizuru.cpp"
     source.write_text("#include <orizuru/src.hpp>\n")
+    definitions = source.with_suffix(".o")
+    compile_program(definitions, [source], "-c", *separate)
     once = scratch_folder / "consumer-and-source"
-    compile_program(once, [CONSUMER, source], separate, include, *flags("hiredis"))
+    compile_program(once, [CONSUMER, definitions], *separate, *flags("hiredis"))
     check_consumer(once)
 
     if has_postgres():
-        source.write_text("#include <orizuru/src.hpp>\n#include <orizuru/postgres/src.hpp>\n")
+        source.write_text("#include <orizuru/postgres/src.hpp>\n")
         postgres = scratch_folder / "postgres-and-source"
         libraries = flags("hiredis", "libpqxx", "libpq")
-        compile_program(postgres, [POSTGRES, source], separate, include, *libraries)
+        compile_program(postgres, [POSTGRES, source, definitions], *separate, *libraries)
         run(postgres)

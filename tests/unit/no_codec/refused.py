@@ -35,7 +35,8 @@ def compilers(own):
 
 def check(compiler, flags):
     def compiled(name):
-        command = [*compiler, *flags, "-fsyntax-only", str(HERE / name)]
+        command = [*compiler, *flags, "-DORIZURU_SEPARATE_COMPILATION", "-fsyntax-only",
+                   str(HERE / name)]
         return subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
         )
