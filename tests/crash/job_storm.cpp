@@ -6,7 +6,7 @@
 // Redis. Then all is calm, and everything must be finished. The seed decides which processes and
 // when; the machine decides what they are doing then.
 //
-// usage: job_storm [--seed N] [--size KILLS] [--messages LEAST]
+// usage: job_storm [--seed N] [--size KILLS] [--messages LEAST] [--queues N]
 
 #include "crash/support/fault_program.hpp"
 #include "crash/support/job_crowd.hpp"
@@ -22,12 +22,12 @@ using namespace orizuru::test;
 
 const FaultProgram program("job_storm", [](int count, char** arguments) {
     return main_of_processes(count, arguments, do_job_work, [&] {
-        const FaultOptions options(count, arguments,
-                                   {{"seed", "1"}, {"size", "100"}, {"messages", "0"}});
+        const FaultOptions options(
+            count, arguments, {{"seed", "1"}, {"size", "100"}, {"messages", "0"}, {"queues", "2"}});
         FaultReport report(options);
         RedisServer server;
         Chance chance(options.number("seed"));
-        JobCrowd crowd(server, report, options.number("seed"));
+        JobCrowd crowd(server, report, options.number("seed"), options.number("queues"));
         for (std::uint64_t kills = 0;
              kills < options.number("size") || crowd.pushes() < options.number("messages");
              ++kills) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Workers and producers of jobs in two queues, each a process, to which anything may happen at any
-// moment; workers are asked to stop, too.
+// Workers and producers of jobs in two queues or more, each a process, to which anything may happen
+// at any moment; workers are asked to stop, too.
 
 #pragma once
 
@@ -17,7 +17,6 @@
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -42,8 +41,11 @@ inline int do_job_work(const Work& work) {
 
 class JobCrowd final : public Crowd {
   public:
-    JobCrowd(RedisServer& server, FaultReport& report, std::uint64_t seed)
+    JobCrowd(RedisServer& server, FaultReport& report, std::uint64_t seed, std::size_t queues)
         : Crowd(server, report, seed) {
+        for (const std::string& queue : job_queues("storm", queues)) {
+            m_queues.emplace_back(queue);
+        }
         add_all("worker", workers, 0);
         add_all("producer", 2, 120);
     }
@@ -67,7 +69,11 @@ class JobCrowd final : public Crowd {
 
     void add_all(const std::string& role, std::size_t count, std::size_t rate) {
         for (std::size_t i = 0; i < count; ++i) {
-            add({.role = role, .index = i, .rate = rate, .queue = "storm"});
+            add({.role = role,
+                 .index = i,
+                 .rate = rate,
+                 .queue = "storm",
+                 .queues = m_queues.size()});
         }
     }
     void was_killed(const Member& member) override {
@@ -91,7 +97,7 @@ class JobCrowd final : public Crowd {
     std::map<std::string, std::int64_t> recoveries(const Keys& keys);
 
     RedisClient m_redis{server().uri()};
-    std::array<Keys, 2> m_queues{Keys("storm"), Keys(urgent_queue("storm"))};
+    std::vector<Keys> m_queues;
     std::set<std::uint64_t> m_stopping; ///< serials
     std::set<std::uint64_t> m_late;     ///< paused for longer than a stop may take, perhaps
     std::set<std::uint64_t> m_killed;
@@ -216,7 +222,11 @@ inline void JobCrowd::try_giving_back() {
         }
     }
     const auto counted = [this] {
-        return std::array{recoveries(m_queues[0]), recoveries(m_queues[1])};
+        std::vector<std::map<std::string, std::int64_t>> counts;
+        for (const Keys& keys : m_queues) {
+            counts.push_back(recoveries(keys));
+        }
+        return counts;
     };
     const auto before = written("worker");
     static_cast<void>(eventually(

@@ -17,15 +17,25 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace orizuru::test {
 
-/// Served before the other one, by some workers.
-[[nodiscard]] inline std::string urgent_queue(const std::string& queue) {
-    return queue + "-urgent";
+/// The queues of a worker, the ordinary ones at even positions. The others are urgent: what a
+/// worker takes of them, it begins at once.
+[[nodiscard]] inline std::vector<std::string> job_queues(const std::string& queue,
+                                                         std::size_t count) {
+    std::vector<std::string> names{queue};
+    for (std::size_t i = 1; i < count; ++i) {
+        names.push_back(queue + (i % 2 == 0 ? "-" : "-urgent-") + std::to_string(i));
+    }
+    return names;
+}
+[[nodiscard]] inline bool is_urgent(const std::string& queue) {
+    return queue.find("-urgent-") != std::string::npos;
 }
 
 /// How many attempts a job has: some fail in each of them.
@@ -93,15 +103,17 @@ class JobPushing {
 class JobProducerWork {
   public:
     explicit JobProducerWork(const Work& work)
-        : m_chance(work.seed),
-          m_pause(std::chrono::microseconds(1'000'000 / work.rate)),
-          m_normal(work, work.queue, work.first_message()),
-          m_urgent(work, urgent_queue(work.queue), work.first_message() + 5'000'000) {}
+        : m_chance(work.seed), m_pause(std::chrono::microseconds(1'000'000 / work.rate)) {
+        std::uint64_t first = work.first_message();
+        for (const std::string& queue : job_queues(work.queue, work.queues)) {
+            m_queues.push_back(std::make_unique<JobPushing>(work, queue, first));
+            first += Work::most_messages / work.queues;
+        }
+    }
 
     [[noreturn]] void run() {
         while (true) {
-            JobPushing& queue = m_chance.happens(0.3) ? m_urgent : m_normal;
-            push(queue);
+            push(*m_queues[m_chance.below(m_queues.size())]);
             std::this_thread::sleep_for(m_chance.happens(0.05) && is_crowded() ? long_pause
                                                                                : m_pause);
         }
@@ -120,7 +132,7 @@ class JobProducerWork {
             return queue.push(plan(), std::chrono::milliseconds(m_chance.between(1, 700)));
         case 3:
             // The other producers make the same ids at the same time.
-            return m_normal.push_unique(plan(), static_cast<std::uint64_t>(wall_clock() / 30));
+            return m_queues[0]->push_unique(plan(), static_cast<std::uint64_t>(wall_clock() / 30));
         default:
             return queue.push(plan());
         }
@@ -136,7 +148,10 @@ class JobProducerWork {
     }
     bool is_crowded() {
         try {
-            return m_normal.size() + m_urgent.size() > crowded;
+            return std::accumulate(m_queues.begin(), m_queues.end(), std::uint64_t{0},
+                                   [](std::uint64_t sum, const auto& queue) {
+                                       return sum + queue->size();
+                                   }) > crowded;
         } catch (const ConnectionError&) {
             return true;
         }
@@ -144,8 +159,7 @@ class JobProducerWork {
 
     Chance m_chance;
     std::chrono::microseconds m_pause;
-    JobPushing m_normal;
-    JobPushing m_urgent;
+    std::vector<std::unique_ptr<JobPushing>> m_queues;
 };
 
 } // namespace orizuru::test

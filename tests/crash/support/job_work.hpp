@@ -25,7 +25,7 @@
 namespace orizuru::test {
 
 inline constexpr int job_threads = 4;
-inline constexpr int job_prefetch = 10; ///< of the queue that is not urgent
+inline constexpr int job_prefetch = 10; ///< of a queue that is not urgent
 
 /// Why a job fails.
 [[nodiscard]] inline std::string failure_of_job(std::uint64_t job) {
@@ -42,8 +42,17 @@ class JobWork {
             try {
                 orizuru::Worker worker(m_work.endpoint(), options());
                 const auto handler = [this](JobContext<std::string>& job) { handle(job); };
-                worker.handle<std::string>(urgent_queue(m_work.queue), handler, urgent());
-                worker.handle<std::string>(m_work.queue, handler, normal());
+                const auto queues = job_queues(m_work.queue, m_work.queues);
+                for (const std::string& queue : queues) {
+                    if (is_urgent(queue)) {
+                        worker.handle<std::string>(queue, handler, urgent());
+                    }
+                }
+                for (const std::string& queue : queues) {
+                    if (!is_urgent(queue)) {
+                        worker.handle<std::string>(queue, handler, normal());
+                    }
+                }
                 worker.run();
                 std::_Exit(EXIT_SUCCESS); // handlers may still run
             } catch (const ConnectionError&) {
@@ -59,7 +68,7 @@ class JobWork {
         options.concurrency = job_threads;
         options.order = m_work.index % 2 == 0 ? QueueOrder::strict : QueueOrder::random;
         options.stop_timeout = std::chrono::milliseconds(100);
-        options.collect_interval = storm_pass;
+        options.collect_interval = storm_pass * ((m_work.queues + 1) / 2); // as often in all
         options.on_event = nullptr;
         return options;
     }
@@ -81,8 +90,7 @@ class JobWork {
 
     void handle(JobContext<std::string>& context) {
         JobRecord record{.job = number_in(context.id()),
-                         .defers =
-                             context.queue() == m_work.queue && normal().ack == AckMode::deferred,
+                         .defers = !is_urgent(context.queue()) && normal().ack == AckMode::deferred,
                          .attempt = context.attempt(),
                          .serial = m_work.serial,
                          .clock = wall_clock()};
@@ -101,7 +109,7 @@ class JobWork {
             throw std::runtime_error(failure_of_job(record.job));
         }
         note(JobStep::done);
-        if (context.queue() == m_work.queue || record.job % 3 != 0) {
+        if (!is_urgent(context.queue()) || record.job % 3 != 0) {
             return;
         }
         const auto guard = context.guard();

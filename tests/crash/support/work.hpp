@@ -49,15 +49,17 @@ struct Work {
     std::string uri = {};
     std::string journal = {};
     std::string database = {}; ///< for processes that use PostgreSQL
+    std::size_t queues = 2;    ///< of a worker and of a producer of jobs
 
     static constexpr std::string_view command = "work";
+    static constexpr std::uint64_t most_messages = 10'000'000; ///< of one process
 
     [[nodiscard]] std::vector<std::string> words() const {
         std::vector<std::string> words = FaultProgram::words();
         words.insert(words.end(),
                      {std::string(command), std::to_string(::getpid()), role, std::to_string(index),
                       std::to_string(serial), std::to_string(seed), std::to_string(rate),
-                      std::to_string(rest), queue, uri, journal, database});
+                      std::to_string(rest), queue, uri, journal, database, std::to_string(queues)});
         return words;
     }
     /// Runs in the child; `words` are main's arguments.
@@ -71,7 +73,8 @@ struct Work {
                   words[9],
                   words[10],
                   words[11],
-                  words[12]};
+                  words[12],
+                  std::stoull(words[13])};
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != std::stol(words[2])) {
             throw std::runtime_error("the parent has died");
@@ -80,7 +83,7 @@ struct Work {
     }
 
     /// The first of the numbers that only this process gives its messages.
-    [[nodiscard]] std::uint64_t first_message() const { return serial * 10'000'000; }
+    [[nodiscard]] std::uint64_t first_message() const { return serial * most_messages; }
     /// Some have less patience than the pauses of Redis last.
     [[nodiscard]] Endpoint endpoint() const {
         return uri + "?client_name=" + name() + (index % 3 == 0 ? "&command_timeout=1000" : "");
