@@ -33,7 +33,7 @@ template <std::size_t Bytes>
 
 /// `Digits` random hexadecimal digits, an even number.
 template <std::size_t Digits>
-[[nodiscard]] [[gnu::cold]] std::string random_hex() {
+[[nodiscard]] std::string random_hex() {
     std::string text;
     text.reserve(Digits);
     for (const unsigned char byte : random_bytes<Digits / 2>()) {

@@ -6,7 +6,8 @@
 
 namespace orizuru::detail {
 
-/// The base of what can be in a list; in one at a time.
+/// The base of a list's elements. An element is in one list at a time, and is erased from it, once,
+/// before its end.
 class Linked {
   public:
     Linked(const Linked&) = delete;

@@ -55,13 +55,13 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     }
 
   private:
-    // The thread, for the members' constructors and destructors.
+    // A member's constructor and destructor call these, which start and end the thread.
     [[gnu::cold]] void join(Member& member);
     [[gnu::cold]] void leave(Member& member) noexcept;
     [[gnu::cold]] void start();
-    [[gnu::cold]] void run(const std::stop_token& token);
 
-    // On the thread, under the link's lock.
+    // On the thread; what is given the lock holds it before and after.
+    [[gnu::cold]] void run(const std::stop_token& token);
     [[gnu::cold]] void beat(Link::Lock& lock);
     [[gnu::cold]] int compose(std::string& commands, TimePoint now, TimePoint& until);
     [[gnu::cold]] void take(int number, TimePoint when, const Reply& reply);
@@ -90,8 +90,9 @@ class Heartbeat::Member : public Linked {
                          const ConsumerOptions& options);
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
-    /// Waits for the member's on_beat. The last one ends the thread and waits for it, except on
-    /// that thread: the last guard may die in a callback.
+    /// Waits for the member's on_beat, without a lock: that may end other members. The last member
+    /// ends the thread and waits for it, except on that thread: the last guard may die in a
+    /// callback.
     [[gnu::cold]] ~Member() { m_heartbeat.leave(*this); }
 
   private:
@@ -113,7 +114,7 @@ class Heartbeat::Member : public Linked {
     // Under the link's lock.
     TimePoint m_due;
     JitteredPauses m_backoff;
-    int m_asked = 0;        ///< the number of its beat among those in flight, or 0
+    int m_asked = 0;        ///< the number of its beat in the last write, or 0
     std::string m_asked_id; ///< the consumer's then
     bool m_beaten = false;  ///< its other work is due as well
     std::optional<Lane::Attendance> m_attendance; ///< while there is work for the thread

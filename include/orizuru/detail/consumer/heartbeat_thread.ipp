@@ -152,7 +152,7 @@ inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
                    m_lease.count());
 }
 
-/// `when`: the beat was sent. Throws when the connection is of no use.
+/// `when`: the beat was sent. Its member may have left. Throws when the connection is of no use.
 inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
     if (!reply.is(Reply::Type::integer) &&
         (!reply.is(Reply::Type::error) || remedy_for(reply) == Remedy::reconnect)) {
@@ -163,7 +163,7 @@ inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
         if (member.m_asked == number) {
             member.take(when, reply);
         }
-    } // none when the member has left
+    }
 }
 
 inline void Heartbeat::Member::take(TimePoint when, const Reply& reply) {
@@ -231,7 +231,7 @@ inline bool Heartbeat::tell(Link::Lock& lock) {
             m_members.push_back(member); // next time it is the last
             auto owner = member.m_owner; // a callback may end the consumer
             member.m_lane.deliver(lock);
-            owner.reset();
+            owner.reset(); // without the lock, which the session's destructor takes
             lock.lock();
             return true;
         }

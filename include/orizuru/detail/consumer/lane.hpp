@@ -221,8 +221,8 @@ class Lane final : private LinkMember {
     [[nodiscard]] bool has_news() const noexcept {
         return m_guards.has_ended() || !m_events.empty();
     }
-    /// Delivers the noted events after unlocking; the consumer may then be gone.
-    [[gnu::cold]] void deliver(Link::Lock& lock) noexcept;
+    /// Unlocks, then delivers the noted events. Leaves it unlocked: the consumer may be gone.
+    void deliver(Link::Lock& lock) noexcept;
 
     // Work that no caller waits for.
 

@@ -6,7 +6,8 @@
 
 namespace orizuru::detail {
 
-/// Holds the link's lock. Its end delivers the noted events; the consumer may then be gone.
+/// Holds the link's lock. Its destructor unlocks, then delivers the noted events; the consumer may
+/// then be gone.
 class Lane::Lock : public Link::Lock {
   public:
     explicit Lock(Lane& lane) : Link::Lock(lane.m_link->mutex()), m_lane(lane) {}

@@ -55,7 +55,7 @@ class Link {
 
     // Callers hold the lock for everything below.
 
-    void join(LinkMember& member) { m_members.push_back(member); }
+    void join(LinkMember& member) noexcept { m_members.push_back(member); }
     /// Replies that are still owed to the member are discarded.
     void leave(LinkMember& member) noexcept {
         m_control.forget(member);

@@ -146,9 +146,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
                                               TimePoint deadline) {
     std::shared_ptr<Session> session(new Session(std::move(heartbeat), keys, std::move(options)));
     session->start(deadline);
-    session->m_membership.emplace(*session->m_heartbeat, session, session->m_lane,
-                                  session->m_options);
-    // The consumer and its guards hold this; the heartbeat holds the session itself.
+    // The consumer and its guards hold this; the session holds itself as a member of the heartbeat.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
         // Moved out of this function object, which lives as long as the session's weak pointer.
         const std::shared_ptr<Session> own = std::move(session);
@@ -163,6 +161,8 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
         }
     });
     session->m_lane.keep_alive(handle);
+    session->m_membership.emplace(*session->m_heartbeat, session, session->m_lane,
+                                  session->m_options);
     return handle;
 }
 
