@@ -6,6 +6,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/lateness.hpp"
 #include "support/redis_server.hpp"
 
 #include <orizuru/jobs/job.hpp>
@@ -39,6 +40,7 @@ using orizuru::test::Child;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
+using orizuru::test::Lateness;
 using orizuru::test::Record;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
@@ -179,10 +181,13 @@ struct SettlingWorker : Fixture {
         server.pause();
         gate.open();
     }
-    /// From the stop until nothing is left of it; checks what `run` returns.
-    std::chrono::milliseconds end(int expected = 0) {
+    /// From the stop until nothing is left of it. Checks that `run` returns 0: for the end, a
+    /// worker spares 300 ms, which a busy machine may take for itself.
+    std::chrono::milliseconds end() {
+        const Lateness lateness;
         return time_of([&] {
-            CHECK(running->stop() == expected);
+            const int left = running->stop();
+            CHECK((left == 0 || lateness.longest() > 50ms));
             running.reset();
             worker.reset();
         });
