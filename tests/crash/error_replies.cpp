@@ -65,7 +65,7 @@ class Cell {
     std::vector<std::string> run(Outcome outcome) {
         act(); // the state without a refusal
         judge(outcome);
-        act();
+        act_after_refusals();
         std::vector<std::string> wrong = m_users.finish();
         wrong.insert(wrong.end(), m_wrong.begin(), m_wrong.end());
         return wrong;
@@ -83,6 +83,18 @@ class Cell {
     };
 
     void act() { (m_users.*m_command.act)(); }
+    /// On a machine that is late, what waits for no caller may be refused once more before the
+    /// refusals end; the next call tells of that.
+    void act_after_refusals() {
+        try {
+            act();
+        } catch (const orizuru::ReplyError& error) {
+            if (m_refused_in_vain < 2 || error.code() != m_row.code()) {
+                throw;
+            }
+            act();
+        }
+    }
 
     void expect(bool holds, const std::string& otherwise) {
         if (!holds) {
@@ -119,6 +131,7 @@ class Cell {
     }
     void attempt_in_vain(const std::string& error) {
         const Seen seen = attempt(RefuseFor::ever);
+        m_refused_in_vain = seen.refusals.refused;
         expect(seen.thrown == error,
                "the user got " + (seen.thrown.empty() ? "no error" : seen.thrown));
     }
@@ -155,7 +168,7 @@ class Cell {
             break;
         case Outcome::leaves:
             attempt_in_vain(code);
-            act();
+            act_after_refusals();
             expect(m_front.stop().connections > 0, "it kept the connection");
             break;
         case Outcome::breaks:
@@ -182,6 +195,7 @@ class Cell {
     const Row& m_row;
     const Command& m_command;
     CommandUsers m_users;
+    std::size_t m_refused_in_vain = 0;
     std::vector<std::string> m_wrong;
 };
 

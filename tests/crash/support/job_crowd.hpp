@@ -65,7 +65,7 @@ class JobCrowd final : public Crowd {
   private:
     static constexpr std::size_t workers = 4;
     static constexpr std::chrono::seconds patience{30};
-    static constexpr std::size_t backlog = 200;
+    static constexpr std::size_t backlog = 400; ///< of all queues: about ten seconds of work
 
     void add_all(const std::string& role, std::size_t count, std::size_t rate) {
         for (std::size_t i = 0; i < count; ++i) {
@@ -217,7 +217,7 @@ inline void JobCrowd::try_giving_back() {
                     .journal = folder() + "/late.journal"};
     for (std::size_t i = 0; i < m_queues.size(); ++i) {
         JobPushing jobs(work, m_queues[i].source(), work.first_message() + i * 1'000'000);
-        for (std::size_t count = 0; count < backlog; ++count) {
+        for (std::size_t count = 0; count < backlog / m_queues.size(); ++count) {
             jobs.push({.milliseconds = 250});
         }
     }

@@ -34,6 +34,7 @@ using orizuru::Raw;
 using orizuru::Worker;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
+using orizuru::test::Gate;
 using orizuru::test::Proxy;
 using orizuru::test::Running;
 using orizuru::test::server;
@@ -58,7 +59,7 @@ struct Fixture : WorkerFixture {
     }
     /// The proxy accepts new connections, and passes nothing of them.
     static void hang_new_connections(Proxy& proxy) {
-        for (std::size_t i = 0; i < 200; ++i) {
+        for (std::size_t i = 0; i < 300; ++i) {
             proxy.cut_after(Proxy::Direction::to_server, 0, Proxy::Cut::silence,
                             proxy.accepted() + i);
         }
@@ -170,8 +171,10 @@ TEST_CASE_FIXTURE(Fixture, "a worker of many queues that wait leaves a Redis tha
     WorkerOptions chosen = options(1);
     chosen.stop_timeout = 0ms;
     Worker worker(uri, chosen);
+    std::atomic<bool> pushed{false};
     std::atomic<bool> hangs{false};
     worker.handle<Raw>("q", [&](JobContext<Raw>& job) {
+        REQUIRE(eventually([&] { return pushed.load(); }));
         server().pause();
         hangs = true;
         while (!job.stop_token().stop_requested()) {
@@ -185,6 +188,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker of many queues that wait leaves a Redis tha
     Running running(worker);
     REQUIRE(so_many_wait(1 + others));
     push_jobs({"x"});
+    pushed = true;
     REQUIRE(eventually([&] { return hangs.load(); }));
     std::this_thread::sleep_for(100ms); // the waits are being ended: no thread is free
     const auto stopped = std::chrono::steady_clock::now();

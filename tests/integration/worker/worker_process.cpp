@@ -102,9 +102,11 @@ TEST_CASE_FIXTURE(Process, "after SIGTSTP a process takes no more jobs") {
     push_jobs({"a"});
     Child child([this] { return run(0ms, 2); });
     REQUIRE(works());
+    REQUIRE(so_many_wait(1));
     child.signal(SIGTSTP);
     child.signal(SIGTTIN); // answered after the signal before it
     REQUIRE(eventually([this] { return redis.llen("reports") == 1; }));
+    REQUIRE(so_many_wait(0)); // what comes while the wait ends may still be taken
     push_jobs({"b"});
     CHECK_FALSE(eventually([this] { return redis.llen("started") == 2; }, 50ms));
     child.signal(SIGTERM);
