@@ -112,8 +112,7 @@ class SearchTables {
     }
 
     Number script(std::string_view source, const Words& keys_and_args) {
-        const detail::Sha1Hex sha1 = detail::sha1_hex(source);
-        Words words{"EVALSHA", std::string(sha1.data(), sha1.size())};
+        Words words{"EVALSHA", sha1_of(source)};
         words.insert(words.end(), keys_and_args.begin(), keys_and_args.end());
         return command(words);
     }
@@ -162,6 +161,15 @@ class SearchTables {
                                words[first].starts_with(SearchConsumer::keys().heartbeat(""));
         return words.size() > 4 ? words[heartbeat ? 4 : first] : std::string();
     }
+    /// Of a script of the library. Computed each time, it was a quarter of a search.
+    const std::string& sha1_of(std::string_view source) {
+        std::string& name = m_names[source.data()];
+        if (name.empty()) {
+            const detail::Sha1Hex sha1 = detail::sha1_hex(source);
+            name.assign(sha1.data(), sha1.size());
+        }
+        return name;
+    }
     Reap reap(const std::string& id, const RedisModel& model);
     Number number_of(const RedisModel& model);
     Number number_of(const SearchConsumer& consumer, int name, std::vector<Event> told);
@@ -169,6 +177,7 @@ class SearchTables {
 
     ModelledRedis m_running;
     ModelServer m_server{m_running};
+    std::unordered_map<const char*, std::string> m_names; ///< of scripts, by where they are
     Numbered<Redis> m_redis;
     Numbered<Known> m_consumers;
     Numbered<Command> m_commands;
@@ -183,10 +192,9 @@ inline SearchTables::SearchTables(const Sabotage* sabotage) {
              detail::start_script(), detail::beat_script(), detail::settle_script,
              detail::adopt_script(), detail::reap_script(), detail::refill_script(),
              detail::push_body().source()}) {
-        const detail::Sha1Hex sha1 = detail::sha1_hex(source);
         const std::string text =
             sabotage == nullptr ? std::string(source) : spoiled(source, *sabotage);
-        m_running.cached[std::string(sha1.data(), sha1.size())] = &m_running.lua.script(text);
+        m_running.cached[sha1_of(source)] = &m_running.lua.script(text);
     }
 }
 

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -319,6 +320,32 @@ TEST_CASE_FIXTURE(OneLink,
         CHECK(redis.llen(name) == 0);
         CHECK(redis.command({"SCARD", Keys(name).consumers()}).integer == 0);
     }
+}
+
+TEST_CASE_FIXTURE(OneLink, "a beat that is refused concerns no other queue of the heartbeat") {
+    const auto heartbeat = std::make_shared<Heartbeat>(link);
+    std::atomic<int> beats_of_b{0};
+    const auto open = [&](const std::string& name, std::function<void()> on_beat) {
+        return Session::open(heartbeat, Keys(name),
+                             ConsumerOptions{.lease = 300ms, .on_beat = std::move(on_beat)},
+                             deadline_in(10s));
+    };
+    const auto a = open("a", nullptr);
+    const auto b = open("b", [&] { ++beats_of_b; });
+    const auto consumers = [&](const std::string& name) {
+        return redis.command({"SMEMBERS", Keys(name).consumers()}).elements;
+    };
+    const std::string id_of_a = consumers("a").at(0).text;
+    const std::string id_of_b = consumers("b").at(0).text;
+
+    redis.command({"DEL", Keys("a").processing(id_of_a)});
+    CHECK(eventually([&] {
+        const auto now = consumers("a");
+        return now.size() == 1 && now[0].text != id_of_a;
+    }));
+    const int until_now = beats_of_b;
+    CHECK(eventually([&] { return beats_of_b > until_now + 1; }));
+    CHECK(consumers("b").at(0).text == id_of_b);
 }
 
 TEST_CASE_FIXTURE(OneLink, "an on_beat may end a consumer while its own consumer ends") {

@@ -24,6 +24,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <iterator>
@@ -275,6 +276,12 @@ struct WorkerFixture : QueueFixture {
     bool nothing_left() {
         return redis.llen("q") == 0 && held_jobs().empty() && put_off().empty() &&
                redis.llen(unack) == 0 && redis.llen(dead) == 0;
+    }
+    /// How often Redis has run the command since RESETSTAT.
+    std::int64_t runs_of(const std::string& command) {
+        const std::string info = redis.command({"INFO", "commandstats"}).text;
+        const auto at = info.find("cmdstat_" + command + ":calls=");
+        return at == std::string::npos ? 0 : std::stoll(info.substr(info.find('=', at) + 1));
     }
     /// So many wait in Redis for a message.
     bool so_many_wait(int count) {

@@ -3,7 +3,8 @@
 #pragma once
 
 // Fetches messages for the thread in `next`: by script in batches, ahead of the handler when there
-// are many; by a blocking fetch when there are none. Also puts back and requeues.
+// are many; by a blocking fetch when there are none, and large ones where other queues share the
+// link. Also puts back and requeues.
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
@@ -66,6 +67,10 @@ class Fetcher {
         m_most = most;
         m_ahead = false;
     }
+    /// From now on at most about 1 MiB of messages is on its way on the link, or one message: other
+    /// queues' settlements wait behind them. The fetches before tell how large messages are. For
+    /// the thread in `next`.
+    void share_link() noexcept { m_shares_link = true; }
     /// How many messages `next` hands out without asking Redis; for the thread in `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
     /// Ends every wait of the thread in `next`, which then checks everything again.
@@ -93,6 +98,10 @@ class Fetcher {
     // Other queues wait for the thread that polls.
     static constexpr std::chrono::milliseconds link_patience{10};
 
+    // On a link that others share.
+    static constexpr std::size_t most_bytes = 1 << 19; ///< of a fetch; another may be ahead
+    static constexpr std::size_t large = 1 << 16;      ///< a message, on average
+
     // How long to wait for memory to become free.
     static constexpr std::chrono::milliseconds first_shortage_pause{100};
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
@@ -109,7 +118,25 @@ class Fetcher {
     void fetch_ahead();
     void fetch_behind();
     void fetch_more();
-    void send_fetch();
+    /// Returns how many messages it may bring.
+    int send_fetch();
+    [[nodiscard]] bool are_large() const noexcept { return m_shares_link && m_average > large; }
+    /// Large messages come on the waiter's connection while that is of use; the link then carries
+    /// acks only. After a refusal a fetch on the link tells the user.
+    [[nodiscard]] bool by_waiter() const noexcept {
+        return are_large() && m_waiter.may_look() && !m_lane.mirror().last_refused();
+    }
+    /// How many messages the next request on the link may fetch.
+    [[nodiscard]] int admitted() const noexcept {
+        if (!m_shares_link) {
+            return m_most;
+        }
+        if (by_waiter()) {
+            return 0;
+        }
+        const std::size_t most = most_bytes / std::max<std::size_t>(m_average, 1);
+        return static_cast<int>(std::clamp<std::size_t>(most, 1, static_cast<std::size_t>(m_most)));
+    }
 
     void take_run();
     void drop_lost_of_run();
@@ -126,6 +153,8 @@ class Fetcher {
     // The messages that the thread in `next` has taken over and hands out without the lock: two
     // lock operations per message take a tenth of a batch's time.
     Fifo<DeliveryPtr> m_run;
+    bool m_shares_link = false;
+    std::size_t m_average = large; ///< bytes of a message; follows the last runs
     bool m_looked = false; ///< asked without waiting since the last message, and found nothing
     std::uint64_t m_run_recoveries = 0; ///< recoveries() when lost messages were last dropped
     std::atomic<bool> m_in_next{false};
@@ -208,6 +237,15 @@ inline void Fetcher::take_run() {
                                                               : GuardAcks::under_lock);
     m_run_recoveries = m_lane.recoveries();
     m_looked = false;
+    if (m_shares_link) {
+        std::size_t bytes = 0;
+        for (const DeliveryPtr& message : m_run) {
+            bytes += message->payload.size();
+        }
+        // Rises at once and falls by halves: one small message says little about the next.
+        const std::size_t average = bytes / m_run.size();
+        m_average = std::max(average, (m_average + average) / 2);
+    }
     fetch_ahead();
 }
 

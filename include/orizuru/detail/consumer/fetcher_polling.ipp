@@ -63,7 +63,7 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
     }
     const bool look =
         !m_looked && (m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory());
-    if (mirror.fetching() || look) {
+    if (mirror.fetching() || (look && (!by_waiter() || mirror.has_acks()))) {
         return advance_fetch(lock, interrupted, awaited);
     }
     if (now < m_waiter.not_before()) {
@@ -96,8 +96,7 @@ inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, 
             return false;
         }
         if (drive([&] { return m_lane.ready(); }) && m_lane.ready() && !interrupted()) {
-            send_fetch();
-            m_looked = !mirror.has_acks();
+            m_looked = send_fetch() > 0 && !mirror.has_acks();
         }
     }
     const bool answered = drive([&] { return !mirror.fetching() && m_lane.ready(); });

@@ -16,6 +16,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     const bool had_some = mirror.has_ready();
     std::uint64_t fetches = mirror.fetches();
     bool looked = false; // asked without waiting and found nothing
+    bool connecting = false;
     TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
@@ -61,6 +62,9 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             in_time = m_lane.drive(lock, until, &m_wake, [&] {
                 return interrupted() || !mirror.fetching() || !m_lane.running();
             });
+        } else if (mirror.looking()) {
+            m_waiter.read(lock, until);
+            in_time = Clock::now() < until;
         } else if (mirror.blocked() && late) {
             in_time = m_waiter.stop(lock, until, interrupted);
             looked = true;
@@ -69,7 +73,18 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             looked = looked && !m_waiter.refused_for_memory();
         } else if (!looked &&
                    (late || m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory())) {
-            in_time = fetch_now(lock, until, interrupted);
+            const bool connect = are_large() && !m_waiter.connected() && !connecting &&
+                                 Clock::now() >= m_waiter.not_before();
+            if (connect) {
+                connecting = true; // a step of it; the link goes on meanwhile
+                Awaited step;
+                m_waiter.advance_connecting(lock, step);
+            } else if (by_waiter() && !mirror.has_acks()) {
+                m_waiter.look(lock, until);
+                in_time = Clock::now() < until;
+            } else {
+                in_time = fetch_now(lock, until, interrupted);
+            }
         } else if (!late) {
             m_waiter.start(lock, until);
         } else {
@@ -101,12 +116,16 @@ inline void Fetcher::fetch_behind() {
 
 inline void Fetcher::fetch_more() {
     const Mirror& mirror = m_lane.mirror();
-    if (mirror.more_to_fetch() && m_ahead && !mirror.blocked() && m_lane.ready()) {
+    if (mirror.more_to_fetch() && m_ahead && !are_large() && !mirror.blocked() && m_lane.ready()) {
         send_fetch();
     }
 }
 
-inline void Fetcher::send_fetch() { m_lane.fetch(m_most); }
+inline int Fetcher::send_fetch() {
+    const int most = admitted();
+    m_lane.fetch(most);
+    return most;
+}
 
 // Sends one script that settles what is due and fetches without waiting. Returns false if it could
 // not be sent in time.

@@ -162,6 +162,7 @@ class Lane final : private LinkMember {
     void compose_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
         m_mirror.send_blocking_fetch(out, block);
     }
+    void compose_look(std::string& out) { m_mirror.send_look(out); }
     Verdict on_blocking_fetch(Reply&& reply) {
         return m_mirror.on_blocking_fetch(std::move(reply));
     }
@@ -253,11 +254,13 @@ class Lane final : private LinkMember {
     }
 
   private:
-    Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
-    [[gnu::cold]] void on_broken(std::string_view reason) noexcept override;
+    // Without `inline` here, the first of these would have every file that includes this emit them
+    // all with what they call, whether it uses a consumer or not.
+    inline Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
+    [[gnu::cold]] inline void on_broken(std::string_view reason) noexcept override;
     [[gnu::cold]] void on_connected() noexcept override { wake_poller(); }
-    [[gnu::cold]] void on_reconnected(std::string_view detail) noexcept override;
-    [[gnu::cold]] void on_refused(const std::exception_ptr& refusal) noexcept override;
+    [[gnu::cold]] inline void on_reconnected(std::string_view detail) noexcept override;
+    [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
         begin_recovery(reason);
     }

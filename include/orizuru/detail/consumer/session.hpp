@@ -56,8 +56,10 @@ class Session {
     DeliveryPtr poll(const std::stop_token& token, Awaited& awaited) {
         return m_fetcher.poll(token, awaited);
     }
-    /// From now on `news` is signalled when a poll may find more than `awaited` says.
+    /// For a thread that polls the queues of a link: from now on `news` is signalled when a poll
+    /// may find more than `awaited` says.
     void watch(std::shared_ptr<const Wake> news) {
+        m_fetcher.share_link();
         m_watch.reset();
         m_news = std::move(news);
         m_watch.emplace(m_lane, *m_news);

@@ -3,8 +3,9 @@
 #pragma once
 
 // Waits in Redis for a queue's messages: sends BLMOVE with a finite timeout on a connection of its
-// own. CLIENT UNBLOCK on the link ends it early (waiter_stop.ipp). A recovery makes this connection
-// worthless: its replies no longer count. One thread at a time uses this, under the lock.
+// own. CLIENT UNBLOCK on the link ends it early (waiter_stop.ipp). Also fetches by LMOVE, without
+// waiting, what is too large for the link. A recovery makes this connection worthless: its replies
+// no longer count. One thread at a time uses this, under the lock.
 
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -41,11 +42,14 @@ class Waiter {
 
     /// Takes one step towards an outstanding BLMOVE: waits until it may send, connects or sends.
     void start(Lock& lock, TimePoint deadline);
-    /// Waits for the reply to the outstanding BLMOVE, for `wake` or the deadline.
+    /// Sends LMOVE. If replies are still due behind a BLMOVE that was ended, reads those instead.
+    /// Call it only while `may_look` and nothing is outstanding.
+    void look(Lock& lock, TimePoint deadline);
+    /// Waits for the reply to the outstanding BLMOVE or LMOVE, for `wake` or the deadline.
     void read(Lock& lock, TimePoint deadline);
-    /// Ends the outstanding BLMOVE, which may still bring a message. Returns true when none is
-    /// outstanding. Returns false at the deadline, or while the link is not connected, or without
-    /// the right to CLIENT UNBLOCK; BLMOVE then stays outstanding.
+    /// Ends the outstanding BLMOVE, which may still bring a message, or awaits the reply to LMOVE.
+    /// Returns true when none is outstanding. Returns false at the deadline, or while the link is
+    /// not connected, or without the right to CLIENT UNBLOCK; BLMOVE then stays outstanding.
     bool stop(Lock& lock, TimePoint deadline) {
         return stop(lock, deadline, [] { return false; });
     }
@@ -72,6 +76,10 @@ class Waiter {
     [[gnu::cold]] bool advance_connecting(Lock& lock, Awaited& awaited);
     /// `start` does nothing before that.
     [[nodiscard]] TimePoint not_before() const noexcept { return m_not_before; }
+    /// True when `look` can be called, if nothing is outstanding.
+    [[nodiscard]] bool may_look() const noexcept {
+        return connected() && Clock::now() >= std::max(m_not_before, m_look_at);
+    }
     /// True when `read` may still get replies, to a BLMOVE or behind one that was ended.
     [[nodiscard]] bool reading() const noexcept {
         return connected() && (m_lane.mirror().blocked() || m_unblocking.pending());
@@ -81,7 +89,7 @@ class Waiter {
         return {m_stream->fd(), m_due, m_stream->greeting_events()};
     }
 
-    /// Redis' memory is full: it refuses BLMOVE but runs a script that fetches.
+    /// Redis' memory is full: it refuses BLMOVE and LMOVE but runs a script that fetches.
     [[nodiscard]] bool refused_for_memory() const noexcept { return m_oom_pause.count() > 0; }
 
   private:
@@ -89,6 +97,8 @@ class Waiter {
     static constexpr std::chrono::milliseconds longest{5000};
     static constexpr std::chrono::milliseconds shortest_oom_pause{50};
     static constexpr std::chrono::milliseconds longest_oom_pause{1000};
+    // Without the right to LMOVE, what it would fetch comes by the link.
+    static constexpr std::chrono::minutes refused_look_pause{1};
     // The user gets a refusal that recovery does not cure.
     static constexpr int most_failures = 4;
 
@@ -124,11 +134,12 @@ class Waiter {
     std::uint64_t m_reconnects = 0;  ///< the lane's when it broke
     std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
-    TimePoint m_due{}; ///< by when Redis must answer the outstanding BLMOVE
+    TimePoint m_due{}; ///< by when Redis must answer what is outstanding
     TimePoint m_not_before{};
     JitteredPauses m_backoff;
     std::chrono::milliseconds m_oom_pause{};
-    int m_failures = 0; ///< in a row, which only recovery could cure
+    int m_failures = 0;    ///< in a row, which only recovery could cure
+    TimePoint m_look_at{}; ///< when LMOVE can be tried again after a refusal
 };
 
 inline void Waiter::start(Lock& lock, TimePoint deadline) {
@@ -154,8 +165,18 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
     m_due = now + longest + m_lane.endpoint().command_timeout();
 }
 
+inline void Waiter::look(Lock& lock, TimePoint deadline) {
+    if (!m_unblocking.pending()) {
+        m_stream->append([this](std::string& out) { m_lane.compose_look(out); });
+        m_due = Clock::now() + m_lane.endpoint().command_timeout();
+    } else {
+        read(lock, deadline);
+    }
+}
+
 inline void Waiter::read(Lock& lock, TimePoint deadline) {
     Stream* const stream = m_stream.get();
+    const Mirror& mirror = m_lane.mirror();
     short ready = 0;
     try {
         const short wanted = stream->flush() ? POLLIN : POLLIN | POLLOUT;
@@ -177,7 +198,8 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
             on_reply(lock, std::move(*reply));
         }
         if (!answered && Clock::now() >= m_due) {
-            m_lane.begin_recovery(m_lane.at_address("BLMOVE was not answered in time"));
+            m_lane.begin_recovery(m_lane.at_address(
+                joined({mirror.looking() ? "LMOVE" : "BLMOVE", " was not answered in time"})));
         }
     } catch (const std::exception& error) {
         // A reader that ran out of memory inside a reply is as unusable as a broken connection.
@@ -212,6 +234,7 @@ inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
 }
 
 inline void Waiter::on_result(Lock& lock, Reply&& reply) {
+    const bool looked = m_lane.mirror().looking();
     const Verdict verdict = m_lane.on_blocking_fetch(std::move(reply));
     switch (verdict.remedy) {
     case Remedy::none:
@@ -245,11 +268,15 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
         }
         return;
     case Remedy::give_up:
-        m_lane.note_refusal(verdict.reason);
-        pause();
+        if (looked) {
+            m_look_at = Clock::now() + refused_look_pause;
+        } else {
+            m_lane.note_refusal(verdict.reason);
+            pause();
+        }
         return;
     case Remedy::send_body:
-        return; // never: BLMOVE is no script
+        return; // never: these are no scripts
     }
 }
 

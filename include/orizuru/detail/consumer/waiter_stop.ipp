@@ -18,6 +18,10 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
             read(lock, Clock::now()); // takes a reply that has already arrived
             return !mirror.blocked();
         }
+        if (mirror.looking()) {
+            read(lock, deadline);
+            continue;
+        }
         if (m_unblocking.pending()) {
             read(lock, std::min(deadline, Clock::now() + transit));
             if (!mirror.blocked()) {

@@ -85,11 +85,15 @@ class Mirror {
     /// True when the next request could settle every known message that is in no request.
     [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
     [[nodiscard]] bool fetching() const noexcept;
-    /// How many fetches by script have run.
+    /// How many fetches by script, and looks, have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
     /// The last answered fetch was full: there are likely more messages.
     [[nodiscard]] bool more_to_fetch() const noexcept { return m_more_to_fetch; }
+    /// Redis refused the last request that it answered.
+    [[nodiscard]] bool last_refused() const noexcept { return m_refused; }
     [[nodiscard]] bool blocked() const noexcept { return m_blocked; }
+    /// The unanswered fetch on the waiter's connection is one that Redis answers at once.
+    [[nodiscard]] bool looking() const noexcept { return m_blocked && m_looking; }
 
     // Settling and handing out.
 
@@ -137,6 +141,8 @@ class Mirror {
     [[gnu::cold]] void send_release(std::string& out);
     /// Waits in Redis for a message, on a connection of its own.
     void send_blocking_fetch(std::string& out, std::chrono::milliseconds block);
+    /// Fetches one message on the same connection, if there is one.
+    void send_look(std::string& out);
     [[gnu::cold]] void send_adopt(std::string& out);
 
     // Replies, in the order of the requests on the connection. Payloads are swapped out of them.
@@ -248,7 +254,9 @@ class Mirror {
     std::uint64_t m_confirmed = 0; ///< version of the last request that is known to have run
     std::uint64_t m_last_sent = 0; ///< version of the last request sent
     bool m_draining = false;       ///< a request was refused; the rest of the chain must answer
-    bool m_blocked = false;        ///< a blocking fetch is unanswered
+    bool m_refused = false;        ///< the last answer was a refusal
+    bool m_blocked = false;        ///< a blocking fetch or a look is unanswered
+    bool m_looking = false;        ///< the last of these was a look
     bool m_more_to_fetch = false;
     std::uint64_t m_fetches = 0;
     int m_failed_fetches = 0; ///< in a row, each for a reason of its own

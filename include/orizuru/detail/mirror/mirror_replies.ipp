@@ -83,7 +83,7 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
     const auto refuse = [&](Remedy remedy, const std::string& refusal) {
         Verdict verdict{remedy, refusal.empty() ? reply.text : refusal};
         unsend(request, refusal);
-        m_draining = true;
+        m_draining = m_refused = true;
         answered();
         return verdict;
     };
@@ -118,9 +118,9 @@ inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
     if (reply.is(Reply::Type::string)) {
         expect(1);
         append(reply.text);
-        return {};
     }
-    if (reply.is(Reply::Type::nil)) {
+    if (reply.is(Reply::Type::string) || reply.is(Reply::Type::nil)) {
+        m_fetches += m_looking ? 1U : 0U;
         return {};
     }
     if (!reply.is(Reply::Type::error)) {
@@ -137,6 +137,7 @@ inline void Mirror::expect(std::size_t messages) { m_moves.reserve(m_messages.si
 
 inline void Mirror::ran(Request& request) noexcept {
     m_confirmed = request.version;
+    m_refused = false;
     if (request.fetch > 0) {
         ++m_fetches;
         m_failed_fetches = 0;

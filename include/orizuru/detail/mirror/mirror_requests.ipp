@@ -185,6 +185,13 @@ inline void Mirror::send_blocking_fetch(std::string& out, std::chrono::milliseco
         joined({Digits(block.count() / 1000), ".", std::string_view(thousandths).substr(1)});
     append_command(out, "BLMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT", seconds);
     m_blocked = true;
+    m_looking = false;
+}
+
+inline void Mirror::send_look(std::string& out) {
+    assert(m_state == State::running && !m_blocked && !fetching());
+    append_command(out, "LMOVE", m_keys.source(), m_processing, "RIGHT", "LEFT");
+    m_blocked = m_looking = true;
 }
 
 } // namespace orizuru::detail

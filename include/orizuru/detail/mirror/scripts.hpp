@@ -7,8 +7,8 @@
 // names the header it expects and writes the next one, so each runs in the order sent and at most
 // once. A string in place of the list is a fence: the consumer that finds it has lost the list.
 //
-// All scripts check before their first write. They only move or free, so they run when memory is
-// full (allow-oom).
+// All scripts check before their first write, or that write is the check. They only move or free,
+// so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
@@ -59,13 +59,13 @@ return 1
 inline std::string_view beat_script() {
     static constexpr auto script = moving_script(R"lua(
 local heartbeat, processing, consumers = unpack(KEYS)
-local refused = refusal({{heartbeat, 'string'}, {consumers, 'set'}}, {{'TYPE', processing},
+local refused = refusal({{heartbeat, 'string'}}, {{'TYPE', processing},
     {'SET', heartbeat, '1', 'PX', '1'}, {'SADD', consumers, 'x'}})
 if refused then return refused end
 local kind = redis.call('TYPE', processing).ok
 if kind == 'string' then return 0 end
+redis.call('SADD', consumers, ARGV[1]) -- first: it fails where the key is no set
 redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
-redis.call('SADD', consumers, ARGV[1])
 return kind == 'none' and 2 or 1
 )lua");
     return script;
