@@ -64,7 +64,7 @@ void add(const std::string& uri, const std::string& folder) {
 }
 
 int work(const std::string& uri) {
-    orizuru::Worker worker(uri, {.concurrency = 4, .stop_timeout = 5s});
+    orizuru::Worker worker(uri, {.concurrency = 4, .stop_timeout = 5s, .collect_interval = 2s});
     worker.handle<std::string>(
         "files",
         [](const std::string& path, orizuru::JobContext<std::string>& job) {

@@ -76,7 +76,7 @@ void carry_out(pqxx::work& tx, const Transfer& transfer) {
 void work(const orizuru::Endpoint& redis, const orizuru::Database& database) {
     auto ledger = open_ledger(database);
     // Its events would only tell of the faults that this program makes on purpose.
-    orizuru::Worker worker(redis, {.concurrency = 4, .on_event = nullptr});
+    orizuru::Worker worker(redis, {.concurrency = 4, .collect_interval = 1s, .on_event = nullptr});
     worker.handle<Transfer>("transfers",
                             [&](const Transfer& transfer, orizuru::JobContext<Transfer>& job) {
                                 ledger.run(job.id(),

@@ -7,6 +7,7 @@
 //
 // usage: fleet [CONSUMERS] [COLLECTORS] [SECONDS]
 
+#include "benchmark/server_cost.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
@@ -17,16 +18,15 @@
 #include <cstdlib>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 namespace {
 
 using orizuru::GarbageCollector;
+using orizuru::benchmark::ServerCost;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
-using Clock = std::chrono::steady_clock;
 
 /// Writes the keys that START writes for a consumer, with a heartbeat that outlives the
 /// measurement.
@@ -39,29 +39,6 @@ void register_consumers(RedisClient& redis, int count) {
         redis.command({"SET", prefix + "heartbeat:" + id, "1", "PX", "3600000"});
         redis.command({"SADD", prefix + "consumers", id});
         redis.command({"RPUSH", prefix + "processing:" + id, "orz:" + std::string(digits) + ":0"});
-    }
-}
-
-double cpu_seconds(RedisClient& redis) {
-    const std::string info = redis.command({"INFO", "cpu"}).text;
-    double sum = 0;
-    for (const std::string_view name : {"used_cpu_sys:", "used_cpu_user:"}) {
-        sum += std::strtod(info.data() + info.find(name) + name.size(), nullptr);
-    }
-    return sum;
-}
-
-void print_commands(RedisClient& redis, double seconds) {
-    const std::string info = redis.command({"INFO", "commandstats"}).text;
-    const std::string_view prefix = "cmdstat_";
-    for (auto at = info.find(prefix); at != std::string::npos; at = info.find(prefix, at + 1)) {
-        const auto name = at + prefix.size();
-        const auto calls = info.find("calls=", name) + 6;
-        const auto time = info.find("usec=", name) + 5;
-        std::printf("    %-10s %9.1f/s %9.0f us/s\n",
-                    info.substr(name, info.find(':', name) - name).c_str(),
-                    std::atof(info.c_str() + calls) / seconds,
-                    std::atof(info.c_str() + time) / seconds);
     }
 }
 
@@ -78,14 +55,10 @@ void measure(const RedisServer& server, int collectors, std::chrono::seconds tim
         });
     }
     std::this_thread::sleep_for(std::chrono::seconds(2)); // their first passes, with a SCAN
-    redis.command({"CONFIG", "RESETSTAT"});
-    const double cpu = cpu_seconds(redis);
-    const auto begun = Clock::now();
+    ServerCost cost(redis);
     std::this_thread::sleep_for(time);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-    std::printf("%3d collectors: %6.2f %% of a core\n", collectors,
-                100 * (cpu_seconds(redis) - cpu) / seconds);
-    print_commands(redis, seconds);
+    std::printf("%3d collectors: %6.2f %% of a core\n", collectors, cost.percent_of_core());
+    cost.print_commands();
 }
 
 } // namespace

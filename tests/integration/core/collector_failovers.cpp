@@ -121,6 +121,16 @@ TEST_CASE_FIXTURE(Failover, "a collector that comes to a replica just promoted g
     check_grace(second_redis, collector);
 }
 
+TEST_CASE_FIXTURE(Failover,
+                  "a collector that was connected before a promotion and looks first after "
+                  "it gives the living the grace, too") {
+    GarbageCollector collector(second.uri(), "q", {.grace = grace});
+    REQUIRE(eventually([begun = Clock::now()] { return Clock::now() - begun > grace; }));
+    second_redis.command({"REPLICAOF", "NO", "ONE"});
+    add_unheard(second_redis);
+    check_grace(second_redis, collector);
+}
+
 TEST_CASE_FIXTURE(Failover, "after a change of roles that leaves the connection open the living "
                             "have the grace, too") {
     GarbageCollector collector(first.uri(), "q", {.grace = grace});

@@ -447,6 +447,16 @@ TEST_CASE_FIXTURE(Collecting, "collectors that run share the search for orphans,
     CHECK(calls("scan") == 1);
 }
 
+TEST_CASE_FIXTURE(Collecting,
+                  "a collector whose search another has made asks for the next in time") {
+    redis.command({"SET", orizuru::Keys("q").swept(), "", "PX", "600000"}); // made now
+    const Fleet fleet(*this, 1, milliseconds(20));
+    REQUIRE(eventually([this] { return calls("smembers") >= 2; }));
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(eventually([this] { return calls("smembers") >= 10; }));
+    CHECK(calls("evalsha") <= calls("smembers") + 2); // one for each pass
+}
+
 TEST_CASE_FIXTURE(Collecting, "a collector that dies in its pass holds up the others until their "
                               "interval is over, no longer") {
     had_a_turn(std::chrono::seconds(2));
@@ -490,6 +500,19 @@ TEST_CASE_FIXTURE(Collecting, "a collector that makes few passes does not keep o
         redis.lpush(unack, "a");
         CHECK(eventually([&] { return redis.llen("q") == i + 1; }));
     }
+}
+
+TEST_CASE_FIXTURE(Collecting, "a pass that finds nobody dead asks for Redis' state once a minute") {
+    GarbageCollector fresh(uri, "q", {.grace = none});
+    redis.command({"CONFIG", "RESETSTAT"});
+    for (int i = 0; i < 5; ++i) {
+        fresh.collect();
+    }
+    CHECK(calls("info") == 1);
+    add_dead_consumer("id", {"a"});
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(fresh.collect().reclaimed == 1);
+    CHECK(calls("info") == 1);
 }
 
 TEST_CASE_FIXTURE(Collecting, "a turn counts for as long as the interval is") {

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -48,7 +49,9 @@ using orizuru::test::Gate;
 using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::server;
+using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
+using orizuru::test::WorkerTold;
 
 int threads_of(pid_t process) {
     const std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task");
@@ -203,6 +206,136 @@ TEST_CASE_FIXTURE(WorkerFixture, "what is scheduled in any of its queues wakes t
         push_after(producer, 20ms, make_job(Raw{queue}));
         CHECK(has_handled({queue}));
     }
+}
+
+struct Looking : WorkerFixture {
+    /// It looks for schedules, and not for pauses, which it does by the same command.
+    [[nodiscard]] WorkerOptions looking_often() const {
+        WorkerOptions chosen = options();
+        chosen.recheck = 1h;
+        chosen.scheduler = SchedulerOptions{.poll = 100ms};
+        return chosen;
+    }
+};
+
+TEST_CASE_FIXTURE(Looking, "a worker looks at no schedule by itself while none has a message") {
+    Worker worker(uri, looking_often());
+    for (const std::string queue : {"q", "other", "third"}) {
+        worker.handle<Raw>(queue, write_down());
+    }
+    redis.command({"CONFIG", "RESETSTAT"});
+    const Running running(worker);
+    REQUIRE(eventually([this] { return runs_of("zrange") == 3; })); // the first looks
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(eventually([this] { return runs_of("exists") >= 3; }));
+    CHECK(runs_of("zrange") == 0);
+
+    Producer<Job<Raw>> producer(uri, "other");
+    push_after(producer, 1h, make_job(Raw{"much later"}));
+    CHECK(eventually([this] { return runs_of("zrange") >= 5; })); // for this one alone
+    redis.command({"DEL", "orizuru:{other}:scheduled"});
+    CHECK(eventually([this] {
+        const auto before = runs_of("zrange");
+        const auto asked = runs_of("exists");
+        return eventually([&] { return runs_of("exists") >= asked + 3; }) &&
+               runs_of("zrange") == before;
+    }));
+}
+
+/// Schedules a job in `other`, and wakes nobody.
+void schedule_unheard(RedisClient& redis, const std::string& uri) {
+    Producer<Job<Raw>> elsewhere(uri, "elsewhere");
+    push_after(elsewhere, 300ms, make_job(Raw{"unheard"}));
+    const auto scheduled =
+        redis.command({"ZRANGE", "orizuru:{elsewhere}:scheduled", "0", "0", "WITHSCORES"});
+    redis.command({"ZADD", "orizuru:{other}:scheduled", scheduled.elements.at(1).text,
+                   scheduled.elements.at(0).text});
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker finds what is scheduled though nothing wakes it") {
+    WorkerOptions chosen = options();
+    chosen.scheduler = SchedulerOptions{.poll = 100ms};
+    Worker worker(uri, chosen);
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    const Running running(worker);
+    REQUIRE(so_many_wait(2 + 1));
+    schedule_unheard(redis, uri);
+    CHECK(has_handled({"unheard"}));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a worker that cannot be woken looks for what is scheduled each "
+                                 "second") {
+    redis.command({"SET", "orizuru:{q}:scheduled:wake", "no list"});
+    WorkerOptions chosen = options();
+    chosen.scheduler = SchedulerOptions{.poll = 1h};
+    Worker worker(uri, chosen);
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    const Running running(worker);
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
+    schedule_unheard(redis, uri);
+    CHECK(has_handled({"unheard"}));
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a schedule that a worker may not read keeps no other from being "
+                                 "looked at") {
+    redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">sesame", "~q", "~orizuru:{q}:*",
+                   "~other", "~orizuru:{other}:[a-rt-z]*", "~orizuru:{other}:scheduled:wake", "&*",
+                   "+@all"});
+    WorkerOptions chosen = options();
+    chosen.scheduler = SchedulerOptions{.poll = 100ms};
+    Worker worker("unix://clerk:sesame@" + server().socket_path(), chosen);
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    const Running running(worker);
+    CHECK(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
+    for (const WorkerTold& told : diary.of(WorkerEventKind::upkeep_failed)) {
+        CHECK(told.queue == "other");
+    }
+    Producer<Job<Raw>> producer(uri, "q");
+    push_after(producer, 20ms, make_job(Raw{"a"}));
+    CHECK(has_handled({"a"}));
+}
+
+TEST_CASE_FIXTURE(Looking,
+                  "a worker looks only at those schedules in which something appears unnoticed") {
+    Worker worker(uri, looking_often());
+    Texts queues;
+    for (int i = 0; i < 9; ++i) {
+        queues.push_back("q" + std::to_string(i));
+        worker.handle<Raw>(queues.back(), write_down());
+    }
+    redis.command({"CONFIG", "RESETSTAT"});
+    const Running running(worker);
+    REQUIRE(eventually([this] { return runs_of("zrange") == 9; })); // the first looks
+    // A look enters the worker there.
+    for (const std::string& queue : queues) {
+        redis.command({"DEL", "orizuru:{" + queue + "}:schedulers"});
+    }
+    const auto looked_at = [&] {
+        Texts found;
+        std::ranges::copy_if(queues, std::back_inserter(found), [this](const std::string& queue) {
+            return !redis.keys("orizuru:{" + queue + "}:schedulers").empty();
+        });
+        return found;
+    };
+    for (const std::string queue : {"q0", "q7"}) {
+        redis.command({"ZADD", "orizuru:{" + queue + "}:scheduled", "99999999999999", "12345678x"});
+    }
+    CHECK(eventually([&] { return looked_at() == Texts{"q0", "q7"}; }));
+    const auto asked = runs_of("exists");
+    CHECK(eventually([&] { return runs_of("exists") >= asked + 5; }));
+    CHECK(looked_at() == Texts{"q0", "q7"});
+}
+
+TEST_CASE_FIXTURE(Looking, "a schedule that cannot be looked at is told of once in 5 s") {
+    Worker worker(uri, looking_often());
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    const Running running(worker);
+    REQUIRE(so_many_wait(2 + 1));
+    redis.command({"SET", "orizuru:{other}:scheduled", "no sorted set"});
+    REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
+    const auto asked = runs_of("exists");
+    CHECK(eventually([&] { return runs_of("exists") >= asked + 5; }));
+    CHECK(diary.count(WorkerEventKind::upkeep_failed) == 1);
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "a worker that stops takes no wakes that others could act on") {

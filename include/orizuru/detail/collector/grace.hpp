@@ -27,6 +27,10 @@ class Grace {
     /// Whether the grace is over. Redis: INFO, unless this connection was refused it. Throws as
     /// Connection::command, except for that refusal.
     bool over(Connection& connection);
+    /// Whether over() was called on this connection within a minute.
+    [[nodiscard]] bool asked_lately(const Connection& connection) const noexcept {
+        return m_asked == connection.connected_at() && Clock::now() < m_ask_again;
+    }
     /// Whether the last over() returned true, on this connection.
     [[nodiscard]] bool was_over(const Connection& connection) const noexcept {
         return m_over == connection.connected_at();
@@ -41,11 +45,12 @@ class Grace {
 
     std::chrono::milliseconds m_time;
     std::string m_policy;
-    TimePoint m_over{};     ///< when the connection was made on which the grace is over
-    TimePoint m_refused{};  ///< when the connection was made on which INFO is refused
-    TimePoint m_asked{};    ///< when the connection was made on which INFO was asked last
-    TimePoint m_promoted{}; ///< when the server was seen promoted on that connection
-    std::string m_history;  ///< name of its replication history at that INFO
+    TimePoint m_over{};      ///< when the connection was made on which the grace is over
+    TimePoint m_refused{};   ///< when the connection was made on which INFO is refused
+    TimePoint m_asked{};     ///< when the connection was made on which INFO was asked last
+    TimePoint m_ask_again{}; ///< a minute after that
+    TimePoint m_promoted{};  ///< when the server was seen promoted on that connection
+    std::string m_history;   ///< name of its replication history at that INFO
 };
 
 inline bool Grace::over(Connection& connection) {
@@ -54,6 +59,8 @@ inline bool Grace::over(Connection& connection) {
     if (info) {
         look_for_promotion(connection, *info);
     }
+    m_asked = connection.connected_at();
+    m_ask_again = deadline_in(std::chrono::minutes(1));
     m_over = {};
     if (info && uptime(*info) < m_time) {
         return false;
@@ -68,14 +75,15 @@ inline bool Grace::over(Connection& connection) {
     return true;
 }
 
-/// A server can become a replica and a primary again while a connection stays open. A new history
-/// alone does not prove it: a server also begins one with its first replica.
+/// A server can become a primary while a connection stays open, also between its beginning and the
+/// first INFO. A new history alone does not prove it: a server also begins one with its first
+/// replica.
 inline void Grace::look_for_promotion(const Connection& connection, std::string_view info) {
     const std::string_view history = info_field(info, "master_replid");
-    if (m_asked == connection.connected_at() && m_history != history && was_replica(info)) {
+    const bool known = m_asked == connection.connected_at() && m_history == history;
+    if (!known && was_replica(info)) {
         m_promoted = Clock::now();
     }
-    m_asked = connection.connected_at();
     m_history = history;
 }
 

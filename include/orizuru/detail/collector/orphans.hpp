@@ -32,7 +32,9 @@ class Orphans {
     /// Returns the owners' ids of all lists, registered or not. The next search is due `interval`
     /// later. Redis: SCAN to its end, O(keys of the database). Throws as Connection::command.
     std::set<std::string> search(Connection& connection, const Keys& keys);
-    void postpone_search() { m_next_search = Clock::now() + interval; }
+    void postpone_search(std::chrono::milliseconds time = interval) {
+        m_next_search = Clock::now() + time;
+    }
 
     /// Ids of lists that were seen once.
     [[nodiscard]] const std::set<std::string>& suspects() const noexcept { return m_suspects; }

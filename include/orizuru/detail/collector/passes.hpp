@@ -94,9 +94,11 @@ inline Collected Passes::pass(Sweeps sweeps) {
     // On another connection the grace begins anew.
     const Connection::Pin pin(*m_connection);
     Collected collected;
-    if (may_reap()) {
-        const std::vector<std::string> registered = registered_consumers(*m_connection, m_keys);
-        for (const std::string& id : unheard_consumers(*m_connection, m_keys, registered)) {
+    const std::vector<std::string> registered = registered_consumers(*m_connection, m_keys);
+    const std::vector<std::string> unheard = unheard_consumers(*m_connection, m_keys, registered);
+    const bool idle = unheard.empty() && m_orphans.suspects().empty() && !m_orphans.search_due();
+    if (!(idle && m_grace.asked_lately(*m_connection)) && may_reap()) {
+        for (const std::string& id : unheard) {
             reap(id, collected);
         }
         const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
@@ -145,9 +147,15 @@ inline void Passes::reap(const std::string& id, Collected& collected) {
 
 inline bool Passes::search_due(Sweeps sweeps) {
     constexpr auto interval = Orphans::interval;
-    return m_orphans.search_due() &&
-           (sweeps == Sweeps::own ||
-            FleetTurn{m_keys.swept(), interval, "SCAN"}.take(*m_connection, interval).count() == 0);
+    if (!m_orphans.search_due() || sweeps == Sweeps::own) {
+        return m_orphans.search_due();
+    }
+    const FleetTurn turn{m_keys.swept(), interval, "SCAN"};
+    const std::chrono::milliseconds left = turn.take(*m_connection, interval);
+    if (left.count() > 0) {
+        m_orphans.postpone_search(left);
+    }
+    return left.count() == 0;
 }
 
 /// Searches all lists; finds none when SCAN is refused.

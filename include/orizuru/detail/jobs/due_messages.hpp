@@ -86,6 +86,8 @@ class DueMessages {
     TimePoint look() { return look(m_poll); }
     /// The same with another `poll`.
     TimePoint look(std::chrono::milliseconds poll);
+    /// Whether the last look has left messages for later.
+    [[nodiscard]] bool any_left() const noexcept { return m_any_left; }
 
   private:
     // A scheduler that has not looked for this long is taken for dead.
@@ -104,6 +106,7 @@ class DueMessages {
     std::chrono::milliseconds m_poll;
     std::string m_id;
     std::shared_ptr<Connection> m_connection;
+    bool m_any_left = false;
     std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};
 };
 
@@ -134,7 +137,8 @@ inline DueMessages::Step DueMessages::step() {
 inline TimePoint DueMessages::look(std::chrono::milliseconds poll) {
     const Step last = step();
     const std::chrono::milliseconds longest = pause(poll, last.schedulers);
-    return deadline_in(last.next.count() < 0 ? longest : std::min(longest, last.next));
+    m_any_left = last.next.count() >= 0;
+    return deadline_in(m_any_left ? std::min(longest, last.next) : longest);
 }
 
 /// Half to one and a half of the time that has all schedulers together look once in `poll`.

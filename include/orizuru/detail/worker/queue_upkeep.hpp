@@ -10,25 +10,18 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
-#include <orizuru/detail/jobs/due_messages.hpp>
-#include <orizuru/detail/jobs/wake_lists.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/detail/redis/any_exists.hpp>
 #include <orizuru/detail/worker/chores.hpp>
 #include <orizuru/detail/worker/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/queue_schedulers.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>
-#include <orizuru/keys.hpp>
-#include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <set>
@@ -52,17 +45,11 @@ class QueueUpkeep {
     void run(const std::stop_token& token);
 
   private:
-    // How often, in place of SchedulerOptions::poll, while it cannot wait for changes.
-    static constexpr std::chrono::milliseconds blind_poll{1000};
-
     void schedule();
     void collect(ServedQueue& queue);
     void trim(ServedQueue& queue);
     void check_pauses();
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
-    TimePoint look(DueMessages& due);
-    void wait(TimePoint until, const std::stop_token& token, Chores::Tell tell);
-    TimePoint await_wake(TimePoint until, const std::stop_token& token);
 
     Endpoint m_endpoint;
     const ServedQueues& m_queues;
@@ -73,10 +60,7 @@ class QueueUpkeep {
     bool m_together = true; ///< one command may ask for the pauses of all queues
 
     Chores m_chores;
-    std::vector<Keys> m_scheduled;         ///< of the queues that have a scheduler
-    std::vector<std::size_t> m_schedulers; ///< their chores
-    std::optional<WakeLists> m_wakes;
-    Chore m_waiting{.what = "waiting for scheduled messages"}; ///< due = it may wait
+    std::optional<QueueSchedulers> m_schedulers;
 };
 
 inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, const ServedQueues& queues, WorkerShared& shared,
@@ -106,9 +90,18 @@ inline void QueueUpkeep::run(const std::stop_token& token) {
         }
     };
     // A waiting connection takes wakes that other workers could act on.
-    const auto leave = at_exit([this] { m_wakes.reset(); });
+    const auto leave = at_exit([this] {
+        if (m_schedulers) {
+            m_schedulers->leave();
+        }
+    });
     while (!token.stop_requested()) {
-        wait(m_chores.next_due(), token, tell); // also when it is past: another queue may be woken
+        const TimePoint due = m_chores.next_due();
+        if (m_schedulers) {
+            m_schedulers->wait(due, token, tell); // also when it is past: a queue may be woken
+        } else {
+            sleep_until(due, token);
+        }
         m_chores.do_next(tell);
     }
 }
@@ -141,7 +134,6 @@ inline void QueueUpkeep::collect(ServedQueue& queue) {
 inline void QueueUpkeep::schedule() {
     const auto& options = m_shared.options.scheduler;
     if (!options) {
-        m_waiting.due = TimePoint::max();
         return;
     }
     std::set<std::string> queues;
@@ -149,17 +141,7 @@ inline void QueueUpkeep::schedule() {
         queues.insert({queue->queue(), queue->options().retry.retry_queue});
     }
     queues.erase("");
-    for (const std::string& queue : queues) {
-        const Keys& keys = m_scheduled.emplace_back(queue);
-        const auto due = std::make_shared<DueMessages>(keys, m_connection, options->poll);
-        m_schedulers.push_back(m_chores.add(
-            {.what = "scheduling", .queue = queue, .step = [this, due] { return look(*due); }}));
-    }
-}
-
-inline TimePoint QueueUpkeep::look(DueMessages& due) {
-    const std::chrono::milliseconds poll = m_shared.options.scheduler->poll;
-    return due.look(m_waiting.due <= Clock::now() ? poll : std::min(poll, blind_poll));
+    m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
 }
 
 inline void QueueUpkeep::check_pauses() {
@@ -174,64 +156,18 @@ inline void QueueUpkeep::check_pauses() {
     }
 }
 
-/// One command for all queues. Where Redis refuses it (a Cluster with queues in several slots, a
-/// user without the right to one key), true from then on: each queue is to be asked for.
+/// True also when it is not known, because Redis does not answer for all queues at once.
 inline bool QueueUpkeep::any_paused(const ServedQueues& queues) {
     if (!m_together && queues.size() > 1) {
         return true;
     }
-    try {
-        const Reply reply = m_connection->roundtrip("", "EXISTS", [&](std::string& out) {
-            begin_command(out, queues.size() + 1);
-            append_argument(out, "EXISTS");
-            for (const auto& queue : queues) {
-                append_argument(out, queue->keys().paused());
-            }
-        });
-        m_connection->require(reply, Reply::Type::integer, "EXISTS");
-        return reply.integer != 0;
-    } catch (const ReplyError& error) {
-        if (queues.size() == 1 || is_for_now(error)) {
-            throw;
-        }
-        m_together = false;
-        return true;
+    std::vector<std::string> pauses;
+    for (const auto& queue : queues) {
+        pauses.push_back(queue->keys().paused());
     }
-}
-
-/// Until then nothing is due, unless somebody schedules something earlier. Connects first where it
-/// has to, for at most connect_timeout.
-inline void QueueUpkeep::wait(TimePoint until, const std::stop_token& token, Chores::Tell tell) {
-    if (m_waiting.due > Clock::now()) {
-        sleep_until(std::min(until, m_waiting.due), token);
-        return;
-    }
-    m_chores.attempt(
-        m_waiting, [&] { return await_wake(until, token); }, tell);
-    if (m_waiting.due > Clock::now()) {
-        for (const std::size_t scheduler : m_schedulers) {
-            m_chores.call(scheduler); // it meant to be woken
-        }
-    }
-}
-
-/// Returns when it can be called again.
-inline TimePoint QueueUpkeep::await_wake(TimePoint until, const std::stop_token& token) {
-    try {
-        if (!m_wakes) {
-            m_wakes.emplace(m_scheduled, m_endpoint);
-        }
-        if (const auto position = m_wakes->wait(until, token)) {
-            m_chores.call(m_schedulers[*position]);
-        }
-        return {};
-    } catch (const ReplyError& error) {
-        if (error.code() != "CROSSSLOT") {
-            throw;
-        }
-        m_wakes.reset();
-        return TimePoint::max();
-    }
+    const std::optional<bool> any = any_exists(*m_connection, pauses);
+    m_together = m_together && any.has_value();
+    return any.value_or(true);
 }
 
 } // namespace orizuru::detail

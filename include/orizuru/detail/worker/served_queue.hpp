@@ -72,7 +72,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] std::stop_token stop_token() const noexcept override {
         return m_shared->stop.get_token();
     }
-    bool progress(std::string_view job_id, double fraction, std::string_view note) override;
+    // The macro here keeps files that only include this from emitting the class.
+    ORIZURU_INLINE bool progress(std::string_view job_id, double fraction,
+                                 std::string_view note) override;
     /// See JobQueries::recoveries.
     [[nodiscard]] int recoveries(std::string_view payload);
 
