@@ -28,6 +28,7 @@ const FaultProgram program("job_storm", [](int count, char** arguments) {
         RedisServer server;
         Chance chance(options.number("seed"));
         JobCrowd crowd(server, report, options.number("seed"), options.number("queues"));
+        bool paused = false;
         for (std::uint64_t kills = 0;
              kills < options.number("size") || crowd.pushes() < options.number("messages");
              ++kills) {
@@ -39,8 +40,10 @@ const FaultProgram program("job_storm", [](int count, char** arguments) {
             if (chance.happens(0.4)) {
                 crowd.stop_one();
             }
-            if (chance.happens(0.03)) {
-                crowd.pause_redis();
+            // A short storm has this kind of fault, too.
+            const bool due = !paused && 2 * kills > options.number("size");
+            if (chance.happens(0.03) || due) {
+                paused = crowd.pause_redis() || paused;
             }
         }
         for (const std::string& wrong : crowd.finish()) {

@@ -52,10 +52,12 @@ class JobCrowd final : public Crowd {
 
     /// Stops a worker by SIGTERM.
     void stop_one();
-    void pause_redis() {
+    /// Returns whether it did: not while a worker stops, or nothing could be requeued.
+    bool pause_redis() {
         if (m_stopping.empty()) {
-            Crowd::pause_redis(); // else nothing could be requeued
+            Crowd::pause_redis();
         }
+        return m_stopping.empty();
     }
     [[nodiscard]] std::size_t pushes() const { return written("producer") / sizeof(JobRecord) / 2; }
 
@@ -88,7 +90,7 @@ class JobCrowd final : public Crowd {
             m_late.insert(member.work().serial);
         }
     }
-    bool is_released(const Keys& keys, const std::string& name);
+    bool has_left(const Keys& keys, const std::string& name);
     void await_empty();
     bool is_empty(const Keys& keys);
     void stop_all();
@@ -120,19 +122,26 @@ inline void JobCrowd::has_ended(const Member& member) {
     m_stopping.erase(member.work().serial);
     report().came("worker stopped by SIGTERM");
     for (const Keys& keys : m_queues) {
-        if (!m_late.contains(member.work().serial) && !is_released(keys, member.work().name())) {
+        if (!m_late.contains(member.work().serial) && !has_left(keys, member.work().name())) {
             wrong().push_back(member.work().name() + " stopped and did not leave " + keys.source());
         }
     }
 }
 
-/// Whether such a consumer has left by itself: its fence says so.
-inline bool JobCrowd::is_released(const Keys& keys, const std::string& name) {
-    return std::ranges::any_of(
-        m_redis.keys(keys.processing(name + ":*")), [&](const std::string& key) {
-            const Answer fence = m_redis.try_command({"GET", key});
-            return fence.kind == Answer::Kind::text && fence.text.starts_with("released");
-        });
+/// Whether such a consumer has left by itself: its fence says so. One whose list was reaped while
+/// it was paused has nothing to leave.
+inline bool JobCrowd::has_left(const Keys& keys, const std::string& name) {
+    bool reaped = false;
+    bool lists = false;
+    for (const std::string& key : m_redis.keys(keys.processing(name + ":*"))) {
+        const Answer fence = m_redis.try_command({"GET", key});
+        if (fence.kind == Answer::Kind::text && fence.text.starts_with("released")) {
+            return true;
+        }
+        reaped = reaped || fence.kind == Answer::Kind::text;
+        lists = lists || fence.kind == Answer::Kind::error;
+    }
+    return reaped && !lists;
 }
 
 inline std::vector<std::string> JobCrowd::finish() {
@@ -198,7 +207,9 @@ inline void JobCrowd::stop_all() {
     }
     for (Member& member : members()) {
         if (!eventually([&] { return member.process.end() || !member.process.lives(); })) {
-            wrong().push_back(member.work().name() + " does not stop");
+            wrong().push_back(member.work().name() + " does not stop:" + member.process.threads());
+            kill(member);
+            continue;
         }
         has_ended(member);
     }

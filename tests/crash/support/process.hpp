@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -70,6 +71,22 @@ class Process {
     void ask_to_end() const noexcept { ::kill(m_pid, SIGTERM); }
     void pause() const noexcept { ::kill(m_pid, SIGSTOP); }
     void resume() const noexcept { ::kill(m_pid, SIGCONT); }
+
+    /// What each of its threads does, for a message: its state and the system call that it is in.
+    [[nodiscard]] std::string threads() const {
+        std::ostringstream text;
+        const std::string folder = "/proc/" + std::to_string(m_pid) + "/task";
+        for (const auto& thread : std::filesystem::directory_iterator(folder)) {
+            std::string state;
+            std::string call;
+            std::ifstream status(thread.path() / "status");
+            while (std::getline(status, state) && !state.starts_with("State")) {
+            }
+            std::ifstream(thread.path() / "syscall") >> call;
+            text << ' ' << state << ", call " << call << ';';
+        }
+        return text.str();
+    }
 
     /// Returns its last words when it has ended by itself, with an error.
     [[nodiscard]] std::optional<std::string> end() {
