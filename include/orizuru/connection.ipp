@@ -4,6 +4,7 @@
 
 // The definitions of connection.hpp.
 
+#include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -125,7 +126,7 @@ ORIZURU_INLINE std::optional<Reply> Connection::finish(std::chrono::steady_clock
         throw std::logic_error("a reply is awaited to no command");
     }
     const detail::Wake wake;
-    const std::stop_callback stop(token, [&wake] { wake.signal(); });
+    const detail::StopWake stop(token, wake);
     // An exception drops the stream, as in `await`.
     auto stream = std::move(m_stream);
     while (true) {

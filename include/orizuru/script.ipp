@@ -5,10 +5,10 @@
 // The definitions of script.hpp.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/settling_script.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 
 #include <memory>
 #include <string>

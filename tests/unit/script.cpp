@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/script.hpp>
 
 #include <doctest/doctest.h>

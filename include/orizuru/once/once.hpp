@@ -24,8 +24,8 @@
 // Times are by Redis' clock; no other is read. When it leaps, leases end early or late.
 
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/base/effect.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/once/effect.hpp>
 #include <orizuru/detail/once/once_calls.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>

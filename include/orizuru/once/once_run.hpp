@@ -4,7 +4,7 @@
 
 // The effects that a Once runs, and what comes of a run.
 
-#include <orizuru/detail/base/effect.hpp>
+#include <orizuru/detail/once/effect.hpp>
 #include <orizuru/once/claim.hpp>
 
 #include <chrono>

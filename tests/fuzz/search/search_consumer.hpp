@@ -11,10 +11,10 @@
 #include "fuzz/search/mirror_state.hpp"
 
 #include <orizuru/detail/base/identity.hpp>
-#include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

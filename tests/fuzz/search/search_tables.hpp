@@ -11,9 +11,9 @@
 #include "fuzz/search/search_consumer.hpp"
 #include "fuzz/simulation/sabotage.hpp"
 
-#include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

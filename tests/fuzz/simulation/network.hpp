@@ -9,8 +9,8 @@
 #include "fuzz/simulation/context.hpp"
 #include "fuzz/simulation/violation.hpp"
 
-#include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/reply.hpp>
 
 #include <array>

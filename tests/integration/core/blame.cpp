@@ -6,7 +6,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 
-#include <orizuru/detail/base/sha1.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>

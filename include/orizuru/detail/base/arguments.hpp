@@ -4,6 +4,9 @@
 
 // Checks of arguments that several parts share, before anything is sent.
 
+#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/joined.hpp>
+
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -18,21 +21,21 @@ inline void check_id(std::string_view id) {
 }
 
 [[nodiscard]] [[gnu::cold]] inline std::string text_of(std::chrono::milliseconds time) {
-    return time.count() == 0 ? "0" : std::to_string(time.count()) + " ms";
+    return time.count() == 0 ? "0" : joined({Digits(time.count()), " ms"});
 }
 
 /// Throws unless `time` is from `least` to 24 h.
 inline void check_time(std::string_view name, std::chrono::milliseconds time,
                        std::chrono::milliseconds least) {
     if (time < least || time > std::chrono::hours(24)) {
-        throw std::invalid_argument(std::string(name) + " must be " + text_of(least) + " to 24 h");
+        throw std::invalid_argument(joined({name, " must be ", text_of(least), " to 24 h"}));
     }
 }
 
 /// Throws unless `count` is from 1 to `most`.
 inline void check_count(std::string_view name, int count, int most) {
     if (count < 1 || count > most) {
-        throw std::invalid_argument(std::string(name) + " must be 1 to " + std::to_string(most));
+        throw std::invalid_argument(joined({name, " must be 1 to ", Digits(most)}));
     }
 }
 

@@ -66,7 +66,16 @@ class Fifo {
 
     template <class Condition>
     void erase_if(Condition condition) {
-        m_items.erase(std::remove_if(begin(), end(), condition), end());
+        auto kept = begin();
+        for (T& item : *this) {
+            if (!condition(std::as_const(item))) {
+                if (&item != &*kept) {
+                    *kept = std::move(item);
+                }
+                ++kept;
+            }
+        }
+        m_items.erase(kept, end());
         if (empty()) {
             clear();
         }

@@ -4,22 +4,22 @@
 
 // The name of one incarnation of a consumer, and the header of its list.
 
+#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/whole_number.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace orizuru::detail {
 
@@ -42,13 +42,7 @@ struct Identity {
         if (!header.starts_with(prefix)) {
             return std::nullopt;
         }
-        header.remove_prefix(prefix.size());
-        std::uint64_t value = 0;
-        const auto parsed = std::from_chars(header.data(), header.data() + header.size(), value);
-        if (parsed.ec != std::errc() || parsed.ptr != header.data() + header.size()) {
-            return std::nullopt;
-        }
-        return value;
+        return whole_number(header.substr(prefix.size()));
     }
 };
 
@@ -79,12 +73,11 @@ struct Identity {
 /// Throws std::invalid_argument for a label that would not stay readable in keys and logs.
 [[gnu::cold]] inline void check_label(std::string_view label) {
     constexpr std::size_t longest = 100;
-    const auto allowed = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_' || c == '.' || c == '-';
+    const auto refused = [](char c) {
+        return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 c == '_' || c == '.' || c == '-');
     };
-    if (label.empty() || label.size() > longest ||
-        !std::all_of(label.begin(), label.end(), allowed)) {
+    if (label.empty() || label.size() > longest || any_in(label, refused)) {
         throw std::invalid_argument(
             joined({"the consumer name '", label.substr(0, longest),
                     "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -"}));

@@ -7,10 +7,10 @@
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/whole_number.hpp>
 
 #include <sys/un.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <limits>
@@ -18,7 +18,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace orizuru::detail {
@@ -34,6 +33,7 @@ class UriParser {
   private:
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
     [[gnu::cold]] static std::string redacted(std::string_view uri);
+    [[nodiscard]] [[gnu::cold]] static int hex_digit(char c) noexcept;
     [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const;
     [[nodiscard]] [[gnu::cold]] long number(std::string_view text, std::string_view what,
                                             long least, long most) const;
@@ -222,6 +222,15 @@ inline std::string UriParser::redacted(std::string_view uri) {
     return joined({shown, v6 ? "" : host, v6 ? "" : ":", hidden});
 }
 
+/// Negative for any other character.
+inline int UriParser::hex_digit(char c) noexcept {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = static_cast<char>(c | 0x20); // lower case
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 inline std::string UriParser::decoded(std::string_view text) const {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -229,16 +238,15 @@ inline std::string UriParser::decoded(std::string_view text) const {
             out += text[i];
             continue;
         }
-        unsigned value = 0;
-        const char* const first = text.data() + i + 1;
-        const char* const last = text.data() + text.size();
-        if (last - first < 2 || std::from_chars(first, first + 2, value, 16).ptr != first + 2) {
+        const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+        const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
+        if (low < 0) {
             refuse("'%' is not followed by two hexadecimal digits");
         }
-        if (value == 0) {
+        if (high + low == 0) {
             refuse("%00 is not allowed");
         }
-        out += static_cast<char>(value);
+        out += static_cast<char>(16 * high + low);
         i += 2;
     }
     return out;
@@ -246,14 +254,11 @@ inline std::string UriParser::decoded(std::string_view text) const {
 
 inline long UriParser::number(std::string_view text, std::string_view what, long least,
                               long most) const {
-    long value = 0;
-    const char* const last = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), last, value);
-    if (text.empty() || parsed.ec != std::errc() || parsed.ptr != last || value < least ||
-        value > most) {
+    const auto value = whole_number(text);
+    if (!value || std::cmp_less(*value, least) || std::cmp_greater(*value, most)) {
         refuse(joined({what, " must be a number from ", Digits(least), " to ", Digits(most)}));
     }
-    return value;
+    return static_cast<long>(*value);
 }
 
 } // namespace orizuru::detail

@@ -5,18 +5,19 @@
 // How many CPUs this process can keep busy: its affinity limits it, and so do the quotas of its
 // control group and of all groups above it (version 2).
 
+#include <orizuru/detail/base/whole_number.hpp>
+
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace orizuru::detail {
 
@@ -36,15 +37,14 @@ namespace orizuru::detail {
 /// Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "cpu.max".
 [[nodiscard]] inline int whole_cpus(std::string_view cpu_max) noexcept {
     constexpr int unlimited = std::numeric_limits<int>::max();
-    long long quota = 0;
-    long long period = 0;
-    const char* const end = cpu_max.data() + cpu_max.size();
-    const auto first = std::from_chars(cpu_max.data(), end, quota);
-    if (first.ec != std::errc() || first.ptr == end ||
-        std::from_chars(first.ptr + 1, end, period).ec != std::errc() || period <= 0) {
+    cpu_max = cpu_max.substr(0, cpu_max.find('\n'));
+    const auto space = std::min(cpu_max.find(' '), cpu_max.size());
+    const auto quota = whole_number(cpu_max.substr(0, space));
+    const auto period = whole_number(cpu_max.substr(std::min(space + 1, cpu_max.size())));
+    if (!quota || !period || *period == 0) {
         return unlimited;
     }
-    return static_cast<int>(std::clamp<long long>(quota / period, 1, unlimited));
+    return static_cast<int>(std::clamp<std::uint64_t>(*quota / *period, 1, unlimited));
 }
 
 /// The path of the process' control group in the text of /proc/self/cgroup; empty without one.

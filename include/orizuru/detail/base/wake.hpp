@@ -122,7 +122,9 @@ inline void poll_until(std::span<pollfd> fds, TimePoint until) noexcept {
         if (errno != EINTR) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
-        std::ranges::for_each(fds, [](pollfd& fd) { fd.revents = 0; });
+        for (pollfd& fd : fds) {
+            fd.revents = 0;
+        }
     }
 }
 

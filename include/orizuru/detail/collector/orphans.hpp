@@ -12,9 +12,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -86,8 +84,11 @@ inline std::vector<std::string> Orphans::seen_again(std::set<std::string> lists,
         lists.erase(id);
     }
     std::vector<std::string> again;
-    std::set_intersection(lists.begin(), lists.end(), m_suspects.begin(), m_suspects.end(),
-                          std::back_inserter(again));
+    for (const std::string& id : lists) {
+        if (m_suspects.contains(id)) {
+            again.push_back(id);
+        }
+    }
     m_suspects = std::move(lists);
     return again;
 }

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -65,18 +64,17 @@ inline std::vector<Reply> heartbeats(Connection& connection, const Keys& keys,
 /// Returns the ids without a heartbeat. REAP checks again, in the step that takes the list.
 /// Redis: an MGET for each 1000. Throws as Connection::command.
 inline std::vector<std::string> unheard_consumers(Connection& connection, const Keys& keys,
-                                                  std::span<const std::string> ids) {
+                                                  const std::vector<std::string>& ids) {
     constexpr std::size_t at_once = 1000;
     std::vector<std::string> unheard;
-    while (!ids.empty()) {
-        const auto some = ids.first(std::min(at_once, ids.size()));
+    for (std::size_t at = 0; at < ids.size(); at += at_once) {
+        const std::span some(ids.data() + at, std::min(at_once, ids.size() - at));
         const std::vector<Reply> beats = heartbeats(connection, keys, some);
         for (std::size_t i = 0; i < some.size(); ++i) {
             if (beats[i].is(Reply::Type::nil)) {
                 unheard.push_back(some[i]);
             }
         }
-        ids = ids.subspan(some.size());
     }
     return unheard;
 }

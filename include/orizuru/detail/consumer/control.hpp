@@ -38,7 +38,8 @@ class Control {
   public:
     using Purpose = LinkMember::Purpose;
 
-    /// For a thread that waits for the reply to a command outside the members' requests.
+    /// For a thread that waits for the reply to a command outside the members' requests. The
+    /// thread owns it, and calls `forget` when it waits no longer.
     struct Answer {
         std::optional<Reply> reply;
         bool failed = false; ///< no reply will come
@@ -49,7 +50,7 @@ class Control {
         LinkMember* member;        ///< null: for `answer`, or for a member that has left
         Purpose purpose;           ///< of a member's request
         std::uint64_t incarnation; ///< of the member when it sent the request
-        std::shared_ptr<Answer> answer;
+        Answer* answer;
         TimePoint sent;
     };
 
@@ -75,10 +76,8 @@ class Control {
     void send(LinkMember& member, Purpose purpose, FunctionRef<void(std::string&)> compose) {
         owe({&member, purpose, member.incarnation(), nullptr, {}}, compose);
     }
-    std::shared_ptr<Answer> ask(FunctionRef<void(std::string&)> compose) {
-        auto answer = std::make_shared<Answer>();
-        owe({nullptr, Purpose::chain, 0, answer, {}}, compose);
-        return answer;
+    void ask(Answer& answer, FunctionRef<void(std::string&)> compose) {
+        owe({nullptr, Purpose::chain, 0, &answer, {}}, compose);
     }
     /// Sends as much as the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush() { return !connected() || m_stream->flushed() || m_stream->flush(); }
@@ -89,6 +88,11 @@ class Control {
     void forget(const LinkMember& member) noexcept {
         for (Owed& owed : m_owed) {
             owed.member = owed.member == &member ? nullptr : owed.member;
+        }
+    }
+    void forget(const Answer& answer) noexcept {
+        for (Owed& owed : m_owed) {
+            owed.answer = owed.answer == &answer ? nullptr : owed.answer;
         }
     }
 
@@ -153,7 +157,7 @@ class Control {
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
-    void owe(Owed owed, FunctionRef<void(std::string&)> compose);
+    void owe(const Owed& owed, FunctionRef<void(std::string&)> compose);
 
     Endpoint m_endpoint;
     std::unique_ptr<Stream> m_stream;
@@ -180,11 +184,11 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
     }
 }
 
-inline void Control::owe(Owed owed, FunctionRef<void(std::string&)> compose) {
+inline void Control::owe(const Owed& owed, FunctionRef<void(std::string&)> compose) {
     m_owed.reserve(m_owed.size() + 1);
     m_stream->append(compose);
-    owed.sent = Clock::now();
-    m_owed.push_back(std::move(owed));
+    m_owed.push_back(owed);
+    m_owed.back().sent = Clock::now();
 }
 
 inline std::size_t Control::owes(Purpose purpose, const LinkMember* member) const {
@@ -239,7 +243,7 @@ inline void Control::end(std::string_view reason) noexcept {
         m_stream->shutdown();
     }
     for (const Owed& owed : std::exchange(m_owed, {})) {
-        if (owed.answer) {
+        if (owed.answer != nullptr) {
             owed.answer->failed = true;
         }
     }

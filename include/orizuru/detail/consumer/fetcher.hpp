@@ -11,6 +11,7 @@
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
@@ -221,7 +222,7 @@ inline void Fetcher::postpone(DeliveryPtr message) noexcept {
 
 /// Needs no memory. A stop ends it.
 inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
-    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
+    const StopWake wake_up(token, m_wake);
     m_wake.clear();
     if (!stopped() && !token.stop_requested()) {
         wait_ready(-1, 0, &m_wake, until);

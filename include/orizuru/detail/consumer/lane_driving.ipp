@@ -103,9 +103,11 @@ inline std::optional<Reply> Lane::query_with(Lock& lock, TimePoint deadline, con
     if (!m_link->connected() || interrupted()) {
         return std::nullopt;
     }
-    const auto answer = m_link->ask(compose);
-    drive(lock, deadline, wake, [&] { return interrupted() || answer->reply || answer->failed; });
-    return std::move(answer->reply);
+    Link::Answer answer;
+    const auto forget = at_exit([&] { m_link->forget(answer); });
+    m_link->ask(answer, compose);
+    drive(lock, deadline, wake, [&] { return interrupted() || answer.reply || answer.failed; });
+    return std::move(answer.reply);
 }
 
 inline void Lane::advance() {

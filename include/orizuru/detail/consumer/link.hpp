@@ -89,12 +89,13 @@ class Link {
     void send(LinkMember& member, Purpose purpose, FunctionRef<void(std::string&)> compose) {
         m_control.send(member, purpose, compose);
     }
-    /// Sends a command that is no member's request, while connected.
-    std::shared_ptr<Answer> ask(FunctionRef<void(std::string&)> compose) {
-        auto answer = m_control.ask(compose);
+    /// Sends a command that is no member's request, while connected. Its reply goes to `answer`
+    /// until that is forgotten.
+    void ask(Answer& answer, FunctionRef<void(std::string&)> compose) {
+        m_control.ask(answer, compose);
         flush();
-        return answer;
     }
+    void forget(const Answer& answer) noexcept { m_control.forget(answer); }
     void flush() noexcept;
     /// Breaks the link, because a reply was one that cannot be.
     [[gnu::cold]] void lose(std::string_view reason) noexcept;
@@ -213,7 +214,7 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
 
 inline void Link::take(Reply&& reply) {
     const Control::Owed owed = m_control.take_owed();
-    if (owed.answer) {
+    if (owed.answer != nullptr) {
         owed.answer->reply = std::move(reply);
         return;
     }

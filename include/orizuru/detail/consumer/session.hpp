@@ -6,6 +6,7 @@
 // last of them is gone, then leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>

@@ -155,7 +155,7 @@ inline std::size_t Session::flush() {
     Lock lock(m_lane);
     m_lane.take_acks();
     m_lane.retry_refused();
-    std::vector<DeliveryPtr> pending;
+    Fifo<DeliveryPtr> pending;
     for (const DeliveryPtr& message : m_lane.mirror().messages()) {
         if (message->deferred) {
             pending.push_back(message);
@@ -166,8 +166,7 @@ inline std::size_t Session::flush() {
     };
     const TimePoint since = Clock::now();
     const Lane::HurriedAcks hurry(m_lane);
-    while (!m_lane.drive(lock, patience(since), nullptr,
-                         [&] { return std::none_of(pending.begin(), pending.end(), open); })) {
+    while (!m_lane.drive(lock, patience(since), nullptr, [&] { return !any_in(pending, open); })) {
         if (Clock::now() >= patience(since)) {
             throw_unanswered("flushing the acks");
         }

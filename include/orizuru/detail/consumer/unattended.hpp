@@ -5,6 +5,7 @@
 // Keeps settlements whose callers do not wait: a destructor's, one that outlasted its caller's
 // patience, a deferred ack. They stay queued, and on_event gets their outcome.
 
+#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
@@ -14,7 +15,6 @@
 #include <new>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -33,7 +33,7 @@ class Unattended {
     /// How many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return std::exchange(m_late_acks, 0); }
 
-    void on_lost(const std::vector<DeliveryPtr>& messages) noexcept {
+    void on_lost(const Fifo<DeliveryPtr>& messages) noexcept {
         for (const DeliveryPtr& message : messages) {
             m_late_acks += message->deferred ? 1U : 0U;
         }
@@ -41,7 +41,7 @@ class Unattended {
 
     /// Reports the outcomes known so far.
     void tell(EventQueue& events, std::string_view consumer) noexcept {
-        std::erase_if(m_messages, [&](const DeliveryPtr& message) {
+        m_messages.erase_if([&](const DeliveryPtr& message) {
             const bool settled = message->state == Delivery::State::settled;
             if (!settled && message->state != Delivery::State::lost) {
                 return false;
@@ -55,7 +55,7 @@ class Unattended {
 
     /// Requests refused settlements again, because no caller will.
     static void retry(Mirror& mirror, EventQueue& events) {
-        std::vector<DeliveryPtr> refused;
+        Fifo<DeliveryPtr> refused;
         for (const DeliveryPtr& message : mirror.messages()) {
             if (message->state == Delivery::State::held && !message->refusal.empty() &&
                 (message->unattended || message->deferred)) {
@@ -71,7 +71,7 @@ class Unattended {
     }
 
   private:
-    std::vector<DeliveryPtr> m_messages;
+    Fifo<DeliveryPtr> m_messages;
     std::size_t m_late_acks = 0;
 };
 

@@ -17,9 +17,10 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,9 +32,12 @@ namespace orizuru::detail {
 class Adoption {
   public:
     struct Result {
-        std::string header;                           ///< as the in-doubt requests left it
-        std::optional<std::vector<std::string>> list; ///< oldest first; nullopt: reaped or released
-        Identity identity;                            ///< owner of the list, if there is one
+        enum class Fate { adopted, gone };
+
+        Fate fate;                     ///< of the list; gone: reaped or released
+        std::string header;            ///< as the in-doubt requests left it
+        std::vector<std::string> list; ///< its messages, oldest first
+        Identity identity;             ///< its owner
     };
 
     explicit Adoption(Identity target) : m_target(std::move(target)) {}
@@ -55,17 +59,23 @@ class Adoption {
     [[nodiscard]] const std::optional<Result>& result() const noexcept { return m_result; }
 
   private:
-    [[gnu::cold]] void finish(std::string_view header,
-                              std::optional<std::vector<std::string>> list) {
-        // The first header found is the one that the in-doubt requests wrote. Later ones belong to
-        // identities that only passed the list on.
-        m_result = Result{m_header.value_or(std::string(header)), std::move(list), m_tried.back()};
+    // The first header found is the one that the in-doubt requests wrote. Later ones belong to
+    // identities that only passed the list on.
+    [[gnu::cold]] void found(std::string_view header) {
+        if (!m_header) {
+            m_header = header;
+        }
+    }
+    [[gnu::cold]] void finish(Result::Fate fate, std::string_view header,
+                              std::vector<std::string> list) {
+        found(header);
+        m_result = Result{fate, *m_header, std::move(list), m_tried.back()};
     }
     [[gnu::cold]] Verdict on_fence(std::string_view text);
     [[gnu::cold]] bool on_list(const Reply& reply);
 
     Identity m_target;
-    std::vector<Identity> m_tried;
+    std::list<Identity> m_tried;
     std::optional<std::string> m_header;
     std::optional<Result> m_result;
 };
@@ -93,16 +103,15 @@ inline Verdict Adoption::on_fence(std::string_view text) {
     };
     if (word() == "adopted") {
         const std::string_view id = word();
-        const auto heir =
-            std::find_if(m_tried.begin(), m_tried.end(),
-                         [id](const Identity& identity) { return identity.id == id; });
-        if (heir != m_tried.end()) {
-            m_header = m_header.value_or(std::string(text));
-            m_target = *heir;
-            return {};
+        for (const Identity& tried : m_tried) {
+            if (tried.id == id) {
+                found(text);
+                m_target = tried;
+                return {};
+            }
         }
     }
-    finish(text, std::nullopt);
+    finish(Result::Fate::gone, text, {});
     return {};
 }
 
@@ -111,12 +120,12 @@ inline bool Adoption::on_list(const Reply& reply) {
         !reply.elements[0].is(Reply::Type::string) || !is_strings(reply.elements[1])) {
         return false;
     }
-    std::vector<std::string> list;
-    for (const Reply& element : reply.elements[1].elements) {
-        list.push_back(element.text);
+    const std::vector<Reply>& elements = reply.elements[1].elements; // the newest first
+    std::vector<std::string> list(elements.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        list[i] = elements[list.size() - 1 - i].text;
     }
-    std::reverse(list.begin(), list.end()); // LRANGE begins with the newest
-    finish(reply.elements[0].text, std::move(list));
+    finish(Result::Fate::adopted, reply.elements[0].text, std::move(list));
     return true;
 }
 

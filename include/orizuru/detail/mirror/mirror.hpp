@@ -13,6 +13,7 @@
 // all on one connection, and passes on replies in that order. Other mirrors may share the
 // connection.
 
+#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/identity.hpp>
@@ -34,9 +35,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,11 +47,11 @@ namespace orizuru::detail {
 
 /// What a recovery found.
 struct Recovered {
-    bool reaped = false;               ///< a collector had taken the whole list
-    std::vector<DeliveryPtr> lost;     ///< no longer ours
-    std::vector<DeliveryPtr> surfaced; ///< fetched by a request whose reply was lost
-    std::size_t acked = 0;             ///< lost messages whose guards had acked them
-    std::string refusal;               ///< error of a fetch that no recovery cured
+    bool reaped = false;        ///< a collector had taken the whole list
+    Fifo<DeliveryPtr> lost;     ///< no longer ours
+    Fifo<DeliveryPtr> surfaced; ///< fetched by a request whose reply was lost
+    std::size_t acked = 0;      ///< lost messages whose guards had acked them
+    std::string refusal;        ///< error of a fetch that no recovery cured
 };
 
 class Mirror {
@@ -261,7 +262,7 @@ class Mirror {
     std::uint64_t m_fetches = 0;
     int m_failed_fetches = 0; ///< in a row, each for a reason of its own
     std::string m_fetch_failure;
-    std::set<std::string, std::less<>> m_cached; ///< names of the scripts that Redis has seen
+    std::list<std::string> m_cached; ///< names of the scripts that Redis has seen: a few
 
     std::optional<Adoption> m_adoption; ///< while recovering
     std::optional<Recovered> m_recovered;
@@ -273,13 +274,12 @@ inline void Mirror::become(Identity identity) {
 }
 
 inline bool Mirror::fetching() const noexcept {
-    return std::any_of(m_requests.begin(), m_requests.end(),
-                       [](const Request& request) { return request.fetch > 0; });
+    return any_in(m_requests, [](const Request& request) { return request.fetch > 0; });
 }
 
 inline bool Mirror::leaving() const noexcept {
-    return std::any_of(m_requests.begin(), m_requests.end(),
-                       [](const Request& request) { return request.kind == Request::Kind::leave; });
+    return any_in(m_requests,
+                  [](const Request& request) { return request.kind == Request::Kind::leave; });
 }
 
 } // namespace orizuru::detail

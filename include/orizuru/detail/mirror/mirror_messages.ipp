@@ -109,8 +109,7 @@ inline void Mirror::recount() noexcept {
         m_open += message->deferred_ack.closed() ? 0U : 1U;
         if (message->state == S::wanted && message->move == nullptr) {
             ++m_acks;
-        } else if (message->state == S::wanted &&
-                   std::find(m_moves.begin(), m_moves.end(), message) == m_moves.end()) {
+        } else if (message->state == S::wanted && !is_in(m_moves, message)) {
             m_moves.push_back(message);
         }
     }

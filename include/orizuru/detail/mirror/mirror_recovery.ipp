@@ -38,14 +38,14 @@ inline void Mirror::conclude(const Adoption::Result& result) {
     const bool known = version && m_confirmed <= *version && *version <= newest;
     settle_doubts(known ? version : std::nullopt);
     Recovered recovered;
-    if (!result.list) {
-        recovered.lost.assign(m_messages.begin(), m_messages.end());
+    if (result.fate == Adoption::Result::Fate::gone) {
+        recovered.lost = Fifo<DeliveryPtr>(m_messages);
         become(m_make_identity());
         recovered.reaped = m_state != State::left;
         m_messages.clear();
         m_state = recovered.reaped ? State::unregistered : State::left;
     } else {
-        Fifo<DeliveryPtr> list = match(*result.list, recovered);
+        Fifo<DeliveryPtr> list = match(result.list, recovered);
         m_moves.reserve(list.size());
         become(result.identity);
         m_messages = std::move(list);
@@ -117,10 +117,10 @@ inline Fifo<DeliveryPtr> Mirror::match(const std::vector<std::string>& list, Rec
     Fifo<DeliveryPtr> before = m_messages;
     Fifo<DeliveryPtr> now;
     for (std::string payload : list) {
-        const auto same =
-            std::find_if(before.begin(), before.end(), [&](const DeliveryPtr& message) {
-                return message && message->payload == payload;
-            });
+        auto same = before.begin();
+        while (same != before.end() && !(*same && (*same)->payload == payload)) {
+            ++same;
+        }
         if (same == before.end()) {
             now.push_back(m_pool.make(payload));
             recovered.surfaced.push_back(now.back());

@@ -13,14 +13,14 @@ namespace orizuru::detail {
 // Sends a script's body once. If Redis loses it later, it answers NOSCRIPT.
 inline void Mirror::begin_request(std::string& out, Request& request, std::string_view sha1,
                                   std::string_view source, std::size_t keys, std::size_t args) {
-    const bool cached = m_cached.contains(sha1);
+    const bool cached = is_in(m_cached, sha1);
     request.with_body = !cached;
     begin_command(out, 3 + keys + args);
     append_argument(out, cached ? std::string_view("EVALSHA") : std::string_view("EVAL"));
     append_argument(out, cached ? sha1 : source);
     append_argument(out, keys);
     if (!cached) {
-        m_cached.emplace(sha1);
+        m_cached.emplace_back(sha1);
     }
 }
 

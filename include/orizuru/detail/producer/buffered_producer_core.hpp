@@ -6,7 +6,7 @@
 
 #include <orizuru/buffered_producer_options.hpp>
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/base/payload_source.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 

@@ -5,7 +5,7 @@
 // The part of Producer that does not depend on the type of its messages.
 
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/base/payload_source.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/producer_options.hpp>

@@ -13,7 +13,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
-#include <orizuru/detail/base/payload_source.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/endpoint.hpp>

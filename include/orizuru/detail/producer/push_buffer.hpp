@@ -9,8 +9,8 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/payload_source.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/push_backlog.hpp>
 #include <orizuru/detail/producer/push_line.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>

@@ -6,7 +6,7 @@
 // before its bytes but is known only after them: the chunk leaves room for it, as wide as the
 // previous one.
 
-#include <orizuru/detail/base/payload_source.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 #include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/payload_source.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/error.hpp>

@@ -7,11 +7,11 @@
 #include <orizuru/event.hpp>
 
 #include <functional>
+#include <list>
 #include <new>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -23,7 +23,7 @@ class EventQueue {
         std::string detail;
         std::string payload;
     };
-    using Batch = std::vector<Noted>;
+    using Batch = std::list<Noted>;
 
     EventQueue(std::string queue, std::function<void(const Event&)> on_event)
         : m_queue(std::move(queue)), m_on_event(std::move(on_event)) {}

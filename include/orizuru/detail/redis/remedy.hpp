@@ -4,14 +4,13 @@
 
 // What a client does about an error of Redis: told by the error's first word where that is a code.
 
+#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
-#include <array>
-#include <span>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -19,22 +18,15 @@ namespace orizuru::detail {
 
 /// `recover` where the code tells nothing.
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {
-    using namespace std::string_view_literals;
-    constexpr std::array for_now{"LOADING"sv, "BUSY"sv,       "TRYAGAIN"sv, "CLUSTERDOWN"sv,
-                                 "MISCONF"sv, "NOREPLICAS"sv, "OOM"sv};
-    constexpr std::array elsewhere{"READONLY"sv, "MASTERDOWN"sv, "UNBLOCKED"sv};
-    constexpr std::array rights{"NOAUTH"sv, "WRONGPASS"sv, "NOPERM"sv,
-                                "MOVED"sv,  "ASK"sv,       "CROSSSLOT"sv};
-    const auto in = [code](std::span<const std::string_view> codes) {
-        return std::find(codes.begin(), codes.end(), code) != codes.end();
-    };
-    if (in(for_now)) {
+    using Codes = std::initializer_list<std::string_view>;
+    if (is_in(Codes{"LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MISCONF", "NOREPLICAS", "OOM"},
+              code)) {
         return Remedy::back_off;
     }
-    if (in(elsewhere)) {
+    if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED"}, code)) {
         return Remedy::reconnect;
     }
-    if (in(rights)) {
+    if (is_in(Codes{"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT"}, code)) {
         return Remedy::give_up;
     }
     return code == "NOSCRIPT" ? Remedy::send_body : Remedy::recover;

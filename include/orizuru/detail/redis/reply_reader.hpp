@@ -95,14 +95,14 @@ class ReplyReader {
             if (spare.empty()) {
                 root.elements.emplace_back();
             } else {
-                root.elements.push_back(std::move(spare.back()));
+                root.elements.emplace_back() = std::move(spare.back());
                 spare.pop_back();
             }
         }
         void finish() {
             while (root.elements.size() > count) {
                 root.elements.back().elements.clear();
-                spare.push_back(std::move(root.elements.back()));
+                spare.emplace_back() = std::move(root.elements.back());
                 root.elements.pop_back();
             }
         }
@@ -156,7 +156,7 @@ class ReplyReader {
     }
 
     // For hiredis, a null from a function below means "out of memory"; the flag says otherwise.
-    static void* refuse(const redisReadTask* task) noexcept {
+    static Reply* refuse(const redisReadTask* task) noexcept {
         built(task).refused = true;
         return nullptr;
     }
@@ -164,14 +164,11 @@ class ReplyReader {
     // An exception must not cross hiredis' C code.
     template <class Fill>
     static void* make(const redisReadTask* task, Fill fill) noexcept {
-        if (!of_resp2(task)) {
-            return refuse(task);
+        Reply* const reply = place(task);
+        if (reply == nullptr) {
+            return nullptr;
         }
         try {
-            Reply* const reply = place(task);
-            if (reply == nullptr) {
-                return refuse(task);
-            }
             fill(*reply);
             return reply;
         } catch (...) {
@@ -179,16 +176,24 @@ class ReplyReader {
         }
     }
 
-    /// Null when it would lie too deep.
-    static Reply* place(const redisReadTask* task) {
-        if (task->parent == nullptr) {
-            return &built(task).begin();
+    /// Null when it is refused or there is no memory for it.
+    [[gnu::noinline]] static Reply* place(const redisReadTask* task) noexcept {
+        if (!of_resp2(task)) {
+            return refuse(task);
         }
-        if (task->parent->parent == nullptr) {
-            return &built(task).add_element();
+        try {
+            if (task->parent == nullptr) {
+                return &built(task).begin();
+            }
+            if (task->parent->parent == nullptr) {
+                return &built(task).add_element();
+            }
+            return too_deep(task)
+                       ? refuse(task)
+                       : &static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
+        } catch (...) {
+            return nullptr;
         }
-        return too_deep(task) ? nullptr
-                              : &static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
     }
 
     static void* make_string(const redisReadTask* task, char* text, std::size_t size) noexcept {
@@ -222,10 +227,11 @@ class ReplyReader {
     template <class Functions>
     static constexpr void refuse_resp3(Functions& functions) noexcept {
         if constexpr (requires { functions.createDouble; }) {
-            functions.createDouble = [](const redisReadTask* task, double, char*, std::size_t) {
+            functions.createDouble = [](const redisReadTask* task, double, char*,
+                                        std::size_t) -> void* { return refuse(task); };
+            functions.createBool = [](const redisReadTask* task, int) -> void* {
                 return refuse(task);
             };
-            functions.createBool = [](const redisReadTask* task, int) { return refuse(task); };
         }
     }
 

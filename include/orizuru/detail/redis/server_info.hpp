@@ -5,8 +5,8 @@
 // Reads what Redis reports about itself in INFO.
 
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/whole_number.hpp>
 
-#include <charconv>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -26,9 +26,7 @@ namespace orizuru::detail {
 
 [[nodiscard]] inline std::chrono::seconds uptime(std::string_view info) {
     const std::string_view text = info_field(info, "uptime_in_seconds");
-    std::chrono::seconds::rep seconds = 0;
-    std::from_chars(text.data(), text.data() + text.size(), seconds);
-    return std::chrono::seconds(seconds);
+    return std::chrono::seconds(whole_number(text).value_or(0));
 }
 
 /// Whether the server was a replica since it started: its uptime then does not tell how long

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -38,7 +39,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -167,10 +167,12 @@ class Stream {
     std::unique_ptr<redisContext, Free> m_context;
     ReplyReader m_reader;
     bool m_connected = false;
-    std::vector<const char*> m_greeting; ///< the commands, each until it is answered
+    std::array<const char*, 3> m_greeting{}; ///< commands of the greeting
+    std::size_t m_greetings = 0;             ///< how many there are
+    std::size_t m_greeted = 0;               ///< how many of them are answered
     std::string m_output;
     std::size_t m_sent = 0;
-    std::vector<char> m_input = std::vector<char>(std::size_t{64} << 10);
+    std::string m_input = std::string(std::size_t{64} << 10, '\0'); ///< what a recv brings
     BusyPoll m_poll{usable_cpus()};
     ForkMark m_mark;
 };

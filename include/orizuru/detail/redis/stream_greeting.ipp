@@ -51,20 +51,20 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
         } else {
             append_command(m_output, "AUTH", endpoint.user(), *endpoint.password());
         }
-        m_greeting.push_back("AUTH");
+        m_greeting[m_greetings++] = "AUTH";
     }
     if (endpoint.db() != 0) {
         append_command(m_output, "SELECT", endpoint.db());
-        m_greeting.push_back("SELECT");
+        m_greeting[m_greetings++] = "SELECT";
     }
     if (!endpoint.client_name().empty()) {
         append_command(m_output, "CLIENT", "SETNAME", endpoint.client_name());
-        m_greeting.push_back("CLIENT SETNAME");
+        m_greeting[m_greetings++] = "CLIENT SETNAME";
     }
-    if (m_greeting.empty()) {
+    if (m_greetings == 0) {
         // With no other greeting, only PING shows whether Redis would talk to us.
         append_command(m_output, "PING");
-        m_greeting.push_back("PING");
+        m_greeting[m_greetings++] = "PING";
     }
 }
 
@@ -96,19 +96,19 @@ inline bool Stream::greet() {
     }
     flush();
     fill();
-    while (!m_greeting.empty()) {
+    while (m_greeted < m_greetings) {
         const Reply* const reply = next_reply();
         if (reply == nullptr) {
             return false;
         }
         check_greeting(*reply);
-        m_greeting.erase(m_greeting.begin());
+        ++m_greeted;
     }
     return true;
 }
 
 inline void Stream::check_greeting(const Reply& reply) {
-    const char* const command = m_greeting.front();
+    const char* const command = m_greeting[m_greeted];
     if (reply.is(Reply::Type::error)) {
         if (reply.text.starts_with("ERR max number of clients")) {
             fail(reply.text);

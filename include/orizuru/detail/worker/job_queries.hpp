@@ -7,9 +7,9 @@
 // take turns.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/sha1.hpp>
 #include <orizuru/detail/base/turn.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/progress.hpp>
