@@ -220,7 +220,8 @@ TEST_CASE_FIXTURE(Fixture, "all workers of a queue pause, and go on together") {
     REQUIRE(so_many_wait(2));
     CHECK(jobs() == Texts{"a", "b"});
     pause.resume();
-    CHECK(eventually([this] { return handled.size() == 3; }));
+    // Before the wait for the other queue's jobs ends by itself, 5 s after it began.
+    CHECK(eventually([this] { return handled.size() == 3; }, 4s));
     CHECK(eventually([this] { return nothing_left(); }));
     CHECK(so_many_wait(4));
 }

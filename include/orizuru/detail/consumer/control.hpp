@@ -47,10 +47,10 @@ class Control {
 
     /// A reply that will come.
     struct Owed {
-        LinkMember* member;        ///< null: for `answer`, or for a member that has left
+        LinkMember* member;        ///< null: not a member's, or it has left
         Purpose purpose;           ///< of a member's request
         std::uint64_t incarnation; ///< of the member when it sent the request
-        Answer* answer;
+        Answer* answer;            ///< null: a member's, or forgotten
         TimePoint sent;
     };
 
