@@ -20,6 +20,10 @@
 
 namespace orizuru {
 
+namespace detail {
+struct GuardAccess;
+} // namespace detail
+
 template <MessageDecodable T>
 class Consumer;
 
@@ -140,6 +144,7 @@ class [[nodiscard]] MessageGuard {
   private:
     template <MessageDecodable U>
     friend class Consumer;
+    friend struct detail::GuardAccess;
 
     // A guard must move without throwing, whatever T does.
     static constexpr bool inside = std::is_nothrow_move_constructible_v<T>;
@@ -156,5 +161,17 @@ class [[nodiscard]] MessageGuard {
     detail::GuardCore m_core; // destroyed after m_message, which may refer to the payload
     Holder m_message;
 };
+
+namespace detail {
+
+/// For settlements that do not depend on the message's type.
+struct GuardAccess {
+    template <class T>
+    [[nodiscard]] static GuardCore& core(MessageGuard<T>& guard) noexcept {
+        return guard.m_core;
+    }
+};
+
+} // namespace detail
 
 } // namespace orizuru

@@ -30,6 +30,8 @@
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
+#include <orizuru/detail/worker/job_settling.hpp>
+#include <orizuru/detail/worker/job_settling.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/served_queue.ipp>
 #include <orizuru/endpoint.hpp>
@@ -46,6 +48,8 @@
 #include <orizuru/jobs/dead_list.ipp>
 #include <orizuru/jobs/progress.hpp>
 #include <orizuru/jobs/progress.ipp>
+#include <orizuru/jobs/retry.hpp>
+#include <orizuru/jobs/retry.ipp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/jobs/retry_policy.ipp>
 #include <orizuru/jobs/scheduler.hpp>

@@ -4,6 +4,7 @@
 
 // The Worker runs the jobs of many queues on a pool of threads.
 
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/worker/job_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker.hpp>

@@ -6,25 +6,17 @@
 // (scheduler.hpp) of the queue puts them back in time.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/jobs/unique.hpp>
-#include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <new>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,18 +36,14 @@ struct PutOff {
 namespace detail {
 
 /// `due` as due_at and due_after give it, then the bytes that replace the message, if any.
-template <class T>
-bool put_off(MessageGuard<T>& guard, const std::string& queue, std::vector<std::string> due) {
-    return guard.settle(schedule_body(), schedule_keys(queue.empty() ? guard.keys() : Keys(queue)),
-                        std::move(due));
-}
+bool put_off(GuardCore& guard, const std::string& queue, std::vector<std::string> due);
 
 template <class T>
 bool put_off(MessageGuard<T>& guard, const PutOff<T>& options, std::vector<std::string> due) {
     if (options.replacement != nullptr) {
         encode(*options.replacement, due.emplace_back(), guard.max_payload());
     }
-    return put_off(guard, options.queue, std::move(due));
+    return put_off(GuardAccess::core(guard), options.queue, std::move(due));
 }
 
 } // namespace detail
@@ -93,31 +81,8 @@ struct Retried {
 
 namespace detail {
 
-/// The next attempt in bytes, without the reason when that makes it too large; empty when it still
-/// is too large.
-inline std::string next_attempt(Job<Raw> job, std::string_view reason, std::int64_t max_payload) {
-    std::string body;
-    for (const std::string_view last_error : {reason, std::string_view()}) {
-        job.last_error = last_error;
-        body.clear();
-        try {
-            encode(job, body, max_payload);
-            return body;
-        } catch (const EncodeError&) { // NOLINT(bugprone-empty-catch)
-        }
-    }
-    return {};
-}
-
-/// The reason is cut so that all of `note` fits behind it.
-template <class T>
-Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_view note = {}) {
-    note = cut_text(note, longest_last_error / 2);
-    std::string cut(cut_text(reason, longest_last_error - note.size()));
-    cut += note;
-    const bool done = guard.bury(cut);
-    return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
-}
+/// orizuru::retry, which follows, for a job of any type.
+Retried retry(GuardCore& guard, const RetryPolicy& policy, std::string_view reason, int crashes);
 
 } // namespace detail
 
@@ -132,41 +97,11 @@ Retried bury(MessageGuard<Job<T>>& guard, std::string_view reason, std::string_v
 template <class T>
 Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::string_view reason,
               int crashes = 0) {
-    Scratch scratch;
-    auto next = detail::decode<Job<Raw>>(guard.payload(), scratch);
-    const JobTime now = job_time();
-    next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
-    next.first_failed_at = next.first_failed_at.value_or(now);
-    std::optional<std::chrono::milliseconds> delay;
-    try {
-        delay = next_try(policy, next.attempt, *next.first_failed_at, now,
-                         std::hash<std::string>{}(next.id));
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (...) {
-        return detail::tell_thrown([&](std::string_view what) {
-            return detail::bury(guard, reason, "; its backoff: " + std::string(what));
-        });
-    }
-    ++next.attempt;
-    next.enqueued_at = now;
-    if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
-        next.unique_queue = guard.keys().source();
-    }
-    if (delay) {
-        std::string body = detail::next_attempt(std::move(next), reason, guard.max_payload());
-        if (body.empty()) {
-            return detail::bury(guard, reason, "; too large to be tried again");
-        }
-        std::vector<std::string> due = detail::due_after(*delay);
-        due.push_back(std::move(body));
-        const bool done = detail::put_off(guard, policy.retry_queue, std::move(due));
-        return {done ? RetryOutcome::put_off : RetryOutcome::lost, *delay};
-    }
-    if (policy.exhausted == Exhausted::discard) {
-        return {ack_unique(guard) ? RetryOutcome::discarded : RetryOutcome::lost};
-    }
-    return detail::bury(guard, reason);
+    return detail::retry(detail::GuardAccess::core(guard), policy, reason, crashes);
 }
 
 } // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/jobs/retry.ipp>
+#endif

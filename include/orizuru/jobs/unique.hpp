@@ -92,12 +92,8 @@ bool push_unique_at(Producer<Job<T>>& producer, std::string_view id, JobTime tim
 /// (message_guard.hpp): false, and no release, when the lease was lost.
 template <class T>
 bool ack_unique(MessageGuard<Job<T>>& guard) {
-    if (guard->unique_id.empty()) {
-        return guard.ack();
-    }
-    return guard.settle(detail::unlock_body(),
-                        {detail::lock_key(guard->unique_queue, guard->unique_id, guard.keys())},
-                        {detail::lock_of(UniqueRelease::on_ack, guard->id)});
+    return detail::ack_unique(detail::GuardAccess::core(guard),
+                              {guard->id, guard->unique_id, guard->unique_queue});
 }
 
 /// Makes a job's lock last at least `ttl` from now, for a job that takes longer than expected;

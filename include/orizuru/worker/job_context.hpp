@@ -38,23 +38,41 @@ class JobHost {
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
 };
 
+/// What a worker knows of a job whatever happens to its guard: a handler may move that away, and
+/// the job with it.
+struct JobHead {
+    std::string id;
+    int attempt;
+    JobTime enqueued_at;
+    std::optional<JobTime> expires_at;
+    std::string unique_id;
+    std::string unique_queue;
+};
+
 template <class T>
+[[nodiscard]] JobHead head_of(const Job<T>& job) {
+    return {job.id, job.attempt, job.enqueued_at, job.expires_at, job.unique_id, job.unique_queue};
+}
+
 class JobSettling;
 
 } // namespace detail
 
 /// One run of a job, whatever its type, as middleware and handlers see it.
 class JobRun {
+    // A handler that holds the guard may call lease_valid.
+    using Mutex = std::recursive_mutex;
+
   public:
     JobRun(const JobRun&) = delete;
     JobRun& operator=(const JobRun&) = delete;
 
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
-    [[nodiscard]] const std::string& id() const noexcept { return m_id; }
+    [[nodiscard]] const std::string& id() const noexcept { return m_head.id; }
     /// The number of this attempt, from 1. Crashes of workers since the last failed attempt are not
     /// in it yet: they are added when this one fails. QueueOptions::max_recoveries bounds them.
-    [[nodiscard]] int attempt() const noexcept { return m_attempt; }
-    [[nodiscard]] JobTime enqueued_at() const noexcept { return m_enqueued_at; }
+    [[nodiscard]] int attempt() const noexcept { return m_head.attempt; }
+    [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
     /// When the worker took the job from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point taken_at() const noexcept {
         return m_taken_at;
@@ -71,7 +89,10 @@ class JobRun {
     /// False when another worker may have the job, because Redis has not heard from this one for
     /// the lease, or because the job was requeued. Effects from then on may happen twice. O(1),
     /// without a command; waits while another thread holds the guard.
-    [[nodiscard]] virtual bool lease_valid() const = 0;
+    [[nodiscard]] bool lease_valid() const {
+        const std::lock_guard lock(m_mutex);
+        return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held();
+    }
 
     /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).
     /// Returns false when it could not be written: on_event hears of it, and the job goes on.
@@ -94,29 +115,55 @@ class JobRun {
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return m_failure; }
 
   protected:
-    JobRun(detail::JobHost& host, std::string id, int attempt, JobTime enqueued_at)
-        : m_host(&host), m_id(std::move(id)), m_attempt(attempt), m_enqueued_at(enqueued_at) {}
-    ~JobRun() = default;
+    /// Before any other use: hold().
+    JobRun(detail::JobHost& host, detail::JobHead head) : m_host(&host), m_head(std::move(head)) {}
+    virtual ~JobRun() = default; // middleware may cast it to JobContext<T>
 
-    void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
+    /// `guard` is the job's, and lives as long as this.
+    void hold(detail::GuardCore& guard) noexcept { m_core = &guard; }
 
   private:
+    friend class detail::JobSettling;
+    template <class T>
+    friend class JobContext;
+
+    using Lock = std::unique_lock<Mutex>;
+
+    /// The first two are settlements by the worker.
+    enum class SettledBy { acking, requeuing, handler, nobody };
+
+    [[nodiscard]] Lock lock_guard() const { return Lock(m_mutex); }
+    /// Not locked when another thread holds the guard for longer than `patience`.
+    [[nodiscard]] Lock lock_guard_within(std::chrono::milliseconds patience) const {
+        // No std::timed_mutex: clang's ThreadSanitizer does not understand its locking.
+        const auto end = std::chrono::steady_clock::now() + patience;
+        Lock lock(m_mutex, std::try_to_lock);
+        while (!lock && std::chrono::steady_clock::now() < end) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            static_cast<void>(lock.try_lock());
+        }
+        return lock;
+    }
+    [[nodiscard]] SettledBy settled_by() const {
+        const std::lock_guard lock(m_mutex);
+        return m_core->settled() ? m_worker : SettledBy::nobody;
+    }
+    void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
+
     detail::JobHost* m_host;
-    std::string m_id; // a copy: a handler may move the guard away, and the job with it
-    int m_attempt;
-    JobTime m_enqueued_at;
+    const detail::JobHead m_head;
     const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
     std::atomic<double> m_fraction{0};
+    mutable Mutex m_mutex; ///< guards what follows
+    detail::GuardCore* m_core = nullptr;
+    SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
 };
 
 /// One run of a job, with the job itself.
 template <class T>
 class JobContext final : public JobRun {
-    // A handler that holds the guard may call lease_valid.
-    using Mutex = std::recursive_mutex;
-
   public:
     /// The guard of the job's message, locked against other threads.
     class LockedGuard {
@@ -126,28 +173,27 @@ class JobContext final : public JobRun {
 
       private:
         friend class JobContext;
-        LockedGuard(std::unique_lock<Mutex> lock, MessageGuard<Job<T>>& guard)
+        LockedGuard(Lock lock, MessageGuard<Job<T>>& guard)
             : m_lock(std::move(lock)), m_guard(&guard) {}
 
-        std::unique_lock<Mutex> m_lock;
+        Lock m_lock;
         MessageGuard<Job<T>>* m_guard;
     };
 
     JobContext(detail::JobHost& host, MessageGuard<Job<T>>&& guard)
-        : JobRun(host, guard->id, guard->attempt, guard->enqueued_at), m_guard(std::move(guard)) {}
+        : JobRun(host, detail::head_of(*guard)), m_guard(std::move(guard)) {
+        hold(detail::GuardAccess::core(m_guard));
+    }
     /// The same with the guard that `make_guard` returns. It is called last: nothing throws after
     /// it.
     template <std::invocable MakeGuard>
     JobContext(detail::JobHost& host, const Job<T>& job, MakeGuard make_guard)
-        : JobRun(host, job.id, job.attempt, job.enqueued_at), m_guard(make_guard()) {}
+        : JobRun(host, detail::head_of(job)), m_guard(make_guard()) {
+        hold(detail::GuardAccess::core(m_guard));
+    }
 
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }
     [[nodiscard]] const Job<T>* operator->() const noexcept { return &*m_guard; }
-
-    [[nodiscard]] bool lease_valid() const override {
-        const std::lock_guard lock(m_mutex);
-        return m_guard.settled() ? settled_by() == SettledBy::acking : m_guard.held();
-    }
 
     /// Lets the handler settle the job itself: `context.guard()->bury("no such user")` or
     /// `push_after(*context.guard(), 10s)`. The worker leaves a settled job alone, and reports one
@@ -160,33 +206,15 @@ class JobContext final : public JobRun {
     /// std::move(*context.guard())`. The context no longer has the job then, `mine` keeps its
     /// lease, even after the worker has ended, and the handler's return or exception does not
     /// affect it.
-    [[nodiscard]] LockedGuard guard() { return {std::unique_lock(m_mutex), m_guard}; }
+    [[nodiscard]] LockedGuard guard() { return {lock_guard(), m_guard}; }
     /// The same; empty when another thread holds the guard for longer than `patience`.
     [[nodiscard]] std::optional<LockedGuard> guard_within(std::chrono::milliseconds patience) {
-        // No std::timed_mutex: clang's ThreadSanitizer does not understand its locking.
-        const auto end = std::chrono::steady_clock::now() + patience;
-        std::unique_lock lock(m_mutex, std::try_to_lock);
-        while (!lock && std::chrono::steady_clock::now() < end) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            static_cast<void>(lock.try_lock());
-        }
+        Lock lock = lock_guard_within(patience);
         return lock ? std::optional(LockedGuard(std::move(lock), m_guard)) : std::nullopt;
     }
 
   private:
-    friend class detail::JobSettling<T>;
-
-    /// The first two are settlements by the worker.
-    enum class SettledBy { acking, requeuing, handler, nobody };
-
-    [[nodiscard]] SettledBy settled_by() const {
-        const std::lock_guard lock(m_mutex);
-        return m_guard.settled() ? m_worker : SettledBy::nobody;
-    }
-
-    mutable Mutex m_mutex; ///< guards what follows
-    MessageGuard<Job<T>> m_guard;
-    SettledBy m_worker = SettledBy::handler; ///< unless the worker has done something
+    MessageGuard<Job<T>> m_guard; ///< under the lock
 };
 
 namespace detail {

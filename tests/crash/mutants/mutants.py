@@ -714,14 +714,14 @@ MUTANTS = [
          "                    return std::move(*made);\n"
          "                });",
          "failing_worker_memory --test-case='a job*'"),
-    code("a retry without memory is left to the guard", "detail/worker/job_settling.hpp",
-         "m_step == nullptr || m_context.guard()->settled()", "true",
+    code("a retry without memory is left to the guard", "detail/worker/job_settling.ipp",
+         "m_step == nullptr || m_job.settled_by() != SettledBy::nobody", "true",
          "memory_for_decoding --test-case='a retry*'"),
 
     # Workers.
-    code("a failed job is acked, put off or not", "detail/worker/job_settling_steps.hpp",
-         "settle([&](Guard& guard) { return retry(guard, policy, m_failure, crashes); });",
-         "settle([&](Guard& guard) {\n"
+    code("a failed job is acked, put off or not", "detail/worker/job_settling.ipp",
+         "settle([&](GuardCore& guard) { return retry(guard, policy, m_failure, crashes); });",
+         "settle([&](GuardCore& guard) {\n"
          "        try {\n"
          "            return retry(guard, policy, m_failure, crashes);\n"
          "        } catch (const Error&) {\n"
@@ -730,25 +730,25 @@ MUTANTS = [
          "        }\n"
          "    });",
          "jiggler_defects --test-case=4:*"),
-    code("a crash is no attempt", "detail/worker/job_settling_steps.hpp",
+    code("a crash is no attempt", "detail/worker/job_settling.ipp",
          "crashes = m_queue.recoveries(payload);", "",
          "worker_faults --test-case='the crash*'"),
-    code("what expired is handled", "detail/worker/job_settling.hpp",
-         "m_context->expires_at && m_context->expired(job_time());", "false;",
+    code("what expired is handled", "detail/worker/job_settling.ipp",
+         "expires_at && *expires_at <= job_time();", "false;",
          "worker --test-case=*nobody*needs*"),
-    code("what is delivered at most once is acked behind its handler", "detail/worker/job_settling.hpp",
-         "        return ack();\n    }\n    if (m_context.lease_valid())",
-         "        return true;\n    }\n    if (m_context.lease_valid())",
+    code("what is delivered at most once is acked behind its handler", "detail/worker/job_settling.ipp",
+         "        return ack();\n    }\n    if (m_job.lease_valid())",
+         "        return true;\n    }\n    if (m_job.lease_valid())",
          "worker_faults --test-case='at most once*'"),
     code("what is thrown and no std::exception passes", "detail/base/thrown.hpp",
          '        return tell(std::string_view("an exception that is no std::exception"));',
          "        throw;",
          "worker --test-case='*handler fails*'"),
-    code("what does not end in time goes where new jobs go", "detail/worker/job_settling.hpp",
-         "        return (*guard)->release();", "        return push_after(**guard, {});",
+    code("what does not end in time goes where new jobs go", "detail/worker/job_settling.ipp",
+         "return m_job.m_core->release();", "return put_off(*m_job.m_core, {}, due_after({}));",
          "worker_stop --test-case='what does not end in time*'"),
-    code("a job that was requeued counts twice", "detail/worker/job_settling.hpp",
-         "        m_context.m_worker = SettledBy::requeuing;\n", "",
+    code("a job that was requeued counts twice", "detail/worker/job_settling.ipp",
+         "        m_job.m_worker = SettledBy::requeuing;\n", "",
          "worker_telling --test-case='*requeued counts*'"),
     code("jobs are requeued while they end", "detail/worker/worker_core.hpp",
          "const bool ended = pool.await_end(deadline);",

@@ -6,6 +6,7 @@
 // them.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
@@ -33,6 +34,16 @@ namespace orizuru::detail {
 /// The key of a job's lock, seen from the queue in which the job is.
 [[nodiscard]] std::string lock_key(const std::string& unique_queue, std::string_view unique_id,
                                    const Keys& here);
+
+/// What a job's lock is known by.
+struct JobLock {
+    std::string_view job_id;
+    std::string_view unique_id; ///< empty: it has none
+    const std::string& unique_queue;
+};
+
+/// orizuru::ack_unique (unique.hpp) for a job of any type.
+bool ack_unique(GuardCore& guard, const JobLock& lock);
 
 /// Whether a script has answered 1 and not 0; throws ProtocolError when it is neither.
 [[nodiscard]] bool is_yes(const Reply& reply);

@@ -81,6 +81,14 @@ ORIZURU_INLINE std::string lock_key(const std::string& unique_queue, std::string
     return (unique_queue.empty() ? here : Keys(unique_queue)).unique(unique_id);
 }
 
+ORIZURU_INLINE bool ack_unique(GuardCore& guard, const JobLock& lock) {
+    if (lock.unique_id.empty()) {
+        return guard.ack();
+    }
+    return guard.settle(unlock_body(), {lock_key(lock.unique_queue, lock.unique_id, guard.keys())},
+                        {lock_of(UniqueRelease::on_ack, lock.job_id)});
+}
+
 ORIZURU_INLINE bool is_yes(const Reply& reply) {
     if (!is_count(reply) || reply.integer > 1) {
         throw ProtocolError("EVAL was answered by a reply of the wrong type");

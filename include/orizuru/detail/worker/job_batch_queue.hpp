@@ -15,7 +15,7 @@
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
-#include <orizuru/detail/worker/job_settling_steps.hpp>
+#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/error.hpp>
@@ -103,7 +103,7 @@ class JobBatchQueue final : public FetchingQueue<T> {
                 : context(queue, std::move(guard)), settling(queue, context) {}
 
             JobContext<T> context;
-            JobSettling<T> settling;
+            JobSettling settling;
         };
 
         void handle();

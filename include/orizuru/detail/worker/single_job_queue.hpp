@@ -9,7 +9,7 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
-#include <orizuru/detail/worker/job_settling_steps.hpp>
+#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -66,7 +66,7 @@ class SingleJobQueue final : public FetchingQueue<T> {
       private:
         SingleJobQueue& m_queue;
         JobContext<T> m_context;
-        JobSettling<T> m_settling;
+        JobSettling m_settling;
     };
 
     static QueueOptions settled(QueueOptions options) {

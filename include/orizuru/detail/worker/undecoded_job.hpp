@@ -8,7 +8,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/worker/job_settling_steps.hpp>
+#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -43,7 +43,7 @@ class UndecodedJob final : public Task {
   private:
     std::string m_why;
     JobContext<Raw> m_context;
-    JobSettling<Raw> m_settling;
+    JobSettling m_settling;
 };
 
 } // namespace orizuru::detail

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of job_settling.hpp.
+
+#include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/retry.hpp>
+#include <orizuru/worker/worker_options.hpp>
+
+#include <new>
+
+namespace orizuru::detail {
+
+/// Reports an exception and returns false: no other job of a batch suffers.
+template <class Action>
+bool JobSettling::attempt(Action action) noexcept {
+    try {
+        return action();
+    } catch (...) {
+        tell_thrown([this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
+    }
+    return false;
+}
+
+/// Does the same, and postpones a step that ran out of memory.
+template <class Action>
+bool JobSettling::attempt_to_settle(Action action) noexcept {
+    return attempt([&] {
+        try {
+            return action();
+        } catch (const std::bad_alloc& shortage) {
+            if (m_step == nullptr || m_job.settled_by() != SettledBy::nobody) {
+                throw;
+            }
+            postpone(shortage.what());
+            return false;
+        }
+    });
+}
+
+ORIZURU_INLINE bool JobSettling::begin() noexcept {
+    return attempt_to_settle([this] { return prepare(); });
+}
+
+ORIZURU_INLINE void JobSettling::end(const Handling& handling) noexcept {
+    attempt_to_settle([&] {
+        conclude(handling);
+        return true;
+    });
+}
+
+ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {
+    attempt_to_settle([&] {
+        if (!end_expired()) {
+            ++m_queue.shared().counts.failed;
+            m_failure = text_or_less(why);
+            perform(&JobSettling::fail);
+        }
+        return true;
+    });
+}
+
+ORIZURU_INLINE void JobSettling::try_again() noexcept {
+    m_retry_at.reset();
+    attempt_to_settle([this] {
+        (this->*m_step)();
+        return true;
+    });
+}
+
+ORIZURU_INLINE void
+JobSettling::tell(WorkerEventKind kind, std::string_view detail,
+                  std::optional<std::chrono::milliseconds> retry_in) const noexcept {
+    m_queue.tell(WorkerEvent{
+        .kind = kind, .job_id = m_job.id(), .detail = detail, .payload = {}, .retry_in = retry_in});
+}
+
+ORIZURU_INLINE bool JobSettling::done(std::optional<bool> settled) const noexcept {
+    if (settled == false) {
+        tell(WorkerEventKind::lost);
+    }
+    return settled == true;
+}
+
+ORIZURU_INLINE std::chrono::milliseconds JobSettling::next_pause() {
+    if (m_step == &JobSettling::release) {
+        return before_next_taking;
+    }
+    if (!m_pauses) {
+        m_pauses.emplace();
+    }
+    return m_pauses->next();
+}
+
+ORIZURU_INLINE void JobSettling::postpone(std::string_view problem) {
+    const auto pause = next_pause();
+    m_retry_at = deadline_in(pause);
+    tell(WorkerEventKind::unsettled, problem, pause);
+}
+
+ORIZURU_INLINE bool JobSettling::prepare() {
+    m_job.restart_clock();
+    if (end_expired()) {
+        return false;
+    }
+    if (m_queue.options().guarantee == Guarantee::at_most_once) {
+        // A refused ack is not repeated: only a thread that goes on with the handler could do so.
+        // The job is released instead and taken anew.
+        m_step = &JobSettling::release;
+        return ack();
+    }
+    if (m_job.lease_valid()) {
+        return true;
+    }
+    // Redis knows whether another worker has the job. If not, it is served next.
+    perform(&JobSettling::release);
+    return false;
+}
+
+/// Returns whether the job has expired.
+ORIZURU_INLINE bool JobSettling::end_expired() {
+    const std::optional<JobTime> expires_at = m_job.m_head.expires_at;
+    const bool expired = expires_at && *expires_at <= job_time();
+    if (expired) {
+        perform(&JobSettling::expire);
+    }
+    return expired;
+}
+
+ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
+    const SettledBy by = m_job.settled_by();
+    if (by == SettledBy::requeuing) {
+        return; // the next run of the job decides
+    }
+    std::optional<std::string_view> failure;
+    if (m_job.failure()) {
+        failure = *m_job.failure();
+    } else if (handling.thrown) {
+        failure = *handling.thrown;
+    }
+    if (!failure && !handling.begun && by != SettledBy::handler) {
+        failure = "a middleware has not called next";
+    }
+    WorkerCounts& counts = m_queue.shared().counts;
+    if (failure) {
+        ++counts.failed;
+    }
+    if (by == SettledBy::handler) {
+        tell_buried();
+    }
+    if (by == SettledBy::nobody) {
+        if (failure) {
+            m_failure = text_or_less(*failure);
+            m_for_good = handling.for_good;
+            perform(&JobSettling::fail);
+        } else {
+            perform(&JobSettling::succeed);
+        }
+    } else if (failure) {
+        tell(by == SettledBy::handler ? WorkerEventKind::failed : WorkerEventKind::discarded,
+             *failure);
+    } else {
+        ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
+    }
+}
+
+ORIZURU_INLINE void JobSettling::requeue(std::chrono::milliseconds patience) noexcept {
+    const bool requeued = attempt([&] {
+        const auto lock = m_job.lock_guard_within(patience);
+        if (!lock || m_job.m_core->settled()) {
+            return false;
+        }
+        m_job.m_worker = SettledBy::requeuing;
+        return m_job.m_core->release();
+    });
+    // Before a stop, a job is requeued only because no thread was free for it.
+    if (requeued && m_queue.stop_token().stop_requested()) {
+        ++m_queue.shared().counts.requeued;
+        tell(WorkerEventKind::requeued);
+    }
+}
+
+/// Reports a job that the handler has buried.
+ORIZURU_INLINE void JobSettling::tell_buried() {
+    std::string reason;
+    std::string_view payload;
+    {
+        const auto lock = m_job.lock_guard();
+        if (m_job.m_core->buried() == nullptr) {
+            return;
+        }
+        reason = *m_job.m_core->buried();
+        payload = m_job.m_core->payload();
+    }
+    m_queue.tell_died(m_job.id(), reason, payload);
+}
+
+/// Returns false when the ack did not succeed, which is reported.
+ORIZURU_INLINE bool JobSettling::ack() {
+    return done(settle([this](GuardCore& guard) {
+        const JobHead& head = m_job.m_head;
+        m_job.m_worker = SettledBy::acking;
+        return ack_unique(guard, {head.id, head.unique_id, head.unique_queue});
+    }));
+}
+
+ORIZURU_INLINE void JobSettling::succeed() {
+    if (ack()) {
+        ++m_queue.shared().counts.succeeded;
+    }
+}
+
+ORIZURU_INLINE void JobSettling::expire() {
+    if (ack()) {
+        ++m_queue.shared().counts.expired;
+        tell(WorkerEventKind::expired);
+    }
+}
+
+ORIZURU_INLINE void JobSettling::release() {
+    static_cast<void>(done(settle([](GuardCore& guard) { return guard.release(); })));
+}
+
+/// Retries a failed job, or ends it.
+ORIZURU_INLINE void JobSettling::fail() {
+    std::string_view payload;
+    {
+        const auto lock = m_job.lock_guard();
+        if (m_job.m_core->settled()) {
+            return; // requeued
+        }
+        payload = m_job.m_core->payload();
+    }
+    // A crash counts as an attempt. The guard is unlocked while Redis is asked for the count.
+    int crashes = 0;
+    try {
+        crashes = m_queue.recoveries(payload);
+    } catch (const Error& error) {
+        postpone(error.what());
+        return;
+    }
+    RetryPolicy policy = m_queue.options().retry;
+    if (m_for_good) {
+        policy.max_attempts = 1; // this was the last attempt
+    }
+    const auto retried =
+        settle([&](GuardCore& guard) { return retry(guard, policy, m_failure, crashes); });
+    if (!retried) {
+        return;
+    }
+    switch (retried->outcome) {
+    case RetryOutcome::put_off:
+        tell(WorkerEventKind::failed, m_failure, retried->delay);
+        break;
+    case RetryOutcome::buried:
+        m_queue.tell_died(m_job.id(), retried->reason, payload);
+        break;
+    case RetryOutcome::discarded:
+        tell(WorkerEventKind::discarded, m_failure);
+        break;
+    case RetryOutcome::lost:
+        tell(WorkerEventKind::lost);
+        break;
+    }
+}
+
+/// Returns the settlement's result; nothing when it did not settle the job: retry_at() says then
+/// whether to repeat it.
+template <class Settlement>
+auto JobSettling::settle(Settlement settlement)
+    -> std::optional<std::invoke_result_t<Settlement&, GuardCore&>> {
+    std::string problem;
+    bool in_doubt = false;
+    {
+        const auto lock = m_job.lock_guard();
+        if (m_job.m_core->settled()) {
+            return std::nullopt; // settled by the handler, or requeued
+        }
+        try {
+            return settlement(*m_job.m_core);
+        } catch (const Error& error) {
+            problem = error.what();
+            in_doubt = m_job.m_core->settled();
+        }
+    }
+    if (in_doubt) {
+        tell(WorkerEventKind::unsettled, problem); // the settlement goes on in the background
+    } else {
+        postpone(problem);
+    }
+    return std::nullopt;
+}
+
+} // namespace orizuru::detail
