@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Reads a number from a text, for all headers in one function: each type that std::from_chars is
-// called with is compiled anew.
+// Reads a whole number from a text. std::from_chars would be compiled anew for each type of number.
 
 #include <charconv>
 #include <cstdint>

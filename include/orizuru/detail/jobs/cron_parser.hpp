@@ -4,18 +4,17 @@
 
 // A cron expression as text, taken apart; cron.hpp says what it may hold.
 
+#include <orizuru/detail/base/whole_number.hpp>
 #include <orizuru/detail/jobs/cron_table.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -202,14 +201,12 @@ inline std::optional<unsigned> CronParser::by_name(const Field& field, std::stri
 
 inline unsigned CronParser::number(const Field& field, std::string_view text, unsigned least,
                                    const std::string& kind) const {
-    unsigned number = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, number);
-    if (parsed.ec != std::errc() || parsed.ptr != end || number < least || number > field.most) {
+    const auto number = whole_number(text);
+    if (!number || *number < least || *number > field.most) {
         refuse(field, "'" + std::string(text) + "' is not " + kind + " from " +
                           std::to_string(least) + " to " + std::to_string(field.most));
     }
-    return number;
+    return static_cast<unsigned>(*number);
 }
 
 } // namespace orizuru::detail

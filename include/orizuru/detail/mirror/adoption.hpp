@@ -37,7 +37,7 @@ class Adoption {
         Fate fate;                     ///< of the list; gone: reaped or released
         std::string header;            ///< as the in-doubt requests left it
         std::vector<std::string> list; ///< its messages, oldest first
-        Identity identity;             ///< its owner
+        Identity identity;             ///< its owner, if it was adopted
     };
 
     explicit Adoption(Identity target) : m_target(std::move(target)) {}

@@ -4,17 +4,16 @@
 
 // What Redis answers to a claim.
 
+#include <orizuru/detail/base/whole_number.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/once/claim.hpp>
 #include <orizuru/reply.hpp>
 
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,12 +26,9 @@ namespace orizuru::detail {
     std::vector<Reply>& parts = reply.elements;
     const std::string_view state = parts.empty() ? std::string_view() : parts[0].text;
     if (state == "claimed" && parts.size() == 2 && parts[1].is(Type::string)) {
-        const std::string& text = parts[1].text;
-        OnceToken token{.id = std::string(id)};
-        const char* const end = text.data() + text.size();
-        const auto read = std::from_chars(text.data(), end, token.fence);
-        if (read.ec == std::errc{} && read.ptr == end) {
-            return Claim{.state = Claim::State::claimed, .token = std::move(token)};
+        if (const auto fence = whole_number(parts[1].text)) {
+            return Claim{.state = Claim::State::claimed,
+                         .token = {.id = std::string(id), .fence = *fence}};
         }
     }
     if (state == "busy" && parts.size() == 3 && is_count(parts[1]) && is_count(parts[2])) {

@@ -7,6 +7,7 @@
 // What was committed before the channel is listened to is not told of: listen, then look, then
 // wait. A NOTIFY comes when its transaction is committed and can be seen.
 
+#include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/postgres/database.hpp>
@@ -34,7 +35,7 @@ class Notifications {
     /// Throws pqxx::broken_connection when the connection is lost.
     bool wait(TimePoint until, const std::stop_token& token) {
         const Wake wake;
-        const std::stop_callback stop(token, [&wake] { wake.signal(); });
+        const StopWake stop(token, wake);
         while (true) {
             // First: libpq may have read it along with something else, then the poll is silent.
             if (m_client->get_notifs() > 0) {

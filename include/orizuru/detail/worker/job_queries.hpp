@@ -8,6 +8,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/turn.hpp>
+#include <orizuru/detail/base/whole_number.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/endpoint.hpp>
@@ -16,7 +17,9 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <charconv>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -53,11 +56,12 @@ class JobQueries {
             if (reply.is(Reply::Type::nil)) {
                 return;
             }
-            const char* const end = reply.text.data() + reply.text.size();
-            if (!reply.is(Reply::Type::string) ||
-                std::from_chars(reply.text.data(), end, count).ec != std::errc{}) {
+            const auto number = whole_number(reply.text);
+            if (!reply.is(Reply::Type::string) || !number) {
                 m_connection->refuse("HGET");
             }
+            constexpr std::uint64_t most = std::numeric_limits<int>::max();
+            count = static_cast<int>(std::min(*number, most));
         });
         return count;
     }

@@ -21,15 +21,14 @@
 // backup. It may then have jobs again whose messages Redis no longer has. Its timeline shows that,
 // and a new epoch begins too. A copy of its files, put back without a recovery, does not show it.
 
+#include <orizuru/detail/base/whole_number.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace orizuru::detail {
 
@@ -48,14 +47,13 @@ struct LedgerMark {
 
 /// The mark that Redis has; zeros when no reconciler has written it.
 [[nodiscard]] inline LedgerMark parse_mark(std::string_view text) {
-    LedgerMark mark;
-    const char* const end = text.data() + text.size();
-    const auto epoch = std::from_chars(text.data(), end, mark.epoch);
-    if (epoch.ec != std::errc() || epoch.ptr == end || *epoch.ptr != ':') {
+    const auto colon = std::min(text.find(':'), text.size());
+    const auto epoch = whole_number(text.substr(0, colon));
+    const auto sequence = whole_number(text.substr(std::min(colon + 1, text.size())));
+    if (!epoch || !sequence) {
         return {};
     }
-    const auto sequence = std::from_chars(epoch.ptr + 1, end, mark.sequence);
-    return sequence.ec == std::errc() && sequence.ptr == end ? mark : LedgerMark{};
+    return {static_cast<std::int64_t>(*epoch), static_cast<std::int64_t>(*sequence)};
 }
 
 // KEYS[1] the mark, [2] source. ARGV[1] the mark expected, empty: none, [2] the next one, [3..]
