@@ -5,6 +5,7 @@
 // unless a reply was lost.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/buffered_producer.hpp>
@@ -39,10 +40,12 @@ using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::test::contains;
+using orizuru::test::Elapsed;
 using orizuru::test::eventually;
 using orizuru::test::Making;
 using orizuru::test::message_of;
 using orizuru::test::QueueFixture;
+using orizuru::test::Stopwatch;
 using orizuru::test::Texts;
 
 /// Its Codec does what `use` says before it encodes.
@@ -186,10 +189,10 @@ TEST_CASE_FIXTURE(Buffering, "large messages fill the buffer by their bytes") {
 TEST_CASE_FIXTURE(Buffering, "a message waits no longer than `time` when no call comes") {
     BufferedProducer<Raw> producer(uri, "q", {.size = 1000, .time = 30ms});
     for (std::size_t i = 0; i < 20; ++i) {
-        const auto begun = std::chrono::steady_clock::now();
+        const Stopwatch stopwatch;
         push_numbers(producer, 3 * i, 3 * i + 3);
         REQUIRE(eventually([&] { return redis.llen("q") >= static_cast<int>(3 * i + 3); }));
-        const auto waited = std::chrono::steady_clock::now() - begun;
+        const Elapsed waited = stopwatch.elapsed();
         CHECK(waited < 1s);
         // It is also confirmed, although no call asks for it.
         CHECK(eventually([&] { return producer.unconfirmed() == 0; }));

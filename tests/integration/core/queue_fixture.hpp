@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/hex.hpp"
 #include "support/redis_client.hpp"
@@ -99,14 +100,6 @@ std::string message_of(Action action) {
     }
     FAIL_CHECK("no exception");
     return {};
-}
-
-template <class Action>
-std::chrono::milliseconds time_of(Action action) {
-    const auto begun = std::chrono::steady_clock::now();
-    action();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
-                                                                 begun);
 }
 
 /// A range that can be read once: it has `count` elements, each made when it is read. (With clang

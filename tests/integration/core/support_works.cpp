@@ -3,6 +3,8 @@
 
 // Tests the support that other tests use.
 
+#include "support/child.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_server.hpp"
 #include "support/posix.hpp"
@@ -34,13 +36,17 @@
 namespace support_works_test {
 
 using orizuru::test::Answer;
+using orizuru::test::as_expected;
 using orizuru::test::connect_unix;
+using orizuru::test::Elapsed;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::Fd;
 using orizuru::test::Proxy;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
+using orizuru::test::status_of_child;
+using orizuru::test::Stopwatch;
 using orizuru::test::to_resp;
 using Cut = Proxy::Cut;
 using Direction = Proxy::Direction;
@@ -102,6 +108,31 @@ TEST_CASE("a condition that never holds is given up at the deadline") {
     const auto start = steady_clock::now();
     CHECK_FALSE(eventually([] { return false; }, milliseconds{20}));
     CHECK(steady_clock::now() - start >= milliseconds{20});
+}
+
+TEST_CASE("a bound from above does not count the time by which the machine was late") {
+    const Elapsed elapsed(milliseconds(600), milliseconds(150));
+    CHECK(elapsed < milliseconds(451));
+    CHECK_FALSE(elapsed < milliseconds(450));
+    CHECK(elapsed <= milliseconds(450));
+    CHECK(elapsed >= milliseconds(600));
+    CHECK_FALSE(elapsed > milliseconds(600));
+}
+
+TEST_CASE("a stopwatch notices that its process did not run") {
+    const int status = status_of_child([] {
+        const pid_t self = ::getpid();
+        const Stopwatch stopwatch;
+        if (::fork() == 0) {
+            std::this_thread::sleep_for(milliseconds(300));
+            ::kill(self, SIGCONT);
+            ::_exit(0);
+        }
+        ::raise(SIGSTOP);
+        const Elapsed elapsed = stopwatch.elapsed();
+        return elapsed < milliseconds(200) && elapsed >= milliseconds(290) ? as_expected : 9;
+    });
+    CHECK(status == as_expected);
 }
 
 TEST_CASE("a private redis-server answers and leaves nothing behind") {

@@ -4,6 +4,7 @@
 // Messages for later: how they are scheduled, and how a scheduler moves them to the queue.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/redis_client.hpp"
 
@@ -45,11 +46,14 @@ using orizuru::Scheduler;
 using orizuru::SchedulerOptions;
 using orizuru::test::Answer;
 using orizuru::test::contains;
+using orizuru::test::Elapsed;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
+using orizuru::test::Stopwatch;
 using orizuru::test::Texts;
+using orizuru::test::time_of;
 
 struct Fixture : QueueFixture {
     std::string scheduled = "orizuru:{q}:scheduled";
@@ -197,10 +201,10 @@ TEST_CASE_FIXTURE(Fixture, "a running scheduler moves a message when it is due, 
     const Running running(uri);
     Consumer<Raw> consumer(uri, "q");
     for (const auto delay : {200ms, 20ms, 100ms}) {
-        const auto begun = std::chrono::steady_clock::now();
+        const Stopwatch stopwatch;
         push_after(producer, delay, Raw{"x"});
         const auto guard = take(consumer);
-        const auto took = std::chrono::steady_clock::now() - begun;
+        const Elapsed took = stopwatch.elapsed();
         CHECK(took >= delay - 1ms);
         CHECK(took < delay + 500ms);
     }
@@ -236,10 +240,10 @@ TEST_CASE_FIXTURE(Fixture, "a scheduler that is told to stop does so at once") {
     std::stop_source stop;
     std::jthread thread([&] { Scheduler(uri, "q").run(stop.get_token()); });
     CHECK(eventually([this] { return info("clients", "blocked_clients") == 1; }));
-    const auto begun = std::chrono::steady_clock::now();
-    stop.request_stop();
-    thread.join();
-    CHECK(std::chrono::steady_clock::now() - begun < 1s);
+    CHECK(time_of([&] {
+              stop.request_stop();
+              thread.join();
+          }) < 1s);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a scheduler waits out an outage") {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Bounds for how long something takes that hold on a busy machine too.
+
+#pragma once
+
+#include "support/lateness.hpp"
+
+#include <chrono>
+#include <ostream>
+
+namespace orizuru::test {
+
+/// How long something took. A bound from above does not count the time by which the machine let
+/// threads run late meanwhile.
+class Elapsed {
+  public:
+    using Milliseconds = std::chrono::milliseconds;
+
+    Elapsed(Milliseconds time, Milliseconds late) : m_time(time), m_late(late) {}
+
+    /// What it took without what the machine was late.
+    [[nodiscard]] Milliseconds on_an_idle_machine() const { return m_time - m_late; }
+
+    friend bool operator<(const Elapsed& elapsed, Milliseconds bound) {
+        return elapsed.on_an_idle_machine() < bound;
+    }
+    friend bool operator<=(const Elapsed& elapsed, Milliseconds bound) {
+        return elapsed.on_an_idle_machine() <= bound;
+    }
+    friend bool operator>(const Elapsed& elapsed, Milliseconds bound) {
+        return elapsed.m_time > bound;
+    }
+    friend bool operator>=(const Elapsed& elapsed, Milliseconds bound) {
+        return elapsed.m_time >= bound;
+    }
+    friend std::ostream& operator<<(std::ostream& out, const Elapsed& elapsed) {
+        return out << elapsed.m_time.count() << " ms, the machine being late by "
+                   << elapsed.m_late.count() << " ms";
+    }
+
+  private:
+    Milliseconds m_time;
+    Milliseconds m_late;
+};
+
+/// Runs from its construction on.
+class Stopwatch {
+  public:
+    [[nodiscard]] Elapsed elapsed() const {
+        return {std::chrono::duration_cast<Elapsed::Milliseconds>(Lateness::Clock::now() - m_begun),
+                m_lateness.total()};
+    }
+
+  private:
+    Lateness m_lateness;
+    Lateness::Clock::time_point m_begun = Lateness::Clock::now();
+};
+
+template <class Action>
+Elapsed time_of(Action action) {
+    const Stopwatch stopwatch;
+    action();
+    return stopwatch.elapsed();
+}
+
+} // namespace orizuru::test
