@@ -49,13 +49,16 @@ class Elapsed {
 class Stopwatch {
   public:
     [[nodiscard]] Elapsed elapsed() const {
+        // The lateness that is read first lies within the time.
+        const auto late = m_lateness.total() - m_late_before;
         return {std::chrono::duration_cast<Elapsed::Milliseconds>(Lateness::Clock::now() - m_begun),
-                m_lateness.total()};
+                late};
     }
 
   private:
     Lateness m_lateness;
     Lateness::Clock::time_point m_begun = Lateness::Clock::now();
+    Elapsed::Milliseconds m_late_before = m_lateness.total();
 };
 
 template <class Action>

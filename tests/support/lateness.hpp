@@ -6,8 +6,8 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
@@ -22,30 +22,35 @@ class Lateness {
 
     /// The longest time so far by which a sleep was longer than asked for.
     [[nodiscard]] std::chrono::milliseconds longest() const {
-        return std::chrono::duration_cast<std::chrono::milliseconds>(m_longest.load());
+        const std::lock_guard lock(m_mutex);
+        return std::chrono::duration_cast<std::chrono::milliseconds>(m_longest);
     }
     /// The sum of these times, with the one of a sleep that should be over by now.
     [[nodiscard]] std::chrono::milliseconds total() const {
-        const auto begun = std::max(Clock::duration(0), Clock::now() - m_due.load());
-        return std::chrono::duration_cast<std::chrono::milliseconds>(m_total.load() + begun);
+        const std::lock_guard lock(m_mutex);
+        const auto begun = std::max(Clock::duration(0), Clock::now() - m_due);
+        return std::chrono::duration_cast<std::chrono::milliseconds>(m_total + begun);
     }
 
   private:
     static constexpr std::chrono::milliseconds sleep{5};
 
     void watch(const std::stop_token& token) {
+        Clock::time_point due = m_due;
         while (!token.stop_requested()) {
-            std::this_thread::sleep_until(m_due.load());
-            const auto late = Clock::now() - m_due.load();
-            m_longest = std::max(m_longest.load(), late);
-            m_due = Clock::now() + sleep;
-            m_total = m_total.load() + late;
+            std::this_thread::sleep_until(due);
+            const std::lock_guard lock(m_mutex);
+            const auto late = Clock::now() - m_due;
+            m_longest = std::max(m_longest, late);
+            m_total += late;
+            m_due = due = Clock::now() + sleep;
         }
     }
 
-    std::atomic<Clock::time_point> m_due{Clock::now() + sleep};
-    std::atomic<Clock::duration> m_longest{Clock::duration(0)};
-    std::atomic<Clock::duration> m_total{Clock::duration(0)};
+    mutable std::mutex m_mutex; ///< guards what follows
+    Clock::time_point m_due = Clock::now() + sleep;
+    Clock::duration m_longest{0};
+    Clock::duration m_total{0};
     std::jthread m_thread;
 };
 

@@ -93,6 +93,8 @@ class JobCrowd final : public Crowd {
     bool has_left(const Keys& keys, const std::string& name);
     void await_empty();
     bool is_empty(const Keys& keys);
+    /// Those registered at the queue whose process does not run.
+    std::vector<std::string> dead_members(const Keys& keys);
     void stop_all();
     void try_giving_back();
     void judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started);
@@ -186,16 +188,36 @@ return left
                .integer == 0;
 }
 
+inline std::vector<std::string> JobCrowd::dead_members(const Keys& keys) {
+    std::vector<std::string> dead;
+    for (const Answer& id : m_redis.command({"SMEMBERS", keys.consumers()}).elements) {
+        const bool lives = std::ranges::any_of(members(), [&](const Member& member) {
+            return member.process.lives() && id.text.starts_with(member.work().name() + ':');
+        });
+        if (!lives) {
+            dead.push_back(id.text);
+        }
+    }
+    return dead;
+}
+
 inline void JobCrowd::await_empty() {
     const bool empty = eventually(
         [&] {
             look_around();
-            return std::ranges::all_of(m_queues,
-                                       [this](const Keys& keys) { return is_empty(keys); });
+            return std::ranges::all_of(m_queues, [this](const Keys& keys) {
+                return is_empty(keys) && dead_members(keys).empty();
+            });
         },
         patience);
-    if (!empty) {
-        wrong().emplace_back("not everything was finished");
+    if (empty) {
+        return;
+    }
+    wrong().emplace_back("not everything was finished, or the dead were not collected");
+    for (const Keys& keys : m_queues) {
+        for (const std::string& id : dead_members(keys)) {
+            wrong().push_back(id + " is dead and registered at " + keys.source());
+        }
     }
 }
 
@@ -214,8 +236,8 @@ inline void JobCrowd::stop_all() {
         has_ended(member);
     }
     for (const Keys& keys : m_queues) {
-        if (m_redis.command({"SCARD", keys.consumers()}).integer != 0) {
-            wrong().push_back("a worker that stopped is registered at " + keys.source());
+        for (const std::string& id : dead_members(keys)) {
+            wrong().push_back(id + " is registered at " + keys.source() + ", and no worker runs");
         }
     }
 }
