@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,7 +51,8 @@ struct LedgerMark {
     const auto colon = std::min(text.find(':'), text.size());
     const auto epoch = whole_number(text.substr(0, colon));
     const auto sequence = whole_number(text.substr(std::min(colon + 1, text.size())));
-    if (!epoch || !sequence) {
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    if (!epoch || !sequence || *epoch > most || *sequence > most) {
         return {};
     }
     return {static_cast<std::int64_t>(*epoch), static_cast<std::int64_t>(*sequence)};
