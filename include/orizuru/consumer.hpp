@@ -9,9 +9,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -20,25 +18,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <iterator>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 namespace orizuru {
-
-namespace detail {
-
-template <class T>
-class FetchingQueue;
-
-} // namespace detail
 
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
@@ -148,40 +136,12 @@ class Consumer {
   private:
     using Guard = MessageGuard<T>;
 
-    // Lets a worker share links, and take over, as another type, messages that it has no memory to
-    // decode.
-    template <class>
-    friend class detail::FetchingQueue;
-
-    static constexpr int most_shortages = 3;
-
-    /// For a worker, whose queues share a link.
-    Consumer(std::shared_ptr<detail::Heartbeat> link, std::string queue, ConsumerOptions options)
-        : m_core(std::move(link), std::move(queue), std::move(options)) {}
-
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout) {
-        return next(
-            token, timeout, [&] { return m_core.next(token, timeout); },
-            [](const std::bad_alloc&, detail::DeliveryPtr&) { return false; });
-    }
-    /// `fetch` returns the next delivery or null. Calls `take_over` with a delivery that there is
-    /// no memory to decode. It returns true when it has moved the delivery out; there is no message
-    /// then. Otherwise, or if it throws, the delivery stays in hand.
-    template <class Fetch, class TakeOver>
-    std::optional<Guard> next(const std::stop_token& token, detail::Timeout& timeout, Fetch fetch,
-                              TakeOver take_over);
-    template <class TakeOver>
-    void decode(detail::DeliveryPtr& delivery, std::optional<Guard>& guard, std::string& reason,
-                TakeOver take_over);
-    [[gnu::always_inline]] void decode(const std::string& payload, std::optional<Guard>& guard,
-                                       std::string& reason);
-    /// The delivery as another message. If the Codec throws, the delivery stays where it is.
-    template <MessageDecodable U>
-    [[nodiscard]] MessageGuard<U> guard_as(detail::DeliveryPtr& delivery) {
-        Scratch scratch;
-        using OtherGuard = MessageGuard<U>;
-        OtherGuard guard(typename OtherGuard::Key(), delivery->payload, scratch);
-        m_core.guard(std::move(delivery), guard.m_core);
+        std::optional<Guard> guard;
+        m_core.next(token, timeout, [&](const std::string& payload) -> detail::GuardCore& {
+            guard.emplace(typename Guard::Key(), payload, m_scratch);
+            return guard->m_core;
+        });
         return guard;
     }
 
@@ -224,81 +184,5 @@ class Consumer<T>::Iterator {
     Consumer* m_consumer;
     mutable std::optional<MessageGuard<T>> m_guard;
 };
-
-template <MessageDecodable T>
-template <class Fetch, class TakeOver>
-std::optional<MessageGuard<T>> Consumer<T>::next(const std::stop_token& token,
-                                                 detail::Timeout& timeout, Fetch fetch,
-                                                 TakeOver take_over) {
-    std::optional<Guard> guard;
-    while (auto delivery = fetch()) {
-        std::string reason;
-        try {
-            decode(delivery, guard, reason, take_over);
-        } catch (...) {
-            if (delivery) {
-                m_core.postpone(std::move(delivery));
-            }
-            throw;
-        }
-        if (!delivery) {
-            break;
-        }
-        if (guard) {
-            delivery->shortages = 0;
-            m_core.guard(std::move(delivery), guard->m_core);
-            break;
-        }
-        const auto buried = m_core.bury(delivery, reason, token, timeout.deadline());
-        if (buried.value_or(true)) {
-            m_core.tell(EventKind::decode_failed, reason, delivery->payload);
-        }
-        if (buried == true) {
-            throw DecodeError(detail::joined({"a message of '", m_core.keys().source(),
-                                              "' is on the dead list: ", reason}),
-                              std::move(delivery->payload));
-        }
-    }
-    return guard; // the same object in each case, so that it is made where the caller has it
-}
-
-/// If it leaves `guard` empty, `reason` says why, unless `take_over` has the delivery. Throws
-/// std::bad_alloc before the third shortage in a row.
-template <MessageDecodable T>
-template <class TakeOver>
-void Consumer<T>::decode(detail::DeliveryPtr& delivery, std::optional<Guard>& guard,
-                         std::string& reason, TakeOver take_over) {
-    try {
-        decode(delivery->payload, guard, reason);
-    } catch (const std::bad_alloc& shortage) {
-        if (take_over(shortage, delivery)) {
-            return;
-        }
-        if (delivery->shortages + 1 < most_shortages) {
-            throw;
-        }
-        reason = std::string("no memory to decode it, three times in a row: ") + shortage.what();
-    }
-}
-
-/// If it leaves `guard` empty, `reason` says why. Throws std::bad_alloc.
-template <MessageDecodable T>
-inline void Consumer<T>::decode(const std::string& payload, std::optional<Guard>& guard,
-                                std::string& reason) {
-    const auto max_payload = static_cast<std::uint64_t>(m_core.options().max_payload);
-    if (payload.size() > max_payload) {
-        reason = detail::over_max_payload(payload.size(), max_payload);
-        return;
-    }
-    try {
-        guard.emplace(typename Guard::Key(), payload, m_scratch);
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const std::exception& error) {
-        reason = error.what();
-    } catch (...) {
-        reason = "its Codec threw no std::exception";
-    }
-}
 
 } // namespace orizuru

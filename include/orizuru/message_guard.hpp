@@ -54,7 +54,7 @@ class [[nodiscard]] MessageGuard {
     };
 
   public:
-    /// For Consumer: decodes the message; there is nothing to settle yet.
+    /// For consumers: decodes the message; there is nothing to settle yet.
     MessageGuard(Key /*unused*/, std::string_view payload, Scratch& scratch)
         : m_message(decoded(payload, scratch)) {}
     MessageGuard(MessageGuard&&) noexcept = default;
@@ -164,8 +164,13 @@ class [[nodiscard]] MessageGuard {
 
 namespace detail {
 
-/// For settlements that do not depend on the message's type.
+/// For code that does not depend on the message's type.
 struct GuardAccess {
+    /// Decodes a message; there is nothing to settle yet.
+    template <class T>
+    [[nodiscard]] static MessageGuard<T> decoded(std::string_view payload, Scratch& scratch) {
+        return MessageGuard<T>(typename MessageGuard<T>::Key(), payload, scratch);
+    }
     template <class T>
     [[nodiscard]] static GuardCore& core(MessageGuard<T>& guard) noexcept {
         return guard.m_core;

@@ -25,10 +25,10 @@ class JobBatch {
         using value_type = JobContext<T>;
 
         Iterator() = default;
-        explicit Iterator(JobContext<T>* const* job) noexcept : m_job(job) {}
+        explicit Iterator(JobRun* const* job) noexcept : m_job(job) {}
 
-        JobContext<T>& operator*() const noexcept { return **m_job; }
-        JobContext<T>* operator->() const noexcept { return *m_job; }
+        JobContext<T>& operator*() const noexcept { return static_cast<JobContext<T>&>(**m_job); }
+        JobContext<T>* operator->() const noexcept { return &**this; }
         Iterator& operator++() noexcept {
             ++m_job;
             return *this;
@@ -37,21 +37,21 @@ class JobBatch {
         bool operator==(const Iterator&) const = default;
 
       private:
-        JobContext<T>* const* m_job = nullptr;
+        JobRun* const* m_job = nullptr;
     };
 
-    /// The jobs, and the memory of the span, outlive the batch.
-    explicit JobBatch(std::span<JobContext<T>* const> jobs) noexcept : m_jobs(jobs) {}
+    /// Each is a JobContext<T>. The jobs, and the memory of the span, outlive the batch.
+    explicit JobBatch(std::span<JobRun* const> jobs) noexcept : m_jobs(jobs) {}
 
     [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
     [[nodiscard]] JobContext<T>& operator[](std::size_t index) const noexcept {
-        return *m_jobs[index];
+        return static_cast<JobContext<T>&>(*m_jobs[index]);
     }
     [[nodiscard]] Iterator begin() const noexcept { return Iterator(m_jobs.data()); }
     [[nodiscard]] Iterator end() const noexcept { return Iterator(m_jobs.data() + m_jobs.size()); }
 
   private:
-    std::span<JobContext<T>* const> m_jobs;
+    std::span<JobRun* const> m_jobs;
 };
 
 /// A handler for batches of jobs of T: copyable, returns void, and callable with a JobBatch<T>.

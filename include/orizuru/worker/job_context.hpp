@@ -5,6 +5,7 @@
 // The context of a job: tells a handler whether to end and whether the worker still holds the job,
 // and gives it the message's guard, so that it can settle the job itself.
 
+#include <orizuru/codec.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
@@ -42,7 +43,7 @@ class JobHost {
 /// the job with it.
 struct JobHead {
     std::string id;
-    int attempt;
+    int attempt = 0;
     JobTime enqueued_at;
     std::optional<JobTime> expires_at;
     std::string unique_id;
@@ -54,6 +55,7 @@ template <class T>
     return {job.id, job.attempt, job.enqueued_at, job.expires_at, job.unique_id, job.unique_queue};
 }
 
+class FetchingQueue;
 class JobSettling;
 
 } // namespace detail
@@ -66,6 +68,7 @@ class JobRun {
   public:
     JobRun(const JobRun&) = delete;
     JobRun& operator=(const JobRun&) = delete;
+    virtual ~JobRun() = default; // middleware may cast it to JobContext<T>
 
     [[nodiscard]] const std::string& queue() const noexcept { return m_host->queue(); }
     [[nodiscard]] const std::string& id() const noexcept { return m_head.id; }
@@ -116,13 +119,16 @@ class JobRun {
 
   protected:
     /// Before any other use: hold().
-    JobRun(detail::JobHost& host, detail::JobHead head) : m_host(&host), m_head(std::move(head)) {}
-    virtual ~JobRun() = default; // middleware may cast it to JobContext<T>
+    explicit JobRun(detail::JobHost& host) : m_host(&host) {}
 
     /// `guard` is the job's, and lives as long as this.
-    void hold(detail::GuardCore& guard) noexcept { m_core = &guard; }
+    void hold(detail::JobHead head, detail::GuardCore& guard) noexcept {
+        m_head = std::move(head);
+        m_core = &guard;
+    }
 
   private:
+    friend class detail::FetchingQueue;
     friend class detail::JobSettling;
     template <class T>
     friend class JobContext;
@@ -151,7 +157,7 @@ class JobRun {
     void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
 
     detail::JobHost* m_host;
-    const detail::JobHead m_head;
+    detail::JobHead m_head;
     const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
@@ -180,16 +186,11 @@ class JobContext final : public JobRun {
         MessageGuard<Job<T>>* m_guard;
     };
 
-    JobContext(detail::JobHost& host, MessageGuard<Job<T>>&& guard)
-        : JobRun(host, detail::head_of(*guard)), m_guard(std::move(guard)) {
-        hold(detail::GuardAccess::core(m_guard));
-    }
-    /// The same with the guard that `make_guard` returns. It is called last: nothing throws after
-    /// it.
-    template <std::invocable MakeGuard>
-    JobContext(detail::JobHost& host, const Job<T>& job, MakeGuard make_guard)
-        : JobRun(host, detail::head_of(job)), m_guard(make_guard()) {
-        hold(detail::GuardAccess::core(m_guard));
+    /// For a worker: decodes the job; its guard has nothing to settle yet. Throws what the Codec
+    /// throws.
+    JobContext(detail::JobHost& host, std::string_view payload, Scratch& scratch)
+        : JobRun(host), m_guard(detail::GuardAccess::decoded<Job<T>>(payload, scratch)) {
+        hold(detail::head_of(*m_guard), detail::GuardAccess::core(m_guard));
     }
 
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }

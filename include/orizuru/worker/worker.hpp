@@ -7,11 +7,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/detail/worker/job_batch_queue.hpp>
-#include <orizuru/detail/worker/job_handler.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
-#include <orizuru/detail/worker/single_job_queue.hpp>
-#include <orizuru/detail/worker/worker_shared.hpp>
+#include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/keys.hpp>
@@ -22,7 +18,9 @@
 #include <orizuru/worker/worker_statistics.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -125,9 +123,12 @@ class Worker {
   private:
     enum class Mode { run, quiet, stop };
 
-    [[nodiscard]] Keys checked(std::string queue, const QueueOptions& options) const;
-    [[nodiscard]] std::shared_ptr<detail::WorkerShared> shared() const noexcept;
-    void add(std::shared_ptr<detail::ServedQueue> queue);
+    [[nodiscard]] [[gnu::cold]] Keys checked(std::string queue, const QueueOptions& options) const;
+    [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobMaker make,
+                           std::function<void(JobRun&)> handler);
+    [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
+                                 detail::JobMaker make,
+                                 std::function<void(std::span<JobRun* const>)> handler);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* signals);
     int end(const detail::Signals* signals, detail::WorkerShutdown& ending);
@@ -142,22 +143,20 @@ class Worker {
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
-    Keys keys = checked(std::move(queue), options);
-    add(std::make_shared<detail::SingleJobQueue<T>>(
-        shared(), std::move(keys), std::move(options),
-        [handler = std::move(handler)](JobContext<T>& context) mutable {
-            detail::call_handler(handler, context);
-        }));
+    add(std::move(queue), std::move(options), &detail::make_job_run<T>,
+        [handler = std::move(handler)](JobRun& run) mutable {
+            detail::call_handler(handler, static_cast<JobContext<T>&>(run));
+        });
     return *this;
 }
 
 template <class T, JobBatchHandler<T> F>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
-    Keys keys = checked(std::move(queue), options);
-    detail::check(batch);
-    add(std::make_shared<detail::JobBatchQueue<T>>(shared(), std::move(keys), std::move(options),
-                                                   batch, std::move(handler)));
+    add_batch(std::move(queue), std::move(options), batch, &detail::make_job_run<T>,
+              [handler = std::move(handler)](std::span<JobRun* const> jobs) mutable {
+                  handler(JobBatch<T>(jobs));
+              });
     return *this;
 }
 

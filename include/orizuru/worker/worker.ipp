@@ -6,6 +6,8 @@
 
 #include <orizuru/detail/base/signals.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/worker/job_batch_queue.hpp>
+#include <orizuru/detail/worker/single_job_queue.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
 #include <orizuru/detail/worker/worker_core.hpp>
 #include <orizuru/detail/worker/worker_shutdown.hpp>
@@ -161,12 +163,20 @@ ORIZURU_INLINE void Worker::quiet() noexcept {
 
 ORIZURU_INLINE std::vector<RunningJob> Worker::running() const { return m_core->running(); }
 
-ORIZURU_INLINE std::shared_ptr<detail::WorkerShared> Worker::shared() const noexcept {
-    return m_core->shared;
+ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail::JobMaker make,
+                                std::function<void(JobRun&)> handler) {
+    Keys keys = checked(std::move(queue), options);
+    m_core->queues.push_back(std::make_shared<detail::SingleJobQueue>(
+        m_core->shared, std::move(keys), std::move(options), make, std::move(handler)));
 }
 
-ORIZURU_INLINE void Worker::add(std::shared_ptr<detail::ServedQueue> queue) {
-    m_core->queues.push_back(std::move(queue));
+ORIZURU_INLINE void Worker::add_batch(std::string queue, QueueOptions options,
+                                      const BatchOptions& batch, detail::JobMaker make,
+                                      std::function<void(std::span<JobRun* const>)> handler) {
+    Keys keys = checked(std::move(queue), options);
+    detail::check(batch);
+    m_core->queues.push_back(std::make_shared<detail::JobBatchQueue>(
+        m_core->shared, std::move(keys), std::move(options), batch, make, std::move(handler)));
 }
 
 } // namespace orizuru

@@ -692,10 +692,10 @@ MUTANTS = [
          "batch --test-case='*prolong*'"),
 
     # A moment without memory.
-    code("one failed allocation buries a message", "consumer.hpp",
+    code("one failed allocation buries a message", "detail/consumer/consumer_core.ipp",
          "delivery->shortages + 1 < most_shortages", "delivery->shortages + 1 < 1",
          "memory_for_decoding --test-case='*for once*'"),
-    code("a hostile payload comes for ever", "consumer.hpp",
+    code("a hostile payload comes for ever", "detail/consumer/consumer_core.ipp",
          "delivery->shortages + 1 < most_shortages", "delivery->shortages < 1'000",
          "memory_for_decoding --test-case='the third failure*'"),
     code("a message inherits the shortages of one before", "detail/mirror/delivery.hpp",
@@ -705,14 +705,18 @@ MUTANTS = [
          "m_run.push_front(std::move(message));", "m_run.push_back(std::move(message));",
          "memory_for_decoding --test-case='messages keep their order*'"),
     code("a payload without memory is no attempt", "detail/worker/fetching_queue.hpp",
-         "if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {", "if (true) {",
+         "if (!m_scratch.as<JobScratch>().in_payload) {", "if (true) {",
          "memory_for_decoding --test-case='a payload that there is no memory for is*'"),
-    code("a guard has a message before there is memory for its job", "detail/worker/fetching_queue.hpp",
-         "[&] { return m_consumer->template guard_as<Job<Raw>>(delivery); });",
-         "[made = std::make_shared<MessageGuard<Job<Raw>>>(\n"
-         "                    m_consumer->template guard_as<Job<Raw>>(delivery))] {\n"
-         "                    return std::move(*made);\n"
-         "                });",
+    code("a guard has a message before there is memory for its job",
+         "detail/worker/single_job_queue.hpp",
+         "        next(token, awaited, task, [&](std::unique_ptr<JobRun> run) {\n"
+         "            task = std::make_shared<JobTask>(*this, std::move(run));\n"
+         "        });\n",
+         "        std::unique_ptr<JobRun> held;\n"
+         "        if (next(token, awaited, task,\n"
+         "                 [&](std::unique_ptr<JobRun> run) { held = std::move(run); })) {\n"
+         "            task = std::make_shared<JobTask>(*this, std::move(held));\n"
+         "        }\n",
          "failing_worker_memory --test-case='a job*'"),
     code("a retry without memory is left to the guard", "detail/worker/job_settling.ipp",
          "m_step == nullptr || m_job.settled_by() != SettledBy::nobody", "true",

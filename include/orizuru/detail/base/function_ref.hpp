@@ -23,7 +23,7 @@ class FunctionRef<Result(Arguments...)> {
     FunctionRef(F&& function) // NOLINT(bugprone-forwarding-reference-overload): constrained
     noexcept
         : m_function(std::addressof(function)),
-          m_call([](const void* called, Arguments... arguments) {
+          m_call([](const void* called, Arguments... arguments) -> Result {
               auto& own = *static_cast<std::remove_reference_t<F>*>(const_cast<void*>(called));
               return static_cast<Result>(own(std::forward<Arguments>(arguments)...));
           }) {}

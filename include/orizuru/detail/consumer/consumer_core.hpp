@@ -7,21 +7,20 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/endpoint.hpp>
-#include <orizuru/event.hpp>
 #include <orizuru/keys.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <new>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 namespace orizuru::detail {
 
@@ -47,21 +46,21 @@ class ConsumerCore {
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
 
-    /// Hands out the next message; returns null at the timeout or when stopped. Pass the message to
-    /// `guard`, `bury` or `postpone`.
-    DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
-    /// The same in steps: see Fetcher::poll.
-    DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
+    /// Decodes a message and returns the core of its guard, which gets the message at once: nothing
+    /// can throw in between. Throws what the Codec throws.
+    using Decode = FunctionRef<GuardCore&(const std::string& payload)>;
+    /// The same, without memory to decode it: returns the core of a guard that stands in, or null.
+    using StandIn =
+        FunctionRef<GuardCore*(const std::string& payload, const std::bad_alloc& shortage)>;
+
+    /// Returns whether there was a message; false at the timeout or when stopped. What cannot be
+    /// decoded goes to the dead list, with a DecodeError. Without memory to decode a message,
+    /// throws std::bad_alloc; the message comes first again.
+    bool next(const std::stop_token& token, Timeout& timeout, Decode decode);
+    /// The same in steps, see Fetcher::poll; without `awaited`, asks Redis once.
+    bool poll(const std::stop_token& token, Awaited* awaited, Decode decode, StandIn stand_in);
     /// See Session::watch.
     void watch(std::shared_ptr<const Wake> news);
-    void guard(DeliveryPtr&& delivery, GuardCore& guard) noexcept {
-        guard.guard(*m_session, std::move(delivery));
-    }
-    /// See Session::bury.
-    std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
-                             const std::stop_token& token, TimePoint deadline);
-    void postpone(DeliveryPtr message) noexcept;
-    void tell(EventKind kind, std::string_view detail, std::string_view payload);
 
     void limit(int most);
     [[nodiscard]] std::size_t in_hand() const noexcept;
@@ -75,6 +74,16 @@ class ConsumerCore {
     [[nodiscard]] const ConsumerOptions& options() const noexcept;
 
   private:
+    static constexpr int most_shortages = 3;
+
+    template <class Fetch>
+    bool take(Fetch fetch, const std::stop_token& token, Timeout& timeout, Decode decode,
+              StandIn stand_in);
+    GuardCore* guard_of(const DeliveryPtr& delivery, Decode decode, StandIn stand_in,
+                        std::string& reason);
+    [[gnu::cold]] void bury(const DeliveryPtr& delivery, const std::string& reason,
+                            const std::stop_token& token, TimePoint deadline);
+
     std::shared_ptr<Session> m_session;
 };
 

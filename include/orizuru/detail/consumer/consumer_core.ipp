@@ -6,13 +6,18 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/event.hpp>
 
 #include <chrono>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,32 +55,88 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, std::
 
 ORIZURU_INLINE ConsumerCore::~ConsumerCore() { m_session->close(); }
 
-ORIZURU_INLINE DeliveryPtr ConsumerCore::next(const std::stop_token& token, Timeout& timeout) {
-    return m_session->next(token, timeout);
+ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& timeout,
+                                       Decode decode) {
+    return take([&] { return m_session->next(token, timeout); }, token, timeout, decode,
+                [](const std::string&, const std::bad_alloc&) { return nullptr; });
 }
 
-ORIZURU_INLINE DeliveryPtr ConsumerCore::poll(const std::stop_token& token, Awaited& awaited) {
-    return m_session->poll(token, awaited);
+ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* awaited,
+                                       Decode decode, StandIn stand_in) {
+    Timeout timeout(std::chrono::milliseconds(0));
+    return take(
+        [&] {
+            return awaited == nullptr ? m_session->next(token, timeout)
+                                      : m_session->poll(token, *awaited);
+        },
+        token, timeout, decode, stand_in);
+}
+
+template <class Fetch>
+bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& timeout, Decode decode,
+                        StandIn stand_in) {
+    while (DeliveryPtr delivery = fetch()) {
+        std::string reason;
+        GuardCore* guard = nullptr;
+        try {
+            guard = guard_of(delivery, decode, stand_in, reason);
+        } catch (...) {
+            m_session->postpone(std::move(delivery));
+            throw;
+        }
+        if (guard != nullptr) {
+            delivery->shortages = 0;
+            guard->guard(*m_session, std::move(delivery));
+            return true;
+        }
+        bury(delivery, reason, token, timeout.deadline());
+    }
+    return false;
+}
+
+/// If it returns null, `reason` says why. Throws std::bad_alloc before the third shortage in a row.
+ORIZURU_INLINE GuardCore* ConsumerCore::guard_of(const DeliveryPtr& delivery, Decode decode,
+                                                 StandIn stand_in, std::string& reason) {
+    const std::string& payload = delivery->payload;
+    const auto max_payload = static_cast<std::uint64_t>(options().max_payload);
+    if (payload.size() > max_payload) {
+        reason = over_max_payload(payload.size(), max_payload);
+        return nullptr;
+    }
+    try {
+        return &decode(payload);
+    } catch (const std::bad_alloc& shortage) {
+        if (GuardCore* const guard = stand_in(payload, shortage)) {
+            return guard;
+        }
+        if (delivery->shortages + 1 < most_shortages) {
+            throw;
+        }
+        reason = std::string("no memory to decode it, three times in a row: ") + shortage.what();
+    } catch (const std::exception& error) {
+        reason = error.what();
+    } catch (...) {
+        reason = "its Codec threw no std::exception";
+    }
+    return nullptr;
+}
+
+/// Throws DecodeError once the message is on the dead list.
+ORIZURU_INLINE void ConsumerCore::bury(const DeliveryPtr& delivery, const std::string& reason,
+                                       const std::stop_token& token, TimePoint deadline) {
+    const auto buried = m_session->bury(delivery, reason, token, deadline);
+    if (buried.value_or(true)) {
+        m_session->tell(EventKind::decode_failed, reason, delivery->payload);
+    }
+    if (buried == true) {
+        throw DecodeError(
+            joined({"a message of '", keys().source(), "' is on the dead list: ", reason}),
+            std::move(delivery->payload));
+    }
 }
 
 ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
     m_session->watch(std::move(news));
-}
-
-ORIZURU_INLINE std::optional<bool> ConsumerCore::bury(const DeliveryPtr& message,
-                                                      const std::string& reason,
-                                                      const std::stop_token& token,
-                                                      TimePoint deadline) {
-    return m_session->bury(message, reason, token, deadline);
-}
-
-ORIZURU_INLINE void ConsumerCore::postpone(DeliveryPtr message) noexcept {
-    m_session->postpone(std::move(message));
-}
-
-ORIZURU_INLINE void ConsumerCore::tell(EventKind kind, std::string_view detail,
-                                       std::string_view payload) {
-    m_session->tell(kind, detail, payload);
 }
 
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->limit(most); }

@@ -78,7 +78,9 @@ class Session {
     void put_back(const DeliveryPtr& message) noexcept;
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// decode it. `next` returns it after a pause (fetcher.hpp). For the thread in `next`.
-    void postpone(DeliveryPtr message) noexcept { m_fetcher.postpone(std::move(message)); }
+    [[gnu::cold]] void postpone(DeliveryPtr message) noexcept {
+        m_fetcher.postpone(std::move(message));
+    }
     /// Moves an undecodable message to the dead list; for the thread in `next`. Returns true once
     /// it is there, false if the lease was lost. Returns nullopt if the deadline or a stop came
     /// first; the move then goes on in the background. If Redis refuses, throws ReplyError, and
@@ -111,7 +113,7 @@ class Session {
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_lane.keys(); }
     [[nodiscard]] std::string address() const { return m_lane.endpoint().address(); }
-    void tell(EventKind kind, std::string_view detail, std::string_view payload);
+    [[gnu::cold]] void tell(EventKind kind, std::string_view detail, std::string_view payload);
 
   private:
     using Lock = Lane::Lock;

@@ -5,22 +5,24 @@
 // A queue of a worker that fetches its jobs with a Consumer.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
-#include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/undecoded_job.hpp>
-#include <orizuru/endpoint.hpp>
+#include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/jobs/job.hpp>
-#include <orizuru/message_guard.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>
@@ -30,10 +32,8 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -49,10 +49,11 @@ namespace orizuru::detail {
             .on_beat = of_queue.on_beat};
 }
 
-template <class T>
 class FetchingQueue : public ServedQueue {
   public:
-    using ServedQueue::ServedQueue;
+    FetchingQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
+                  JobMaker make)
+        : ServedQueue(std::move(shared), std::move(keys), std::move(options)), m_make(make) {}
 
     void open(std::shared_ptr<Heartbeat> link, std::shared_ptr<const Wake> news) override {
         m_link = std::move(link);
@@ -78,8 +79,9 @@ class FetchingQueue : public ServedQueue {
             return;
         }
         m_consumer->stop();
+        std::shared_ptr<Task> none;
         try {
-            static_cast<void>(m_consumer->next(std::chrono::milliseconds(0)));
+            next({}, nullptr, none, [](std::unique_ptr<JobRun>) {});
         } catch (...) { // NOLINT(bugprone-empty-catch)
             // The consumer's destructor tries again.
         }
@@ -101,38 +103,44 @@ class FetchingQueue : public ServedQueue {
     }
 
   protected:
-    /// Returns the next job. When there is no memory to decode its payload, returns nothing and
-    /// sets `undecoded` to a task instead. Throws std::bad_alloc when there is no memory for the
-    /// envelope or for that task either: the job stays fetched.
-    std::optional<MessageGuard<Job<T>>> next(const std::stop_token& token, Awaited* awaited,
-                                             std::shared_ptr<Task>& undecoded) {
-        Timeout timeout(std::chrono::milliseconds(0));
-        const auto fetch = [&] {
-            return awaited == nullptr ? m_consumer->m_core.next(token, timeout)
-                                      : m_consumer->m_core.poll(token, *awaited);
+    /// Takes the next job, if there is one: `hold` gets it, before its guard gets the message, and
+    /// may throw std::bad_alloc. When there is no memory to decode the payload, sets `undecoded` to
+    /// a task instead. Returns whether `hold` has a job. Throws std::bad_alloc when there is no
+    /// memory for all that either: the job stays fetched.
+    bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& undecoded,
+              FunctionRef<void(std::unique_ptr<JobRun>)> hold) {
+        const auto decode = [&](const std::string& payload) -> GuardCore& {
+            auto run = m_make(*this, payload, m_scratch);
+            GuardCore& guard = *run->m_core;
+            hold(std::move(run));
+            return guard;
         };
-        const auto take_over = [&](const std::bad_alloc& shortage, DeliveryPtr& delivery) {
-            if (!m_consumer->m_scratch.template as<JobScratch>().in_payload) {
-                return false;
+        bool stands_in = false;
+        const auto stand_in = [&](const std::string& payload,
+                                  const std::bad_alloc& shortage) -> GuardCore* {
+            if (!m_scratch.as<JobScratch>().in_payload) {
+                return nullptr;
             }
             std::string why = std::string("no memory to decode the payload: ") + shortage.what();
-            undecoded = std::make_shared<UndecodedJob>(
-                *this, std::move(why), envelope_of(delivery->payload),
-                [&] { return m_consumer->template guard_as<Job<Raw>>(delivery); });
-            return true;
+            Scratch scratch;
+            auto run = make_job_run<Raw>(*this, payload, scratch);
+            GuardCore* const guard = run->m_core;
+            undecoded = std::make_shared<UndecodedJob>(*this, std::move(why), std::move(run));
+            stands_in = true;
+            return guard;
         };
         try {
-            return m_consumer->next(token, timeout, fetch, take_over);
+            return m_consumer->poll(token, awaited, decode, stand_in) && !stands_in;
         } catch (const DecodeError&) { // the message is on the dead list, and on_event knows
             if (awaited != nullptr) {
                 awaited->until = Clock::now();
             }
-            return std::nullopt;
+            return false;
         }
     }
 
     /// Null when the queue is closed. Any thread.
-    [[nodiscard]] std::shared_ptr<Consumer<Job<T>>> consumer() {
+    [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() {
         const std::lock_guard lock(m_closing);
         return m_consumer;
     }
@@ -147,7 +155,7 @@ class FetchingQueue : public ServedQueue {
     }
 
   private:
-    void connect() {
+    [[gnu::cold]] void connect() {
         ConsumerOptions chosen = consumer_options(shared().options, options());
         chosen.prefetch = most_ahead();
         chosen.on_event = [weak = weak_from_this()](const Event& event) {
@@ -155,9 +163,8 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const std::shared_ptr<Consumer<Job<T>>> consumer(
-            new Consumer<Job<T>>(m_link, queue(), std::move(chosen)));
-        consumer->m_core.watch(m_news);
+        const auto consumer = std::make_shared<ConsumerCore>(m_link, queue(), std::move(chosen));
+        consumer->watch(m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
         m_consumer = consumer;
@@ -165,23 +172,18 @@ class FetchingQueue : public ServedQueue {
     [[nodiscard]] int most_ahead() const noexcept {
         return options().prefetch > 1 ? options().prefetch : bounded(this->most_at_once());
     }
-    /// Returns the envelope without its payload, since there may be no memory for a second copy.
-    static Job<Raw> envelope_of(std::string_view bytes) {
-        Scratch scratch;
-        auto job = decode<Job<Raw>>(bytes, scratch);
-        static_cast<void>(std::exchange(job.payload, {}));
-        return job;
-    }
     static int bounded(std::int64_t jobs) noexcept {
         return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
     }
 
+    JobMaker m_make;
+    Scratch m_scratch; ///< for the thread inside `take`
     std::shared_ptr<Heartbeat> m_link;
     std::shared_ptr<const Wake> m_news;
     int m_free = 1;       ///< for the thread inside `take`
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
-    std::shared_ptr<Consumer<Job<T>>> m_consumer;
+    std::shared_ptr<ConsumerCore> m_consumer;
 };
 
 } // namespace orizuru::detail

@@ -6,24 +6,23 @@
 // when a wait ends, and are requeued when the worker stops. The acks of a batch go to Redis
 // together: one by one they would cost a round trip for each job.
 
-#include <orizuru/consumer.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/job_settling.hpp>
+#include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/batch.hpp>
-#include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
-#include <orizuru/message_guard.hpp>
-#include <orizuru/worker/job_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -31,12 +30,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <functional>
-#include <iterator>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -45,27 +44,28 @@
 
 namespace orizuru::detail {
 
-template <class T>
-class JobBatchQueue final : public FetchingQueue<T> {
+class JobBatchQueue final : public FetchingQueue {
   public:
-    using Handler = std::function<void(JobBatch<T>)>;
+    using Handler = std::function<void(std::span<JobRun* const>)>;
 
-    JobBatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
-                  BatchOptions batch, Handler handler)
-        : FetchingQueue<T>(std::move(shared), std::move(keys), deferred(std::move(options))),
+    [[gnu::cold]] JobBatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys,
+                                QueueOptions options, BatchOptions batch, JobMaker make,
+                                Handler handler)
+        : FetchingQueue(std::move(shared), std::move(keys), deferred(std::move(options)), make),
           m_options(batch),
           m_handler(std::move(handler)) {}
 
-    std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override;
+    // This `inline`, like those below, keeps files that only include this from emitting the class.
+    inline std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override;
     [[nodiscard]] std::int64_t most_at_once() const noexcept override {
-        return FetchingQueue<T>::most_at_once() * m_options.size;
+        return FetchingQueue::most_at_once() * m_options.size;
     }
     [[nodiscard]] std::int64_t jobs_for(int threads) const noexcept override {
         const auto gathered = m_gathered ? static_cast<std::int64_t>(m_gathered->size()) : 0;
-        return FetchingQueue<T>::jobs_for(threads) * m_options.size - gathered;
+        return FetchingQueue::jobs_for(threads) * m_options.size - gathered;
     }
     void requeue_fetched() noexcept override {
-        FetchingQueue<T>::requeue_fetched();
+        FetchingQueue::requeue_fetched();
         if (m_gathered) {
             std::exchange(m_gathered, nullptr)->requeue({});
         }
@@ -76,7 +76,7 @@ class JobBatchQueue final : public FetchingQueue<T> {
       public:
         explicit BatchTask(JobBatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
 
-        void add(MessageGuard<Job<T>>&& guard) { m_jobs.emplace_back(m_queue, std::move(guard)); }
+        void add(std::unique_ptr<JobRun> run) { m_jobs.emplace_back(m_queue, std::move(run)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
         void run() noexcept override {
@@ -87,28 +87,29 @@ class JobBatchQueue final : public FetchingQueue<T> {
                     [this](std::string_view what) { tell(WorkerEventKind::unsettled, what); });
             }
         }
-        [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override;
-        void try_again() noexcept override;
+        [[nodiscard]] inline std::optional<TimePoint> retry_at() const noexcept override;
+        inline void try_again() noexcept override;
         void requeue(std::chrono::milliseconds patience) noexcept override {
             // The newest first: each goes to the queue's front.
             for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
                 job->settling.requeue(patience);
             }
         }
-        [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front().context; }
+        [[nodiscard]] const JobRun& job() const noexcept override { return *m_jobs.front().run; }
 
       private:
         struct Member {
-            Member(JobBatchQueue& queue, MessageGuard<Job<T>>&& guard)
-                : context(queue, std::move(guard)), settling(queue, context) {}
+            Member(JobBatchQueue& queue, std::unique_ptr<JobRun> owned)
+                : run(std::move(owned)), settling(queue, *run) {}
 
-            JobContext<T> context;
+            std::unique_ptr<JobRun> run;
             JobSettling settling;
+            bool begun = false; ///< it is handled
         };
 
         void handle();
-        std::vector<Member*> begin();
-        std::optional<bool> flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept;
+        void begin(std::vector<JobRun*>& jobs);
+        std::optional<bool> flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept;
         bool flush_before_handler();
         void flush_after_handler() {
             if (m_queue.options().guarantee == Guarantee::at_least_once) {
@@ -128,8 +129,8 @@ class JobBatchQueue final : public FetchingQueue<T> {
 
         JobBatchQueue& m_queue;
         /// The consumer that fetched the jobs, until they begin: the queue may be closed meanwhile.
-        std::shared_ptr<Consumer<Job<T>>> m_consumer;
-        std::deque<Member> m_jobs;           // a Member cannot be moved
+        std::shared_ptr<ConsumerCore> m_consumer;
+        std::list<Member> m_jobs;            // a Member cannot be moved
         std::optional<TimePoint> m_flush_at; ///< when to repeat a flush that Redis refused
         std::optional<JitteredPauses> m_pauses;
     };
@@ -139,14 +140,14 @@ class JobBatchQueue final : public FetchingQueue<T> {
         return options;
     }
 
-    void gather(MessageGuard<Job<T>>&& guard) {
+    void gather(std::unique_ptr<JobRun> run) {
         if (m_gathered) {
-            m_gathered->add(std::move(guard));
+            m_gathered->add(std::move(run));
             return;
         }
         // Without memory for the first job there is no batch.
         auto gathered = std::make_shared<BatchTask>(*this);
-        gathered->add(std::move(guard));
+        gathered->add(std::move(run));
         m_gathered = std::move(gathered);
         m_complete = deadline_in(m_options.time);
     }
@@ -159,18 +160,14 @@ class JobBatchQueue final : public FetchingQueue<T> {
     TimePoint m_complete{};                ///< when the time of the gathered batch is over
 };
 
-template <class T>
-std::shared_ptr<Task> JobBatchQueue<T>::take(const std::stop_token& token, Awaited* awaited) {
+inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, Awaited* awaited) {
     while (true) {
-        this->limit_fetch();
+        limit_fetch();
         std::shared_ptr<Task> undecoded;
-        auto guard = this->next(token, awaited, undecoded);
+        const bool more = next(token, awaited, undecoded,
+                               [this](std::unique_ptr<JobRun> run) { gather(std::move(run)); });
         if (undecoded) {
             return undecoded; // the gathered jobs wait for more
-        }
-        const bool more = guard.has_value();
-        if (more) {
-            gather(std::move(*guard));
         }
         if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) ||
                            (!more && Clock::now() >= m_complete))) {
@@ -185,50 +182,45 @@ std::shared_ptr<Task> JobBatchQueue<T>::take(const std::stop_token& token, Await
     }
 }
 
-template <class T>
-void JobBatchQueue<T>::BatchTask::handle() {
-    std::vector<JobContext<T>*> jobs;
+inline void JobBatchQueue::BatchTask::handle() {
+    std::vector<JobRun*> jobs;
     jobs.reserve(m_jobs.size()); // may throw, so before any job is acked
-    const std::vector<Member*> begun = begin();
-    if (begun.empty()) {
+    begin(jobs);
+    if (jobs.empty()) {
         return;
     }
-    std::ranges::transform(begun, std::back_inserter(jobs),
-                           [](Member* job) { return &job->context; });
-    const Handling handling = this->handle_in_middleware(
-        m_queue.shared().options, *jobs.front(), [&] { m_queue.m_handler(JobBatch<T>(jobs)); });
-    for (Member* const job : begun) {
-        job->settling.end(handling);
+    const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),
+                                                   [&] { m_queue.m_handler(jobs); });
+    for (Member& job : m_jobs) {
+        if (job.begun) {
+            job.settling.end(handling);
+        }
     }
     flush_after_handler();
 }
 
-/// Returns the jobs to be handled.
-template <class T>
-std::vector<typename JobBatchQueue<T>::BatchTask::Member*> JobBatchQueue<T>::BatchTask::begin() {
-    std::vector<Member*> begun;
-    begun.reserve(m_jobs.size());
+/// Adds the jobs to be handled; there is room for them.
+inline void JobBatchQueue::BatchTask::begin(std::vector<JobRun*>& jobs) {
     std::unique_lock lock(m_queue.m_acking_first, std::defer_lock);
     const bool acks_first = m_queue.options().guarantee == Guarantee::at_most_once;
     if (acks_first) {
         lock.lock();
     }
     for (Member& job : m_jobs) {
-        if (job.settling.begin()) {
-            begun.push_back(&job);
+        job.begun = job.settling.begin();
+        if (job.begun) {
+            jobs.push_back(job.run.get());
         }
     }
     // One of the jobs may run elsewhere, and it is not known which.
     if (acks_first && !flush_before_handler()) {
-        begun.clear();
+        jobs.clear();
     }
     m_consumer.reset();
-    return begun;
 }
 
 /// All pending settlements are repeated together, when the last of them is due.
-template <class T>
-std::optional<TimePoint> JobBatchQueue<T>::BatchTask::retry_at() const noexcept {
+inline std::optional<TimePoint> JobBatchQueue::BatchTask::retry_at() const noexcept {
     std::optional<TimePoint> at = m_flush_at;
     for (const Member& job : m_jobs) {
         at = std::max(at, job.settling.retry_at());
@@ -236,8 +228,7 @@ std::optional<TimePoint> JobBatchQueue<T>::BatchTask::retry_at() const noexcept 
     return at;
 }
 
-template <class T>
-void JobBatchQueue<T>::BatchTask::try_again() noexcept {
+inline void JobBatchQueue::BatchTask::try_again() noexcept {
     for (Member& job : m_jobs) {
         if (job.settling.retry_at()) {
             job.settling.try_again();
@@ -247,8 +238,7 @@ void JobBatchQueue<T>::BatchTask::try_again() noexcept {
 }
 
 /// Waits while Redis refuses, since only this thread can go on with the handler.
-template <class T>
-bool JobBatchQueue<T>::BatchTask::flush_before_handler() {
+inline bool JobBatchQueue::BatchTask::flush_before_handler() {
     std::optional<bool> flushed = flush(m_consumer);
     while (!flushed && !m_queue.stop_token().stop_requested()) {
         sleep_until(*m_flush_at, m_queue.stop_token());
@@ -259,9 +249,8 @@ bool JobBatchQueue<T>::BatchTask::flush_before_handler() {
 }
 
 /// Returns whether all acks were in time, and tells when some were not; empty when Redis refuses.
-template <class T>
-std::optional<bool>
-JobBatchQueue<T>::BatchTask::flush(const std::shared_ptr<Consumer<Job<T>>>& consumer) noexcept {
+inline std::optional<bool>
+JobBatchQueue::BatchTask::flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept {
     m_flush_at.reset();
     try {
         // When the queue is closed, the last guard sends the acks that follow a handler.

@@ -10,11 +10,10 @@
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_settling.hpp>
-#include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/jobs/job.hpp>
+#include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/keys.hpp>
-#include <orizuru/message_guard.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -29,31 +28,31 @@
 
 namespace orizuru::detail {
 
-template <class T>
-class SingleJobQueue final : public FetchingQueue<T> {
+class SingleJobQueue final : public FetchingQueue {
   public:
-    using Handler = std::function<void(JobContext<T>&)>;
+    using Handler = std::function<void(JobRun&)>;
 
-    SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
-                   Handler handler)
-        : FetchingQueue<T>(std::move(shared), std::move(keys), settled(std::move(options))),
+    [[gnu::cold]] SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys,
+                                 QueueOptions options, JobMaker make, Handler handler)
+        : FetchingQueue(std::move(shared), std::move(keys), settled(std::move(options)), make),
           m_handler(std::move(handler)) {}
 
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override {
         std::shared_ptr<Task> task;
-        if (auto guard = this->next(token, awaited, task)) {
-            task = std::make_shared<JobTask>(*this, std::move(*guard));
-        }
+        next(token, awaited, task, [&](std::unique_ptr<JobRun> run) {
+            task = std::make_shared<JobTask>(*this, std::move(run));
+        });
         return task;
     }
 
   private:
     class JobTask final : public Task {
       public:
-        JobTask(SingleJobQueue& queue, MessageGuard<Job<T>>&& guard)
-            : m_queue(queue), m_context(queue, std::move(guard)), m_settling(queue, m_context) {}
+        JobTask(SingleJobQueue& queue, std::unique_ptr<JobRun> run)
+            : m_queue(queue), m_run(std::move(run)), m_settling(queue, *m_run) {}
 
-        void run() noexcept override;
+        // This `inline` keeps files that only include this from emitting the class.
+        inline void run() noexcept override;
         [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
             return m_settling.retry_at();
         }
@@ -61,11 +60,11 @@ class SingleJobQueue final : public FetchingQueue<T> {
         void requeue(std::chrono::milliseconds patience) noexcept override {
             m_settling.requeue(patience);
         }
-        [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
+        [[nodiscard]] const JobRun& job() const noexcept override { return *m_run; }
 
       private:
         SingleJobQueue& m_queue;
-        JobContext<T> m_context;
+        std::unique_ptr<JobRun> m_run;
         JobSettling m_settling;
     };
 
@@ -79,12 +78,11 @@ class SingleJobQueue final : public FetchingQueue<T> {
     Handler m_handler;
 };
 
-template <class T>
-void SingleJobQueue<T>::JobTask::run() noexcept {
+inline void SingleJobQueue::JobTask::run() noexcept {
     try {
         if (m_settling.begin()) {
-            m_settling.end(this->handle_in_middleware(m_queue.shared().options, m_context,
-                                                      [this] { m_queue.m_handler(m_context); }));
+            m_settling.end(handle_in_middleware(m_queue.shared().options, *m_run,
+                                                [this] { m_queue.m_handler(*m_run); }));
         }
     } catch (...) {
         tell_thrown(

@@ -6,16 +6,14 @@
 // counts as a failed attempt, though no handler has begun: the retry policy says when the next one
 // follows.
 
-#include <orizuru/codec.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/jobs/job.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <chrono>
-#include <concepts>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,11 +22,8 @@ namespace orizuru::detail {
 
 class UndecodedJob final : public Task {
   public:
-    /// `make_guard` returns the guard of `job`, whose payload is not used. It is called last: once
-    /// the guard owns the message, nothing throws.
-    template <std::invocable MakeGuard>
-    UndecodedJob(ServedQueue& queue, std::string why, const Job<Raw>& job, MakeGuard make_guard)
-        : m_why(std::move(why)), m_context(queue, job, make_guard), m_settling(queue, m_context) {}
+    UndecodedJob(ServedQueue& queue, std::string why, std::unique_ptr<JobRun> run)
+        : m_why(std::move(why)), m_run(std::move(run)), m_settling(queue, *m_run) {}
 
     void run() noexcept override { m_settling.fail_undecoded(m_why); }
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
@@ -38,11 +33,11 @@ class UndecodedJob final : public Task {
     void requeue(std::chrono::milliseconds patience) noexcept override {
         m_settling.requeue(patience);
     }
-    [[nodiscard]] const JobRun& job() const noexcept override { return m_context; }
+    [[nodiscard]] const JobRun& job() const noexcept override { return *m_run; }
 
   private:
     std::string m_why;
-    JobContext<Raw> m_context;
+    std::unique_ptr<JobRun> m_run;
     JobSettling m_settling;
 };
 
