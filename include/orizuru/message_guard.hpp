@@ -48,7 +48,7 @@ class Consumer;
 /// while another one waits in `next`. A guard may outlive its Consumer.
 template <class T>
 class [[nodiscard]] MessageGuard {
-    // Only a consumer makes guards, inside a std::optional.
+    // Only consumers and workers make guards.
     struct Key {
         explicit Key() = default;
     };

@@ -124,10 +124,10 @@ class Worker {
     enum class Mode { run, quiet, stop };
 
     [[nodiscard]] [[gnu::cold]] Keys checked(std::string queue, const QueueOptions& options) const;
-    [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobMaker make,
+    [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
                            std::function<void(JobRun&)> handler);
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
-                                 detail::JobMaker make,
+                                 detail::BatchedJobMaker make,
                                  std::function<void(std::span<JobRun* const>)> handler);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* signals);
@@ -143,7 +143,7 @@ class Worker {
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
-    add(std::move(queue), std::move(options), &detail::make_job_run<T>,
+    add(std::move(queue), std::move(options), &detail::make_job_task<T>,
         [handler = std::move(handler)](JobRun& run) mutable {
             detail::call_handler(handler, static_cast<JobContext<T>&>(run));
         });
@@ -153,7 +153,7 @@ Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
 template <class T, JobBatchHandler<T> F>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
-    add_batch(std::move(queue), std::move(options), batch, &detail::make_job_run<T>,
+    add_batch(std::move(queue), std::move(options), batch, &detail::make_batched_job<T>,
               [handler = std::move(handler)](std::span<JobRun* const> jobs) mutable {
                   handler(JobBatch<T>(jobs));
               });

@@ -163,7 +163,7 @@ ORIZURU_INLINE void Worker::quiet() noexcept {
 
 ORIZURU_INLINE std::vector<RunningJob> Worker::running() const { return m_core->running(); }
 
-ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail::JobMaker make,
+ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
                                 std::function<void(JobRun&)> handler) {
     Keys keys = checked(std::move(queue), options);
     m_core->queues.push_back(std::make_shared<detail::SingleJobQueue>(
@@ -171,7 +171,7 @@ ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail:
 }
 
 ORIZURU_INLINE void Worker::add_batch(std::string queue, QueueOptions options,
-                                      const BatchOptions& batch, detail::JobMaker make,
+                                      const BatchOptions& batch, detail::BatchedJobMaker make,
                                       std::function<void(std::span<JobRun* const>)> handler) {
     Keys keys = checked(std::move(queue), options);
     detail::check(batch);

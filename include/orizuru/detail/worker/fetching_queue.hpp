@@ -2,12 +2,11 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A queue of a worker that fetches its jobs with a Consumer.
+// A queue of a worker that fetches its jobs as a consumer.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
@@ -22,6 +21,7 @@
 #include <orizuru/event.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
+#include <orizuru/message_guard.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -32,6 +32,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -51,9 +52,7 @@ namespace orizuru::detail {
 
 class FetchingQueue : public ServedQueue {
   public:
-    FetchingQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options,
-                  JobMaker make)
-        : ServedQueue(std::move(shared), std::move(keys), std::move(options)), m_make(make) {}
+    using ServedQueue::ServedQueue;
 
     void open(std::shared_ptr<Heartbeat> link, std::shared_ptr<const Wake> news) override {
         m_link = std::move(link);
@@ -79,9 +78,13 @@ class FetchingQueue : public ServedQueue {
             return;
         }
         m_consumer->stop();
-        std::shared_ptr<Task> none;
+        Timeout timeout(std::chrono::milliseconds(0));
+        std::optional<MessageGuard<Raw>> guard; // there is none after a stop
         try {
-            next({}, nullptr, none, [](std::unique_ptr<JobRun>) {});
+            m_consumer->next({}, timeout, [&](const std::string& payload) -> GuardCore& {
+                guard.emplace(GuardAccess::decoded<Raw>(payload, m_scratch));
+                return GuardAccess::core(*guard);
+            });
         } catch (...) { // NOLINT(bugprone-empty-catch)
             // The consumer's destructor tries again.
         }
@@ -103,18 +106,12 @@ class FetchingQueue : public ServedQueue {
     }
 
   protected:
-    /// Takes the next job, if there is one: `hold` gets it, before its guard gets the message, and
-    /// may throw std::bad_alloc. When there is no memory to decode the payload, sets `undecoded` to
-    /// a task instead. Returns whether `hold` has a job. Throws std::bad_alloc when there is no
-    /// memory for all that either: the job stays fetched.
+    /// Takes the next job, if there is one: `decode` makes it, and returns the core of its guard.
+    /// When there is no memory to decode the payload, sets `undecoded` to a task instead. Returns
+    /// whether `decode` has made a job. Throws std::bad_alloc when there is no memory for the
+    /// envelope or for that task either: the job stays fetched.
     bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& undecoded,
-              FunctionRef<void(std::unique_ptr<JobRun>)> hold) {
-        const auto decode = [&](const std::string& payload) -> GuardCore& {
-            auto run = m_make(*this, payload, m_scratch);
-            GuardCore& guard = *run->m_core;
-            hold(std::move(run));
-            return guard;
-        };
+              ConsumerCore::Decode decode) {
         bool stands_in = false;
         const auto stand_in = [&](const std::string& payload,
                                   const std::bad_alloc& shortage) -> GuardCore* {
@@ -123,11 +120,11 @@ class FetchingQueue : public ServedQueue {
             }
             std::string why = std::string("no memory to decode the payload: ") + shortage.what();
             Scratch scratch;
-            auto run = make_job_run<Raw>(*this, payload, scratch);
-            GuardCore* const guard = run->m_core;
-            undecoded = std::make_shared<UndecodedJob>(*this, std::move(why), std::move(run));
+            auto job =
+                std::make_shared<JobOf<Raw, UndecodedJob>>(*this, payload, scratch, std::move(why));
             stands_in = true;
-            return guard;
+            undecoded = job;
+            return &guard_of(job->job());
         };
         try {
             return m_consumer->poll(token, awaited, decode, stand_in) && !stands_in;
@@ -138,6 +135,9 @@ class FetchingQueue : public ServedQueue {
             return false;
         }
     }
+    [[nodiscard]] static GuardCore& guard_of(JobRun& run) noexcept { return *run.m_core; }
+    /// For the thread inside `take`.
+    [[nodiscard]] Scratch& scratch() noexcept { return m_scratch; }
 
     /// Null when the queue is closed. Any thread.
     [[nodiscard]] std::shared_ptr<ConsumerCore> consumer() {
@@ -176,7 +176,6 @@ class FetchingQueue : public ServedQueue {
         return static_cast<int>(std::clamp<std::int64_t>(jobs, 1, largest_batch));
     }
 
-    JobMaker m_make;
     Scratch m_scratch; ///< for the thread inside `take`
     std::shared_ptr<Heartbeat> m_link;
     std::shared_ptr<const Wake> m_news;

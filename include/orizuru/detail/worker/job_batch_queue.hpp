@@ -13,9 +13,10 @@
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/worker/batched_job.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
-#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -31,7 +32,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,10 +49,11 @@ class JobBatchQueue final : public FetchingQueue {
     using Handler = std::function<void(std::span<JobRun* const>)>;
 
     [[gnu::cold]] JobBatchQueue(std::shared_ptr<WorkerShared> shared, Keys keys,
-                                QueueOptions options, BatchOptions batch, JobMaker make,
+                                QueueOptions options, BatchOptions batch, BatchedJobMaker make,
                                 Handler handler)
-        : FetchingQueue(std::move(shared), std::move(keys), deferred(std::move(options)), make),
+        : FetchingQueue(std::move(shared), std::move(keys), deferred(std::move(options))),
           m_options(batch),
+          m_make(make),
           m_handler(std::move(handler)) {}
 
     // This `inline`, like those below, keeps files that only include this from emitting the class.
@@ -76,7 +77,7 @@ class JobBatchQueue final : public FetchingQueue {
       public:
         explicit BatchTask(JobBatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
 
-        void add(std::unique_ptr<JobRun> run) { m_jobs.emplace_back(m_queue, std::move(run)); }
+        void add(std::unique_ptr<BatchedJob> job) { m_jobs.push_back(std::move(job)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
         void run() noexcept override {
@@ -92,21 +93,12 @@ class JobBatchQueue final : public FetchingQueue {
         void requeue(std::chrono::milliseconds patience) noexcept override {
             // The newest first: each goes to the queue's front.
             for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
-                job->settling.requeue(patience);
+                (*job)->settling().requeue(patience);
             }
         }
-        [[nodiscard]] const JobRun& job() const noexcept override { return *m_jobs.front().run; }
+        [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front()->run(); }
 
       private:
-        struct Member {
-            Member(JobBatchQueue& queue, std::unique_ptr<JobRun> owned)
-                : run(std::move(owned)), settling(queue, *run) {}
-
-            std::unique_ptr<JobRun> run;
-            JobSettling settling;
-            bool begun = false; ///< it is handled
-        };
-
         void handle();
         void begin(std::vector<JobRun*>& jobs);
         std::optional<bool> flush(const std::shared_ptr<ConsumerCore>& consumer) noexcept;
@@ -130,7 +122,7 @@ class JobBatchQueue final : public FetchingQueue {
         JobBatchQueue& m_queue;
         /// The consumer that fetched the jobs, until they begin: the queue may be closed meanwhile.
         std::shared_ptr<ConsumerCore> m_consumer;
-        std::list<Member> m_jobs;            // a Member cannot be moved
+        std::vector<std::unique_ptr<BatchedJob>> m_jobs;
         std::optional<TimePoint> m_flush_at; ///< when to repeat a flush that Redis refused
         std::optional<JitteredPauses> m_pauses;
     };
@@ -140,19 +132,20 @@ class JobBatchQueue final : public FetchingQueue {
         return options;
     }
 
-    void gather(std::unique_ptr<JobRun> run) {
+    void gather(std::unique_ptr<BatchedJob> job) {
         if (m_gathered) {
-            m_gathered->add(std::move(run));
+            m_gathered->add(std::move(job));
             return;
         }
         // Without memory for the first job there is no batch.
         auto gathered = std::make_shared<BatchTask>(*this);
-        gathered->add(std::move(run));
+        gathered->add(std::move(job));
         m_gathered = std::move(gathered);
         m_complete = deadline_in(m_options.time);
     }
 
     BatchOptions m_options;
+    BatchedJobMaker m_make;
     Handler m_handler;
     /// One batch at a time acks first: a flush tells how many acks were late, and not whose.
     std::mutex m_acking_first;
@@ -164,8 +157,13 @@ inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, A
     while (true) {
         limit_fetch();
         std::shared_ptr<Task> undecoded;
-        const bool more = next(token, awaited, undecoded,
-                               [this](std::unique_ptr<JobRun> run) { gather(std::move(run)); });
+        const bool more =
+            next(token, awaited, undecoded, [&](const std::string& payload) -> GuardCore& {
+                auto job = m_make(*this, payload, scratch());
+                GuardCore& guard = guard_of(job->run());
+                gather(std::move(job));
+                return guard;
+            });
         if (undecoded) {
             return undecoded; // the gathered jobs wait for more
         }
@@ -191,9 +189,9 @@ inline void JobBatchQueue::BatchTask::handle() {
     }
     const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),
                                                    [&] { m_queue.m_handler(jobs); });
-    for (Member& job : m_jobs) {
-        if (job.begun) {
-            job.settling.end(handling);
+    for (const auto& job : m_jobs) {
+        if (job->begun()) {
+            job->settling().end(handling);
         }
     }
     flush_after_handler();
@@ -206,10 +204,9 @@ inline void JobBatchQueue::BatchTask::begin(std::vector<JobRun*>& jobs) {
     if (acks_first) {
         lock.lock();
     }
-    for (Member& job : m_jobs) {
-        job.begun = job.settling.begin();
-        if (job.begun) {
-            jobs.push_back(job.run.get());
+    for (const auto& job : m_jobs) {
+        if (job->begin()) {
+            jobs.push_back(&job->run());
         }
     }
     // One of the jobs may run elsewhere, and it is not known which.
@@ -222,16 +219,16 @@ inline void JobBatchQueue::BatchTask::begin(std::vector<JobRun*>& jobs) {
 /// All pending settlements are repeated together, when the last of them is due.
 inline std::optional<TimePoint> JobBatchQueue::BatchTask::retry_at() const noexcept {
     std::optional<TimePoint> at = m_flush_at;
-    for (const Member& job : m_jobs) {
-        at = std::max(at, job.settling.retry_at());
+    for (const auto& job : m_jobs) {
+        at = std::max(at, job->settling().retry_at());
     }
     return at;
 }
 
 inline void JobBatchQueue::BatchTask::try_again() noexcept {
-    for (Member& job : m_jobs) {
-        if (job.settling.retry_at()) {
-            job.settling.try_again();
+    for (const auto& job : m_jobs) {
+        if (job->settling().retry_at()) {
+            job->settling().try_again();
         }
     }
     flush_after_handler();

@@ -5,22 +5,51 @@
 // All that a worker knows of the type of its jobs: how to decode one, and how to call the handler.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/worker/batched_job.hpp>
+#include <orizuru/detail/worker/job_task.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker/job_context.hpp>
 
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace orizuru::detail {
 
-/// Decodes a job; its guard has nothing to settle yet. Throws what the Codec throws.
-using JobMaker = std::unique_ptr<JobRun> (*)(JobHost& host, std::string_view payload,
-                                             Scratch& scratch);
-
 template <class T>
-[[nodiscard]] std::unique_ptr<JobRun> make_job_run(JobHost& host, std::string_view payload,
-                                                   Scratch& scratch) {
-    return std::make_unique<JobContext<T>>(host, payload, scratch);
+struct DecodedJob {
+    JobContext<T> context;
+};
+
+/// A `Base` with the job that it needs: one object, so that a job costs one allocation. Its guard
+/// has nothing to settle yet. Throws what the Codec throws.
+template <class T, class Base>
+class JobOf final : private DecodedJob<T>, public Base {
+  public:
+    template <class... Arguments>
+    JobOf(ServedQueue& queue, std::string_view payload, Scratch& scratch, Arguments&&... arguments)
+        : DecodedJob<T>{{queue, payload, scratch}},
+          Base(queue, DecodedJob<T>::context, std::forward<Arguments>(arguments)...) {}
+};
+
+using JobTaskMaker = std::shared_ptr<JobTask> (*)(ServedQueue& queue, std::string_view payload,
+                                                  Scratch& scratch,
+                                                  const std::function<void(JobRun&)>& handler);
+template <class T>
+[[nodiscard]] std::shared_ptr<JobTask> make_job_task(ServedQueue& queue, std::string_view payload,
+                                                     Scratch& scratch,
+                                                     const std::function<void(JobRun&)>& handler) {
+    return std::make_shared<JobOf<T, JobTask>>(queue, payload, scratch, handler);
+}
+
+using BatchedJobMaker = std::unique_ptr<BatchedJob> (*)(ServedQueue& queue,
+                                                        std::string_view payload, Scratch& scratch);
+template <class T>
+[[nodiscard]] std::unique_ptr<BatchedJob>
+make_batched_job(ServedQueue& queue, std::string_view payload, Scratch& scratch) {
+    return std::make_unique<JobOf<T, BatchedJob>>(queue, payload, scratch);
 }
 
 /// Calls the handler in the first form that it accepts.

@@ -13,17 +13,16 @@
 #include <orizuru/worker/job_context.hpp>
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace orizuru::detail {
 
-class UndecodedJob final : public Task {
+class UndecodedJob : public Task {
   public:
-    UndecodedJob(ServedQueue& queue, std::string why, std::unique_ptr<JobRun> run)
-        : m_why(std::move(why)), m_run(std::move(run)), m_settling(queue, *m_run) {}
+    UndecodedJob(ServedQueue& queue, JobRun& run, std::string why)
+        : m_why(std::move(why)), m_run(run), m_settling(queue, run) {}
 
     void run() noexcept override { m_settling.fail_undecoded(m_why); }
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept override {
@@ -33,11 +32,12 @@ class UndecodedJob final : public Task {
     void requeue(std::chrono::milliseconds patience) noexcept override {
         m_settling.requeue(patience);
     }
-    [[nodiscard]] const JobRun& job() const noexcept override { return *m_run; }
+    [[nodiscard]] const JobRun& job() const noexcept override { return m_run; }
+    [[nodiscard]] JobRun& job() noexcept { return m_run; }
 
   private:
     std::string m_why;
-    std::unique_ptr<JobRun> m_run;
+    JobRun& m_run;
     JobSettling m_settling;
 };
 
