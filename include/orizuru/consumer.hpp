@@ -11,6 +11,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/message_guard.hpp>
@@ -19,11 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru {

@@ -15,6 +15,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -73,8 +74,17 @@ struct Twice {
     std::string bytes;
 };
 
+/// Larger than what the library allocates for itself.
+struct Wide {
+    std::array<char, 300'000> bytes;
+};
+
 } // namespace failing_worker_memory_test
 
+template <>
+struct orizuru::Codec<failing_worker_memory_test::Wide> {
+    static failing_worker_memory_test::Wide decode(std::string_view /*bytes*/) { return {}; }
+};
 template <>
 struct orizuru::Codec<failing_worker_memory_test::Twice> {
     static failing_worker_memory_test::Twice decode(std::string_view bytes) {
@@ -163,6 +173,36 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no memory to decode,
         REQUIRE(ids().empty());
     }
     CHECK(failing > 20);
+}
+
+TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no room for is taken again as often as "
+                                       "that happens, and that is neither an attempt nor its end") {
+    std::atomic<int> attempts{0};
+    Worker worker(uri, options());
+    SUBCASE("one by one") {
+        worker.handle<Wide>("q", [&](const Job<Wide>& job) { attempts += job.attempt; });
+    }
+    SUBCASE("in batches") {
+        worker.handle_batch<Wide>("q",
+                                  [&](const JobBatch<Wide>& batch) {
+                                      for (const auto& job : batch) {
+                                          attempts += job.attempt();
+                                      }
+                                  },
+                                  {.size = 2, .time = 5ms});
+    }
+    Running running(worker);
+    REQUIRE(so_many_wait(1));
+    FailingMemory::refuse(sizeof(Wide), 5);
+    push_jobs({payload(0)});
+    CHECK(eventually([&] { return attempts > 0; }));
+    running.stop();
+    CHECK(FailingMemory::to_refuse() == 0);
+    CHECK(attempts == 1);
+    CHECK(put_off().empty());
+    CHECK(redis.llen(unack) == 0);
+    CHECK(redis.llen(dead) == 0);
+    CHECK(held_jobs().empty());
 }
 
 TEST_CASE_FIXTURE(FailingWorkerMemory,

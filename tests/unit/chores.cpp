@@ -4,7 +4,7 @@
 // Which chore is next, and what happens to it and to the others when it fails.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/worker/chores.hpp>
+#include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/error.hpp>
 
 #include <doctest/doctest.h>

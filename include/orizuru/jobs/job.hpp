@@ -102,9 +102,11 @@ namespace detail {
 
 /// What decoding a job keeps from one to the next.
 struct JobScratch {
+    enum class Part { none, envelope, payload };
+
     msgpack::zone zone;
     Scratch payload;
-    bool in_payload = false; ///< Codec<T> has been called and has not returned
+    Part last_read = Part::none; ///< which part was being decoded last
 };
 
 } // namespace detail
@@ -158,7 +160,7 @@ struct Codec<Job<T>> {
     /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
     static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
         auto& memory = scratch.as<detail::JobScratch>();
-        memory.in_payload = false;
+        memory.last_read = Part::envelope;
         detail::MsgpackReader reader(bytes, memory.zone);
         detail::EnvelopeReader envelope(reader.read());
         const std::uint64_t version = envelope.unsigned_number(
@@ -192,10 +194,12 @@ struct Codec<Job<T>> {
     }
 
   private:
+    using Part = detail::JobScratch::Part;
+
     static T decode_payload(std::string_view bytes, detail::JobScratch& memory) {
-        memory.in_payload = true;
+        memory.last_read = Part::payload;
         T payload = detail::decode<T>(bytes, memory.payload);
-        memory.in_payload = false;
+        memory.last_read = Part::envelope;
         return payload;
     }
 

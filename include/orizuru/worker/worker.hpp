@@ -67,8 +67,8 @@ class Worker {
     /// held are redelivered after the lease. If your handler's thread may be cancelled, disable
     /// that with pthread_setcancelstate.
     ///
-    /// Throws std::invalid_argument for an impossible queue name or option, and for a queue that
-    /// has a handler already; std::logic_error when the worker runs.
+    /// Throws std::invalid_argument for an impossible queue name or option, an empty handler, and
+    /// a queue that has a handler already; std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
 
@@ -143,6 +143,7 @@ class Worker {
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
+    detail::check_handler(handler, queue);
     add(std::move(queue), std::move(options), &detail::make_job_task<T>,
         [handler = std::move(handler)](JobRun& run) mutable {
             detail::call_handler(handler, static_cast<JobContext<T>&>(run));
@@ -153,6 +154,7 @@ Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
 template <class T, JobBatchHandler<T> F>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
+    detail::check_handler(handler, queue);
     add_batch(std::move(queue), std::move(options), batch, &detail::make_batched_job<T>,
               [handler = std::move(handler)](std::span<JobRun* const> jobs) mutable {
                   handler(JobBatch<T>(jobs));

@@ -35,9 +35,17 @@ class FailingMemory {
         return s_left.exchange(-1) < 0;
     }
 
+    /// Lets the next `times` allocations of `size` bytes or more fail.
+    static void refuse(std::size_t size, int times) {
+        s_refused_size = size;
+        s_to_refuse = times;
+    }
+    /// How many of them have not come.
+    [[nodiscard]] static int to_refuse() { return s_to_refuse; }
+
     // If inlined, the compiler would see its malloc beside a delete.
     [[gnu::noinline]] static void* allocate(std::size_t size) {
-        if (!LibraryCall::outside && fails()) {
+        if (!LibraryCall::outside && (fails() || refused(size))) {
             throw std::bad_alloc();
         }
         void* const memory = std::malloc(size == 0 ? 1 : size);
@@ -59,7 +67,13 @@ class FailingMemory {
         return until != never && Clock::now().time_since_epoch().count() < until;
     }
 
+    static bool refused(std::size_t size) {
+        return size >= s_refused_size && s_to_refuse > 0 && s_to_refuse-- > 0;
+    }
+
     static inline std::atomic<long> s_left{-1};
+    static inline std::atomic<std::size_t> s_refused_size{0};
+    static inline std::atomic<int> s_to_refuse{0};
     static inline std::atomic<Kind> s_kind{Kind::once};
     static inline std::atomic<Clock::rep> s_failing_until{never};
 };

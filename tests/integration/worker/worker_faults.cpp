@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -277,6 +278,14 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
                                                 {.size = 0});
                    }),
                    "size"));
+    CHECK(contains(message_of<std::invalid_argument>(
+                       [&] { worker.handle<Raw>("other", std::function<void(const Raw&)>()); }),
+                   "'other': the handler is empty"));
+    CHECK(contains(message_of<std::invalid_argument>([&] {
+                       using Handler = void (*)(orizuru::JobBatch<Raw>);
+                       worker.handle_batch<Raw>("other", Handler{}, {.size = 1});
+                   }),
+                   "'other': the handler is empty"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a worker without a queue does not run, and none runs twice") {

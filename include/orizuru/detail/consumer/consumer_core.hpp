@@ -49,13 +49,15 @@ class ConsumerCore {
     /// Decodes a message and returns the core of its guard, which gets the message at once: nothing
     /// can throw in between. Throws what the Codec throws.
     using Decode = FunctionRef<GuardCore&(const std::string& payload)>;
-    /// The same, without memory to decode it: returns the core of a guard that stands in, or null.
+    /// Called when there was no memory for that. Returns the core of a guard that stands in; or
+    /// null, which counts against the message; or throws, which does not.
     using StandIn =
         FunctionRef<GuardCore*(const std::string& payload, const std::bad_alloc& shortage)>;
 
     /// Returns whether there was a message; false at the timeout or when stopped. What cannot be
     /// decoded goes to the dead list, with a DecodeError. Without memory to decode a message,
-    /// throws std::bad_alloc; the message comes first again.
+    /// throws std::bad_alloc; the message comes first again. The third time in a row, it counts as
+    /// one that cannot be decoded.
     bool next(const std::stop_token& token, Timeout& timeout, Decode decode);
     /// The same in steps, see Fetcher::poll; without `awaited`, asks Redis once.
     bool poll(const std::stop_token& token, Awaited* awaited, Decode decode, StandIn stand_in);

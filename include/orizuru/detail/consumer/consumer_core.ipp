@@ -85,7 +85,7 @@ bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& time
             throw;
         }
         if (guard != nullptr) {
-            delivery->shortages = 0;
+            delivery->forget_shortages();
             guard->guard(*m_session, std::move(delivery));
             return true;
         }
@@ -109,7 +109,7 @@ ORIZURU_INLINE GuardCore* ConsumerCore::guard_of(const DeliveryPtr& delivery, De
         if (GuardCore* const guard = stand_in(payload, shortage)) {
             return guard;
         }
-        if (delivery->shortages + 1 < most_shortages) {
+        if (++delivery->shortages < most_shortages) {
             throw;
         }
         reason = std::string("no memory to decode it, three times in a row: ") + shortage.what();

@@ -174,7 +174,7 @@ inline auto Fetcher::enter() {
 
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
     const auto inside = enter();
-    const bool in_hand = !m_run.empty() && m_run.front()->shortages == 0 &&
+    const bool in_hand = !m_run.empty() && !m_run.front()->postponed() &&
                          m_run_recoveries == m_lane.recoveries() && !stopped() &&
                          !token.stop_requested();
     if (!in_hand && !await_run(token, timeout)) {
@@ -196,14 +196,14 @@ inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
             }
         }
         const Delivery& first = *m_run.front();
-        if (first.shortages == 0 || Clock::now() >= first.decode_at) {
+        if (!first.postponed() || Clock::now() >= first.not_before) {
             return true;
         }
         if (Clock::now() >= timeout.deadline()) {
             return false;
         }
         // The lease may be lost during the pause: check again.
-        pause(token, std::min(first.decode_at, timeout.deadline()));
+        pause(token, std::min(first.not_before, timeout.deadline()));
     }
 }
 
@@ -214,9 +214,8 @@ inline void Fetcher::throw_two_threads() const {
 }
 
 inline void Fetcher::postpone(DeliveryPtr message) noexcept {
-    ++message->shortages;
-    message->decode_at =
-        Clock::now() + (message->shortages == 1 ? first_shortage_pause : later_shortage_pause);
+    message->not_before =
+        Clock::now() + (message->shortages < 2 ? first_shortage_pause : later_shortage_pause);
     m_run.push_front(std::move(message)); // into its old place, so this allocates nothing
 }
 

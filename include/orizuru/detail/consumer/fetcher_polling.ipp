@@ -25,8 +25,8 @@ inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
         }
     }
     const Delivery& first = *m_run.front();
-    if (first.shortages > 0 && Clock::now() < first.decode_at) {
-        awaited.until = first.decode_at;
+    if (first.postponed() && Clock::now() < first.not_before) {
+        awaited.until = first.not_before;
         return false;
     }
     return true;

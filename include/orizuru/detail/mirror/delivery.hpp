@@ -50,9 +50,15 @@ struct Delivery {
     int failures = 0;         ///< how often the settlement failed for a reason of its own
 
     // Only the thread in `next` uses these, without the lock.
-    int shortages = 0;     ///< how often in a row memory ran out while decoding
-    TimePoint decode_at{}; ///< when to try again after a shortage
+    int shortages = 0;                       ///< how often in a row memory ran out while decoding
+    TimePoint not_before = TimePoint::min(); ///< later after a shortage of memory
 
+    /// There was no memory to hand it out.
+    [[nodiscard]] bool postponed() const noexcept { return not_before != TimePoint::min(); }
+    void forget_shortages() noexcept {
+        shortages = 0;
+        not_before = TimePoint::min();
+    }
     /// Makes it as new, except for the payload.
     void reset() noexcept {
         move.reset();
@@ -62,7 +68,7 @@ struct Delivery {
         deferred_ack.forget();
         taken = deferred = unattended = false;
         failures = 0;
-        shortages = 0;
+        forget_shortages();
     }
 };
 

@@ -106,17 +106,26 @@ class FetchingQueue : public ServedQueue {
     }
 
   protected:
-    /// Takes the next job, if there is one: `decode` makes it, and returns the core of its guard.
+    /// Takes the next job, if there is one: `make` makes it, and returns the core of its guard.
     /// When there is no memory to decode the payload, sets `undecoded` to a task instead. Returns
-    /// whether `decode` has made a job. Throws std::bad_alloc when there is no memory for the
-    /// envelope or for that task either: the job stays fetched.
+    /// whether `make` has made a job. Throws std::bad_alloc when there is no memory for the
+    /// envelope, for the job's objects or for that task: the job stays fetched.
     bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& undecoded,
-              ConsumerCore::Decode decode) {
+              ConsumerCore::Decode make) {
         bool stands_in = false;
+        const auto decode = [&](const std::string& payload) -> GuardCore& {
+            m_scratch.as<JobScratch>().last_read = JobScratch::Part::none;
+            return make(payload);
+        };
         const auto stand_in = [&](const std::string& payload,
                                   const std::bad_alloc& shortage) -> GuardCore* {
-            if (!m_scratch.as<JobScratch>().in_payload) {
+            switch (m_scratch.as<JobScratch>().last_read) {
+            case JobScratch::Part::none:
+                throw; // not for the message: it is tried again, as often as it takes
+            case JobScratch::Part::envelope:
                 return nullptr;
+            case JobScratch::Part::payload:
+                break;
             }
             std::string why = std::string("no memory to decode the payload: ") + shortage.what();
             Scratch scratch;

@@ -77,7 +77,13 @@ class JobBatchQueue final : public FetchingQueue {
       public:
         explicit BatchTask(JobBatchQueue& queue) : m_queue(queue), m_consumer(queue.consumer()) {}
 
-        void add(std::unique_ptr<BatchedJob> job) { m_jobs.push_back(std::move(job)); }
+        /// For the next job that is added.
+        void make_room() {
+            if (m_jobs.size() == m_jobs.capacity()) {
+                m_jobs.reserve(2 * m_jobs.size() + 1);
+            }
+        }
+        void add(std::unique_ptr<BatchedJob> job) noexcept { m_jobs.push_back(std::move(job)); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
         void run() noexcept override {
@@ -132,16 +138,23 @@ class JobBatchQueue final : public FetchingQueue {
         return options;
     }
 
-    void gather(std::unique_ptr<BatchedJob> job) {
-        if (m_gathered) {
-            m_gathered->add(std::move(job));
-            return;
+    /// Makes a job of the gathered batch. Allocates the batch first: what fails for lack of memory
+    /// from then on fails for the message.
+    GuardCore& gather(const std::string& payload) {
+        std::shared_ptr<BatchTask> first;
+        if (!m_gathered) {
+            first = std::make_shared<BatchTask>(*this);
         }
-        // Without memory for the first job there is no batch.
-        auto gathered = std::make_shared<BatchTask>(*this);
-        gathered->add(std::move(job));
-        m_gathered = std::move(gathered);
-        m_complete = deadline_in(m_options.time);
+        BatchTask& batch = first ? *first : *m_gathered;
+        batch.make_room();
+        std::unique_ptr<BatchedJob> job = m_make(*this, payload, scratch());
+        GuardCore& guard = guard_of(job->run());
+        batch.add(std::move(job));
+        if (first) {
+            m_gathered = std::move(first);
+            m_complete = deadline_in(m_options.time);
+        }
+        return guard;
     }
 
     BatchOptions m_options;
@@ -158,12 +171,8 @@ inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, A
         limit_fetch();
         std::shared_ptr<Task> undecoded;
         const bool more =
-            next(token, awaited, undecoded, [&](const std::string& payload) -> GuardCore& {
-                auto job = m_make(*this, payload, scratch());
-                GuardCore& guard = guard_of(job->run());
-                gather(std::move(job));
-                return guard;
-            });
+            next(token, awaited, undecoded,
+                 [this](const std::string& payload) -> GuardCore& { return gather(payload); });
         if (undecoded) {
             return undecoded; // the gathered jobs wait for more
         }

@@ -11,8 +11,12 @@
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker/job_context.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -50,6 +54,19 @@ template <class T>
 [[nodiscard]] std::unique_ptr<BatchedJob>
 make_batched_job(ServedQueue& queue, std::string_view payload, Scratch& scratch) {
     return std::make_unique<JobOf<T, BatchedJob>>(queue, payload, scratch);
+}
+
+[[noreturn]] [[gnu::cold]] inline void throw_empty_handler(const std::string& queue) {
+    throw std::invalid_argument("queue '" + queue + "': the handler is empty");
+}
+/// Throws for a null pointer and an empty std::function.
+template <class F>
+void check_handler(const F& handler, const std::string& queue) {
+    if constexpr (std::constructible_from<F, std::nullptr_t>) {
+        if (handler == nullptr) {
+            throw_empty_handler(queue);
+        }
+    }
 }
 
 /// Calls the handler in the first form that it accepts.

@@ -13,7 +13,7 @@
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/upkeep.hpp>
+#include <orizuru/detail/worker/upkeep/upkeep.hpp>
 #include <orizuru/detail/worker/worker_pool.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>

@@ -13,7 +13,7 @@
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
-#include <orizuru/detail/worker/chores.hpp>
+#include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/scheduler.hpp>

@@ -11,11 +11,11 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
-#include <orizuru/detail/worker/chores.hpp>
-#include <orizuru/detail/worker/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
-#include <orizuru/detail/worker/queue_schedulers.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/detail/worker/upkeep/chores.hpp>
+#include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
+#include <orizuru/detail/worker/upkeep/queue_schedulers.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/event.hpp>
