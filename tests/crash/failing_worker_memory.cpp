@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -76,14 +77,39 @@ struct Twice {
 
 /// Larger than what the library allocates for itself.
 struct Wide {
+    inline static std::atomic<int> decodings{0};
+
     std::array<char, 300'000> bytes;
 };
+/// So that a guard keeps it on the heap.
+struct WideWithoutMove : Wide {
+    WideWithoutMove() = default;
+    WideWithoutMove(const WideWithoutMove& other) : Wide(other) {} // may throw
+};
+
+/// Its jobs have an envelope of their own.
+struct OwnJob {};
 
 } // namespace failing_worker_memory_test
 
 template <>
+struct orizuru::Codec<orizuru::Job<failing_worker_memory_test::OwnJob>> {
+    static Job<failing_worker_memory_test::OwnJob> decode(std::string_view /*bytes*/) {
+        throw std::bad_alloc();
+    }
+};
+template <>
 struct orizuru::Codec<failing_worker_memory_test::Wide> {
-    static failing_worker_memory_test::Wide decode(std::string_view /*bytes*/) { return {}; }
+    static failing_worker_memory_test::Wide decode(std::string_view /*bytes*/) {
+        ++failing_worker_memory_test::Wide::decodings;
+        return {};
+    }
+};
+template <>
+struct orizuru::Codec<failing_worker_memory_test::WideWithoutMove> {
+    static failing_worker_memory_test::WideWithoutMove decode(std::string_view /*bytes*/) {
+        return {};
+    }
 };
 template <>
 struct orizuru::Codec<failing_worker_memory_test::Twice> {
@@ -182,6 +208,10 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no room for is taken
     SUBCASE("one by one") {
         worker.handle<Wide>("q", [&](const Job<Wide>& job) { attempts += job.attempt; });
     }
+    SUBCASE("in its guard") {
+        worker.handle<WideWithoutMove>(
+            "q", [&](const Job<WideWithoutMove>& job) { attempts += job.attempt; });
+    }
     SUBCASE("in batches") {
         worker.handle_batch<Wide>("q",
                                   [&](const JobBatch<Wide>& batch) {
@@ -193,7 +223,7 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no room for is taken
     }
     Running running(worker);
     REQUIRE(so_many_wait(1));
-    FailingMemory::refuse(sizeof(Wide), 5);
+    FailingMemory::refuse(sizeof(Wide), 4);
     push_jobs({payload(0)});
     CHECK(eventually([&] { return attempts > 0; }));
     running.stop();
@@ -202,6 +232,37 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no room for is taken
     CHECK(put_off().empty());
     CHECK(redis.llen(unack) == 0);
     CHECK(redis.llen(dead) == 0);
+    CHECK(held_jobs().empty());
+}
+
+TEST_CASE_FIXTURE(FailingWorkerMemory, "a job for which the Codec of its envelope has no memory "
+                                       "three times in a row goes to the dead list") {
+    Worker worker(uri, options());
+    worker.handle<OwnJob>("q", [](const OwnJob&) {});
+    Running running(worker);
+    push_jobs({payload(0)});
+    CHECK(eventually([&] { return redis.llen(dead) == 1; }));
+    running.stop();
+    CHECK(held_jobs().empty());
+}
+
+TEST_CASE_FIXTURE(FailingWorkerMemory,
+                  "a batch is handled before its time when there is no room for its next job") {
+    Wide::decodings = 0;
+    std::atomic<int> done{0};
+    Worker worker(uri, options());
+    worker.handle_batch<Wide>(
+        "q", [&](const JobBatch<Wide>& batch) { done += static_cast<int>(batch.size()); },
+        {.size = 2, .time = 2s});
+    Running running(worker);
+    push_jobs({payload(0)});
+    REQUIRE(eventually([] { return Wide::decodings == 1; }));
+    FailingMemory::refuse(sizeof(Wide), std::numeric_limits<int>::max());
+    push_jobs({payload(1)});
+    CHECK(eventually([&] { return done == 1; }));
+    FailingMemory::end();
+    CHECK(eventually([&] { return done == 2; }));
+    running.stop();
     CHECK(held_jobs().empty());
 }
 

@@ -102,11 +102,11 @@ namespace detail {
 
 /// What decoding a job keeps from one to the next.
 struct JobScratch {
-    enum class Part { none, envelope, payload };
+    enum class Part { nothing, envelope, payload };
 
     msgpack::zone zone;
     Scratch payload;
-    Part last_read = Part::none; ///< which part was being decoded last
+    Part decoding = Part::envelope; ///< what an exception has interrupted
 };
 
 } // namespace detail
@@ -160,7 +160,7 @@ struct Codec<Job<T>> {
     /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
     static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
         auto& memory = scratch.as<detail::JobScratch>();
-        memory.last_read = Part::envelope;
+        memory.decoding = Part::envelope;
         detail::MsgpackReader reader(bytes, memory.zone);
         detail::EnvelopeReader envelope(reader.read());
         const std::uint64_t version = envelope.unsigned_number(
@@ -179,27 +179,29 @@ struct Codec<Job<T>> {
         std::string unique_queue(envelope.text(0, bytes.size(), "no unique_queue"));
         detail::check_unique_queue(unique_queue);
         const std::string_view payload = envelope.bytes("no payload");
-        return {.id = std::move(id),
-                .attempt = attempt,
-                .first_enqueued_at = first_enqueued_at,
-                .enqueued_at = enqueued_at,
-                .first_failed_at = first_failed_at,
-                .expires_at = expires_at,
-                .last_error = std::move(last_error),
-                .unique_id = std::move(unique_id),
-                .unique_queue = std::move(unique_queue),
-                .payload = decode_payload(payload, memory),
-                .version = version,
-                .later = envelope.rest()};
+        Job<T> job{.id = std::move(id),
+                   .attempt = attempt,
+                   .first_enqueued_at = first_enqueued_at,
+                   .enqueued_at = enqueued_at,
+                   .first_failed_at = first_failed_at,
+                   .expires_at = expires_at,
+                   .last_error = std::move(last_error),
+                   .unique_id = std::move(unique_id),
+                   .unique_queue = std::move(unique_queue),
+                   .payload = decode_payload(payload, memory),
+                   .version = version,
+                   .later = envelope.rest()};
+        memory.decoding = Part::nothing;
+        return job;
     }
 
   private:
     using Part = detail::JobScratch::Part;
 
     static T decode_payload(std::string_view bytes, detail::JobScratch& memory) {
-        memory.last_read = Part::payload;
+        memory.decoding = Part::payload;
         T payload = detail::decode<T>(bytes, memory.payload);
-        memory.last_read = Part::envelope;
+        memory.decoding = Part::envelope;
         return payload;
     }
 

@@ -25,7 +25,6 @@ class JobBatch {
         using value_type = JobContext<T>;
 
         Iterator() = default;
-        explicit Iterator(JobRun* const* job) noexcept : m_job(job) {}
 
         JobContext<T>& operator*() const noexcept { return static_cast<JobContext<T>&>(**m_job); }
         JobContext<T>* operator->() const noexcept { return &**this; }
@@ -37,11 +36,11 @@ class JobBatch {
         bool operator==(const Iterator&) const = default;
 
       private:
+        friend class JobBatch;
+        explicit Iterator(JobRun* const* job) noexcept : m_job(job) {}
+
         JobRun* const* m_job = nullptr;
     };
-
-    /// Each is a JobContext<T>. The jobs, and the memory of the span, outlive the batch.
-    explicit JobBatch(std::span<JobRun* const> jobs) noexcept : m_jobs(jobs) {}
 
     [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
     [[nodiscard]] JobContext<T>& operator[](std::size_t index) const noexcept {
@@ -51,6 +50,10 @@ class JobBatch {
     [[nodiscard]] Iterator end() const noexcept { return Iterator(m_jobs.data() + m_jobs.size()); }
 
   private:
+    friend class Worker;
+    /// Each is a JobContext<T>.
+    explicit JobBatch(std::span<JobRun* const> jobs) noexcept : m_jobs(jobs) {}
+
     std::span<JobRun* const> m_jobs;
 };
 

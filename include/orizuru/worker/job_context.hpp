@@ -6,6 +6,7 @@
 // and gives it the message's guard, so that it can settle the job itself.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
@@ -189,7 +190,7 @@ class JobContext final : public JobRun {
     /// For a worker: decodes the job; its guard has nothing to settle yet. Throws what the Codec
     /// throws.
     JobContext(detail::JobHost& host, std::string_view payload, Scratch& scratch)
-        : JobRun(host), m_guard(detail::GuardAccess::decoded<Job<T>>(payload, scratch)) {
+        : JobRun(host), m_guard(decoded(payload, scratch)) {
         hold(detail::head_of(*m_guard), detail::GuardAccess::core(m_guard));
     }
 
@@ -215,6 +216,14 @@ class JobContext final : public JobRun {
     }
 
   private:
+    static MessageGuard<Job<T>> decoded(std::string_view payload, Scratch& scratch) {
+        using detail::JobScratch;
+        scratch.as<JobScratch>().decoding = JobScratch::Part::envelope;
+        auto guard = detail::GuardAccess::decoded<Job<T>>(payload, scratch);
+        scratch.as<JobScratch>().decoding = JobScratch::Part::nothing;
+        return guard;
+    }
+
     MessageGuard<Job<T>> m_guard; ///< under the lock
 };
 

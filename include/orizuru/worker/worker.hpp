@@ -73,7 +73,8 @@ class Worker {
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
 
     /// Registers a handler for batches: handler(JobBatch<T>). A batch is handled when it has
-    /// `batch.size` jobs, or `batch.time` after its first job came.
+    /// `batch.size` jobs, or `batch.time` after its first job came; earlier when there is no memory
+    /// for its next job.
     ///
     /// An exception fails each job of the batch that the handler has not settled; JobRun::fail
     /// fails a single one. A batch is handled on one thread; middleware and reports see its first
@@ -144,10 +145,11 @@ class Worker {
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     detail::check_handler(handler, queue);
-    add(std::move(queue), std::move(options), &detail::make_job_task<T>,
-        [handler = std::move(handler)](JobRun& run) mutable {
-            detail::call_handler(handler, static_cast<JobContext<T>&>(run));
-        });
+    std::function<void(JobRun&)> call = [handler = std::move(handler)](JobRun& run) mutable {
+        detail::call_handler(handler, static_cast<JobContext<T>&>(run));
+    };
+    const detail::JobTaskMaker make = &detail::make_job_task<T>;
+    add(std::move(queue), std::move(options), make, std::move(call));
     return *this;
 }
 
@@ -155,10 +157,12 @@ template <class T, JobBatchHandler<T> F>
 Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
                              QueueOptions options) {
     detail::check_handler(handler, queue);
-    add_batch(std::move(queue), std::move(options), batch, &detail::make_batched_job<T>,
-              [handler = std::move(handler)](std::span<JobRun* const> jobs) mutable {
-                  handler(JobBatch<T>(jobs));
-              });
+    std::function<void(std::span<JobRun* const>)> call =
+        [handler = std::move(handler)](std::span<JobRun* const> jobs) mutable {
+            handler(JobBatch<T>(jobs));
+        };
+    const detail::BatchedJobMaker make = &detail::make_batched_job<T>;
+    add_batch(std::move(queue), std::move(options), batch, make, std::move(call));
     return *this;
 }
 

@@ -32,6 +32,7 @@ class FailingMemory {
     /// Ends the shortage. Returns whether any allocation has failed.
     static bool end() {
         s_failing_until = never;
+        s_to_refuse = 0;
         return s_left.exchange(-1) < 0;
     }
 
@@ -68,7 +69,10 @@ class FailingMemory {
     }
 
     static bool refused(std::size_t size) {
-        return size >= s_refused_size && s_to_refuse > 0 && s_to_refuse-- > 0;
+        int left = size >= s_refused_size ? s_to_refuse.load() : 0;
+        while (left > 0 && !s_to_refuse.compare_exchange_weak(left, left - 1)) {
+        }
+        return left > 0;
     }
 
     static inline std::atomic<long> s_left{-1};

@@ -288,6 +288,16 @@ TEST_CASE_FIXTURE(Fixture, "options that cannot be are named") {
                    "'other': the handler is empty"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "a handler may be made from a null pointer and still be callable") {
+    struct Handler {
+        Handler(const int* number) : m_number(number) {}
+        void operator()(const Raw&) const {}
+        const int* m_number;
+    };
+    worker.handle<Raw>("q", Handler(nullptr));
+    CHECK_THROWS_AS(worker.handle<Raw>("q", Handler(nullptr)), std::invalid_argument);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a worker without a queue does not run, and none runs twice") {
     CHECK(contains(message_of<std::logic_error>([&] { worker.run(); }), "without a queue"));
     worker.handle<Raw>("q", write_down());

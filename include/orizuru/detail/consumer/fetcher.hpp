@@ -49,8 +49,8 @@ class Fetcher {
     /// 10 ms; a stop ends that.
     DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
-    /// decode it. `next` returns it again after a pause: 100 ms the first time in a row, then 1 s.
-    /// For the thread in `next`.
+    /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
+    /// to decode it, else 100 ms. For the thread in `next`.
     void postpone(DeliveryPtr message) noexcept;
 
     void stop() noexcept {

@@ -77,7 +77,7 @@ class Session {
     /// Puts the message back: `next` returns it again behind those it has already taken over.
     void put_back(const DeliveryPtr& message) noexcept;
     /// Puts the message that `next` has returned last back in front, because there is no memory to
-    /// decode it. `next` returns it after a pause (fetcher.hpp). For the thread in `next`.
+    /// hand it out. `next` returns it after a pause (fetcher.hpp). For the thread in `next`.
     [[gnu::cold]] void postpone(DeliveryPtr message) noexcept {
         m_fetcher.postpone(std::move(message));
     }

@@ -50,8 +50,8 @@ struct Delivery {
     int failures = 0;         ///< how often the settlement failed for a reason of its own
 
     // Only the thread in `next` uses these, without the lock.
-    int shortages = 0;                       ///< how often in a row memory ran out while decoding
-    TimePoint not_before = TimePoint::min(); ///< later after a shortage of memory
+    int shortages = 0; ///< how often in a row there was no memory to decode it
+    TimePoint not_before = TimePoint::min(); ///< later after any shortage of memory
 
     /// There was no memory to hand it out.
     [[nodiscard]] bool postponed() const noexcept { return not_before != TimePoint::min(); }

@@ -19,7 +19,6 @@ class BatchedJob {
 
     [[nodiscard]] JobRun& run() const noexcept { return m_run; }
     [[nodiscard]] JobSettling& settling() noexcept { return m_settling; }
-    [[nodiscard]] const JobSettling& settling() const noexcept { return m_settling; }
 
     /// Returns whether the handler gets the job.
     bool begin() noexcept {

@@ -107,21 +107,22 @@ class FetchingQueue : public ServedQueue {
 
   protected:
     /// Takes the next job, if there is one: `make` makes it, and returns the core of its guard.
-    /// When there is no memory to decode the payload, sets `undecoded` to a task instead. Returns
-    /// whether `make` has made a job. Throws std::bad_alloc when there is no memory for the
-    /// envelope, for the job's objects or for that task: the job stays fetched.
+    /// Returns whether it has made one. When there is no memory to decode the payload, sets
+    /// `undecoded` to a task instead; a third time in a row that there is none to decode the
+    /// envelope, the message goes to the dead list. Throws std::bad_alloc when memory is short for
+    /// anything else, however often: the job stays fetched.
     bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& undecoded,
               ConsumerCore::Decode make) {
         bool stands_in = false;
         const auto decode = [&](const std::string& payload) -> GuardCore& {
-            m_scratch.as<JobScratch>().last_read = JobScratch::Part::none;
+            m_scratch.as<JobScratch>().decoding = JobScratch::Part::nothing;
             return make(payload);
         };
         const auto stand_in = [&](const std::string& payload,
                                   const std::bad_alloc& shortage) -> GuardCore* {
-            switch (m_scratch.as<JobScratch>().last_read) {
-            case JobScratch::Part::none:
-                throw; // not for the message: it is tried again, as often as it takes
+            switch (m_scratch.as<JobScratch>().decoding) {
+            case JobScratch::Part::nothing:
+                throw; // the message did not cause it
             case JobScratch::Part::envelope:
                 return nullptr;
             case JobScratch::Part::payload:

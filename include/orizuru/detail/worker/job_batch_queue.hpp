@@ -17,6 +17,7 @@
 #include <orizuru/detail/worker/batched_job.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
+#include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -34,6 +35,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -98,9 +100,8 @@ class JobBatchQueue final : public FetchingQueue {
         inline void try_again() noexcept override;
         void requeue(std::chrono::milliseconds patience) noexcept override {
             // The newest first: each goes to the queue's front.
-            for (auto job = m_jobs.rbegin(); job != m_jobs.rend(); ++job) {
-                (*job)->settling().requeue(patience);
-            }
+            std::for_each(m_jobs.rbegin(), m_jobs.rend(),
+                          [&](const auto& job) { job->settling().requeue(patience); });
         }
         [[nodiscard]] const JobRun& job() const noexcept override { return m_jobs.front()->run(); }
 
@@ -138,8 +139,8 @@ class JobBatchQueue final : public FetchingQueue {
         return options;
     }
 
-    /// Makes a job of the gathered batch. Allocates the batch first: what fails for lack of memory
-    /// from then on fails for the message.
+    /// Makes a job of the gathered batch. All other memory comes first: once the job is made,
+    /// nothing can fail.
     GuardCore& gather(const std::string& payload) {
         std::shared_ptr<BatchTask> first;
         if (!m_gathered) {
@@ -170,9 +171,18 @@ inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, A
     while (true) {
         limit_fetch();
         std::shared_ptr<Task> undecoded;
-        const bool more =
-            next(token, awaited, undecoded,
-                 [this](const std::string& payload) -> GuardCore& { return gather(payload); });
+        bool more = false;
+        try {
+            more =
+                next(token, awaited, undecoded,
+                     [this](const std::string& payload) -> GuardCore& { return gather(payload); });
+        } catch (const std::bad_alloc&) {
+            // Nobody knows how long memory stays short, and handling the batch frees some.
+            if (m_gathered) {
+                return std::exchange(m_gathered, nullptr);
+            }
+            throw;
+        }
         if (undecoded) {
             return undecoded; // the gathered jobs wait for more
         }

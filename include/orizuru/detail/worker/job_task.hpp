@@ -9,6 +9,7 @@
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
+#include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
 

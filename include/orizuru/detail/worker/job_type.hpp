@@ -59,10 +59,14 @@ make_batched_job(ServedQueue& queue, std::string_view payload, Scratch& scratch)
 [[noreturn]] [[gnu::cold]] inline void throw_empty_handler(const std::string& queue) {
     throw std::invalid_argument("queue '" + queue + "': the handler is empty");
 }
+template <class F>
+concept Nullable = std::constructible_from<F, std::nullptr_t> && requires(const F& handler) {
+    { handler == nullptr } -> std::convertible_to<bool>;
+};
 /// Throws for a null pointer and an empty std::function.
 template <class F>
 void check_handler(const F& handler, const std::string& queue) {
-    if constexpr (std::constructible_from<F, std::nullptr_t>) {
+    if constexpr (Nullable<F>) {
         if (handler == nullptr) {
             throw_empty_handler(queue);
         }
