@@ -138,7 +138,8 @@ class Consumer {
     std::optional<Guard> next(const std::stop_token& token, detail::Timeout timeout) {
         std::optional<Guard> guard;
         m_core.next(token, timeout, [&](const std::string& payload) -> detail::GuardCore& {
-            guard.emplace(typename Guard::Key(), payload, m_scratch);
+            guard.emplace(typename Guard::Key(),
+                          [&] { return detail::decode<T>(payload, m_scratch); });
             return guard->m_core;
         });
         return guard;

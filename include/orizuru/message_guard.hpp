@@ -54,9 +54,9 @@ class [[nodiscard]] MessageGuard {
     };
 
   public:
-    /// For consumers: decodes the message; there is nothing to settle yet.
-    MessageGuard(Key /*unused*/, std::string_view payload, Scratch& scratch)
-        : m_message(decoded(payload, scratch)) {}
+    /// For consumers and workers: `decode` returns the message. There is nothing to settle yet.
+    template <class Decode>
+    MessageGuard(Key /*unused*/, Decode decode) : m_message(hold(decode)) {}
     MessageGuard(MessageGuard&&) noexcept = default;
     /// Settles its own unsettled message as the destructor would, then takes over.
     MessageGuard& operator=(MessageGuard&& other) noexcept {
@@ -150,11 +150,12 @@ class [[nodiscard]] MessageGuard {
     static constexpr bool inside = std::is_nothrow_move_constructible_v<T>;
     using Holder = std::conditional_t<inside, T, std::unique_ptr<T>>;
 
-    static Holder decoded(std::string_view payload, Scratch& scratch) {
+    template <class Decode>
+    static Holder hold(Decode& decode) {
         if constexpr (inside) {
-            return detail::decode<T>(payload, scratch);
+            return decode();
         } else {
-            return std::make_unique<T>(detail::decode<T>(payload, scratch));
+            return std::unique_ptr<T>(new T(decode())); // allocates first; moves nothing
         }
     }
 
@@ -166,10 +167,14 @@ namespace detail {
 
 /// For code that does not depend on the message's type.
 struct GuardAccess {
-    /// Decodes a message; there is nothing to settle yet.
+    /// `decode` returns the message. There is nothing to settle yet.
+    template <class T, class Decode>
+    [[nodiscard]] static MessageGuard<T> decoded(Decode decode) {
+        return MessageGuard<T>(typename MessageGuard<T>::Key(), decode);
+    }
     template <class T>
     [[nodiscard]] static MessageGuard<T> decoded(std::string_view payload, Scratch& scratch) {
-        return MessageGuard<T>(typename MessageGuard<T>::Key(), payload, scratch);
+        return decoded<T>([&] { return detail::decode<T>(payload, scratch); });
     }
     template <class T>
     [[nodiscard]] static GuardCore& core(MessageGuard<T>& guard) noexcept {

@@ -160,7 +160,6 @@ struct Codec<Job<T>> {
     /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
     static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
         auto& memory = scratch.as<detail::JobScratch>();
-        memory.decoding = Part::envelope;
         detail::MsgpackReader reader(bytes, memory.zone);
         detail::EnvelopeReader envelope(reader.read());
         const std::uint64_t version = envelope.unsigned_number(
@@ -179,20 +178,18 @@ struct Codec<Job<T>> {
         std::string unique_queue(envelope.text(0, bytes.size(), "no unique_queue"));
         detail::check_unique_queue(unique_queue);
         const std::string_view payload = envelope.bytes("no payload");
-        Job<T> job{.id = std::move(id),
-                   .attempt = attempt,
-                   .first_enqueued_at = first_enqueued_at,
-                   .enqueued_at = enqueued_at,
-                   .first_failed_at = first_failed_at,
-                   .expires_at = expires_at,
-                   .last_error = std::move(last_error),
-                   .unique_id = std::move(unique_id),
-                   .unique_queue = std::move(unique_queue),
-                   .payload = decode_payload(payload, memory),
-                   .version = version,
-                   .later = envelope.rest()};
-        memory.decoding = Part::nothing;
-        return job;
+        return {.id = std::move(id),
+                .attempt = attempt,
+                .first_enqueued_at = first_enqueued_at,
+                .enqueued_at = enqueued_at,
+                .first_failed_at = first_failed_at,
+                .expires_at = expires_at,
+                .last_error = std::move(last_error),
+                .unique_id = std::move(unique_id),
+                .unique_queue = std::move(unique_queue),
+                .payload = decode_payload(payload, memory),
+                .version = version,
+                .later = envelope.rest()};
     }
 
   private:

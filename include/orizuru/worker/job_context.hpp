@@ -190,7 +190,8 @@ class JobContext final : public JobRun {
     /// For a worker: decodes the job; its guard has nothing to settle yet. Throws what the Codec
     /// throws.
     JobContext(detail::JobHost& host, std::string_view payload, Scratch& scratch)
-        : JobRun(host), m_guard(decoded(payload, scratch)) {
+        : JobRun(host),
+          m_guard(detail::GuardAccess::decoded<Job<T>>([&] { return decode(payload, scratch); })) {
         hold(detail::head_of(*m_guard), detail::GuardAccess::core(m_guard));
     }
 
@@ -216,12 +217,12 @@ class JobContext final : public JobRun {
     }
 
   private:
-    static MessageGuard<Job<T>> decoded(std::string_view payload, Scratch& scratch) {
+    static Job<T> decode(std::string_view payload, Scratch& scratch) {
         using detail::JobScratch;
         scratch.as<JobScratch>().decoding = JobScratch::Part::envelope;
-        auto guard = detail::GuardAccess::decoded<Job<T>>(payload, scratch);
+        auto job = detail::decode<Job<T>>(payload, scratch);
         scratch.as<JobScratch>().decoding = JobScratch::Part::nothing;
-        return guard;
+        return job;
     }
 
     MessageGuard<Job<T>> m_guard; ///< under the lock

@@ -101,10 +101,9 @@ struct OwnServer {
                    [this](const std::string& key) { return redis.type(key) == "string"; });
     }
     /// True when a client waits in Redis for a message.
+    bool waits_now() { return contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove"); }
     bool somebody_waits() {
-        return eventually([this] {
-            return contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove");
-        });
+        return eventually([this] { return waits_now(); });
     }
 
     static RawGuard take(RawConsumer& consumer) {
