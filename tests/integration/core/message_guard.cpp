@@ -411,6 +411,10 @@ struct orizuru::Codec<message_guard_test::Jumpy> {
     static message_guard_test::Jumpy decode(std::string_view bytes) {
         message_guard_test::Jumpy jumpy{std::string(bytes)};
         jumpy.fuse = bytes == "at once" ? 0 : 100;
+        if (bytes == "while decoded") {
+            jumpy.fuse = 0;
+            const message_guard_test::Jumpy moved(std::move(jumpy));
+        }
         return jumpy;
     }
 };
@@ -433,9 +437,17 @@ TEST_CASE_FIXTURE(QueueFixture, "a guard moves without throwing, whatever its me
     CHECK(guard->ack());
 }
 
+TEST_CASE_FIXTURE(QueueFixture, "a guard takes a message that cannot be moved") {
+    Consumer<Jumpy> consumer(uri, "q");
+    push({"at once"});
+    const auto guard = consumer.next();
+    REQUIRE(guard);
+    CHECK((*guard)->text == "at once");
+}
+
 TEST_CASE_FIXTURE(QueueFixture, "a message that throws while it is decoded goes to the dead list") {
     Consumer<Jumpy> consumer(uri, "q");
-    push({"at once", "calm"});
+    push({"while decoded", "calm"});
     CHECK_THROWS_AS(static_cast<void>(consumer.next()), orizuru::DecodeError);
     CHECK(redis.llen(dead) == 1);
     CHECK((*consumer.next())->text == "calm");
