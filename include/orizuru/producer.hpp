@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <ranges>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,8 +27,10 @@ namespace orizuru {
 
 /// A range whose elements can be read as T. It is read once.
 template <class R, class T>
-concept RangeOf = std::ranges::input_range<R> && requires(R& range) {
+concept RangeOf = requires(R& range) {
+    { std::ranges::begin(range) } -> std::input_iterator;
     { *std::ranges::begin(range) } -> std::convertible_to<const T&>;
+    std::ranges::end(range);
 };
 
 /// A producer for one queue: one connection, for one thread at a time.

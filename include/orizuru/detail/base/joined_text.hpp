@@ -4,7 +4,6 @@
 
 // Joins literals while the program is compiled.
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
@@ -25,7 +24,13 @@ template <std::size_t... Sizes>
 [[nodiscard]] consteval auto joined_text(const char (&... literals)[Sizes]) {
     JoinedText<(... + (Sizes - 1))> text{};
     char* end = text.characters.data();
-    ((end = std::copy_n(literals, Sizes - 1, end)), ...);
+    const auto append = [&end](const char* literal, std::size_t size) {
+        // std::copy_n takes the compiler several times as long for each character.
+        for (std::size_t i = 0; i < size; ++i) {
+            *end++ = literal[i];
+        }
+    };
+    (append(literals, Sizes - 1), ...);
     return text;
 }
 
