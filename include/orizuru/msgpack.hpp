@@ -19,6 +19,7 @@
 // levels, and at most 1,000,000 values in total. Bytes behind the value are refused.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/codec/misread.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 
 #include <msgpack.hpp>
@@ -26,6 +27,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <forward_list>
 #include <list>
@@ -33,6 +35,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -146,11 +149,37 @@ struct Codec<T> {
 
     /// Up to some 300 values, allocates only what T itself does.
     /// T must not keep a msgpack::object: its tree is freed on return.
-    /// Throws std::invalid_argument when the bytes are no msgpack or exceed a limit;
-    /// msgpack::type_error when their value is no T.
+    /// Throws std::invalid_argument when the bytes are no msgpack, exceed a limit or hold no T.
     static T decode(std::string_view bytes, Scratch& scratch) requires detail::msgpack_makes<T> {
-        detail::MsgpackReader reader(bytes, scratch.as<msgpack::zone>());
-        return reader.read().as<T>();
+        try {
+            detail::MsgpackReader reader(bytes, scratch.as<msgpack::zone>());
+            return read(reader, bytes).template as<T>();
+        } catch (const msgpack::type_error&) {
+            detail::throw_misread(detail::type_name<T>(), kind_read(), bytes);
+        }
+    }
+
+  private:
+    static msgpack::object read(detail::MsgpackReader& reader, std::string_view bytes) {
+        try {
+            return reader.read();
+        } catch (const std::invalid_argument& error) {
+            detail::throw_unreadable(error.what(), bytes);
+        }
+    }
+    /// The kind of value that T is read from, as a trial shows; empty if none does.
+    [[gnu::cold]] static std::string_view kind_read() noexcept {
+        using namespace std::string_view_literals;
+        for (const std::string_view value : {"\x90"sv, "\x80"sv, "\xa0"sv, "\0"sv, "\xc2"sv}) {
+            try {
+                msgpack::zone zone;
+                static_cast<void>(detail::MsgpackReader(value, zone).read().as<T>());
+                return detail::kind_of(static_cast<std::uint8_t>(value.front()));
+            } catch (...) { // NOLINT(bugprone-empty-catch)
+                // It is none of these.
+            }
+        }
+        return {};
     }
 };
 

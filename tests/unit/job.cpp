@@ -175,17 +175,24 @@ TEST_CASE("the fields and the version of a newer envelope come back as they were
 }
 
 TEST_CASE("an envelope that is none is refused with what it lacks") {
-    CHECK(why_refused("\x01") == "the job's envelope has no fields");
-    CHECK(why_refused("") != "not refused");
+    const auto no_envelope = [](const std::string& why) {
+        return "no job envelope (" + why +
+               "): push jobs by orizuru::JobProducer, or as README's \"Other languages\" says";
+    };
+    CHECK(why_refused("\x01") == no_envelope("the payload is no array"));
+    CHECK(why_refused("") == no_envelope("an empty payload"));
+    CHECK(why_refused("hello") == no_envelope("bytes behind the value"));
+    CHECK(why_refused("\x92\x07\x91\xa3tea") == no_envelope("it has no id"));
+    CHECK(why_refused("\x90") == no_envelope("it has too few fields"));
     const auto with = [](std::size_t at, char byte) {
         std::string bytes = some_bytes;
         bytes.at(at) = byte;
         return bytes;
     };
-    CHECK(why_refused(with(1, '\0')) == "the job's envelope has an unknown version");
-    CHECK(why_refused(with(1, '\xff')) == "the job's envelope has an unknown version");
+    CHECK(why_refused(with(1, '\0')) == no_envelope("it has an unknown version"));
+    CHECK(why_refused(with(1, '\xff')) == no_envelope("it has an unknown version"));
     CHECK(why_refused("\x9b\x01\xa0\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0\xc4\0"s) ==
-          "the job's envelope has no id");
+          no_envelope("it has no id"));
     CHECK(why_refused(with(5, '\0')) == "the job's envelope has no attempt");
     CHECK(why_refused(with(6, '\xc0')) == "the job's envelope has a time that is no number");
     CHECK(why_refused("\x9a\x01\xa1i\x03\x01\xfe\xc0\xc0\xa0\xa0\xa0"s) ==

@@ -379,4 +379,54 @@ TEST_CASE("a value decoded does not refer to the bytes it came from") {
     CHECK(read == job);
 }
 
+template <class T>
+std::string why_no(std::string_view bytes) {
+    try {
+        static_cast<void>(decoded<T>(bytes));
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "it is one";
+}
+
+TEST_CASE("a value that is no T is refused with the kind that it is and the kind that T needs") {
+    CHECK(why_no<OldJob>("\x82\x01\x02\x03\x04"sv) ==
+          "msgpack_test::OldJob is read from an array, the payload is a map (first byte 0x82)");
+    CHECK(why_no<ByName>("\x91\x07"sv) ==
+          "msgpack_test::ByName is read from a map, the payload is an array (first byte 0x91)");
+    CHECK(why_no<int>("\xc3"sv) ==
+          "int is read from a number, the payload is a boolean (first byte 0xc3)");
+    CHECK(why_no<bool>("\xc0"sv) ==
+          "bool is read from a boolean, the payload is nil (first byte 0xc0)");
+    CHECK(why_no<double>("\xa1\0"sv) ==
+          "double is read from a number, the payload is a str (first byte 0xa1)");
+    CHECK(why_no<int>("\xc4\0"sv) ==
+          "int is read from a number, the payload is a bin (first byte 0xc4)");
+    CHECK(why_no<int>("\xd4\1\1"sv) ==
+          "int is read from a number, the payload is an ext (first byte 0xd4)");
+    CHECK(why_no<unsigned char>("\xcd\x01\0"sv) ==
+          "the payload is a number that unsigned char cannot hold");
+    CHECK(why_no<OldJob>("\x91\xa1\0"sv) == "msgpack_test::OldJob cannot be read: a value in the "
+                                            "payload is not of the kind that it needs");
+    CHECK(why_no<std::optional<int>>("\xc2"sv).ends_with(
+        "is read from a number, the payload is a boolean (first byte 0xc2)"));
+    // No trial shows what it is read from.
+    CHECK(why_no<std::pair<int, int>>("\xc2"sv).ends_with(
+        "cannot be read from a boolean (first byte 0xc2)"));
+}
+
+TEST_CASE("who pushes plain text is told of Raw") {
+    const std::string hint = "; is this plain text? See orizuru::Raw";
+    CHECK(why_no<std::string>("hello") == "bytes behind the value" + hint);
+    CHECK(why_no<OldJob>("{\"id\":\t7}\r\n") == "bytes behind the value" + hint);
+    CHECK(why_no<std::string>("7") ==
+          why_no<std::string>("\7").substr(0, why_no<std::string>("\7").find("0x07")) + "0x37)" +
+              hint);
+    CHECK(why_no<std::string>("\xc3\xa9t\xc3\xa9") != "it is one");
+    CHECK(why_no<std::string>("\7\7") == "bytes behind the value");
+    CHECK(why_no<std::string>("hello\x7f") == "bytes behind the value");
+    CHECK(why_no<std::string>("hello\xff") == "bytes behind the value");
+    CHECK(why_no<std::string>("") == "an empty payload");
+}
+
 } // namespace msgpack_test

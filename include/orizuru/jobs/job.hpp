@@ -161,7 +161,7 @@ struct Codec<Job<T>> {
     static Job<T> decode(std::string_view bytes, Scratch& scratch) requires MessageDecodable<T> {
         auto& memory = scratch.as<detail::JobScratch>();
         detail::MsgpackReader reader(bytes, memory.zone);
-        detail::EnvelopeReader envelope(reader.read());
+        detail::EnvelopeReader envelope(reader);
         const std::uint64_t version = envelope.unsigned_number(
             1, std::numeric_limits<std::uint64_t>::max(), "an unknown version");
         std::string id(envelope.text(1, detail::longest_job_id, "no id"));

@@ -4,6 +4,7 @@
 
 // What the fields of a job's envelope (job.hpp) may be, and how they are read.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 #include <orizuru/detail/jobs/envelope_limits.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -24,6 +25,13 @@ namespace orizuru::detail {
 
 [[noreturn]] inline void refuse_envelope(const char* what) {
     throw std::invalid_argument(std::string("the job's envelope has ") + what);
+}
+
+/// For what has not even the beginning of an envelope.
+[[noreturn]] [[gnu::cold]] inline void refuse_as_job(std::string_view why) {
+    throw std::invalid_argument(
+        joined({"no job envelope (", why,
+                "): push jobs by orizuru::JobProducer, or as README's \"Other languages\" says"}));
 }
 
 inline void check_time(JobTime time) {
@@ -54,13 +62,14 @@ inline void check_later(const std::vector<std::string>& fields) {
 /// The fields of an envelope, one after the other.
 class EnvelopeReader {
   public:
-    explicit EnvelopeReader(const msgpack::object& envelope) : m_fields(fields_of(envelope)) {}
+    /// The reader has read nothing yet, and outlives this.
+    explicit EnvelopeReader(MsgpackReader& reader) : m_fields(fields_of(reader)) {}
 
     std::uint64_t unsigned_number(std::uint64_t least, std::uint64_t most, const char* otherwise) {
         const msgpack::object& field = next();
         if (field.type != msgpack::type::POSITIVE_INTEGER || field.via.u64 < least ||
             field.via.u64 > most) {
-            refuse_envelope(otherwise);
+            refuse(otherwise);
         }
         return field.via.u64;
     }
@@ -73,14 +82,14 @@ class EnvelopeReader {
         const msgpack::object& field = next();
         if (field.type != msgpack::type::STR || field.via.str.size < least ||
             field.via.str.size > most) {
-            refuse_envelope(otherwise);
+            refuse(otherwise);
         }
         return {field.via.str.ptr, field.via.str.size};
     }
     std::string_view bytes(const char* otherwise) {
         const msgpack::object& field = next();
         if (field.type != msgpack::type::BIN) {
-            refuse_envelope(otherwise);
+            refuse(otherwise);
         }
         return {field.via.bin.ptr, field.via.bin.size};
     }
@@ -95,15 +104,28 @@ class EnvelopeReader {
     }
 
   private:
-    static msgpack::object_array fields_of(const msgpack::object& envelope) {
+    static msgpack::object_array fields_of(MsgpackReader& reader) {
+        msgpack::object envelope;
+        try {
+            envelope = reader.read();
+        } catch (const std::invalid_argument& error) {
+            refuse_as_job(error.what());
+        }
         if (envelope.type != msgpack::type::ARRAY) {
-            refuse_envelope("no fields");
+            refuse_as_job("the payload is no array");
         }
         return envelope.via.array;
     }
+    /// What has neither version nor id was not meant to be one.
+    [[noreturn]] [[gnu::cold]] void refuse(const char* what) const {
+        if (m_next <= 2) {
+            refuse_as_job(joined({"it has ", what}));
+        }
+        refuse_envelope(what);
+    }
     const msgpack::object& next() {
         if (m_next == m_fields.size) {
-            refuse_envelope("too few fields");
+            refuse("too few fields");
         }
         return m_fields.ptr[m_next++];
     }
