@@ -30,8 +30,8 @@ namespace orizuru {
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
 /// `next` and iteration belong to one thread. Any thread may settle guards or call stop(),
-/// stopped(), size(), name() and flush(). The consumer waits out outages of Redis. It replaces a
-/// connection that Redis closed while it was idle (name() says what that changes).
+/// stopped(), size(), name(), connected() and flush(). The consumer waits out outages of Redis. It
+/// replaces a connection that Redis closed while it was idle (name() says what that changes).
 template <MessageDecodable T>
 class Consumer {
   public:
@@ -125,6 +125,10 @@ class Consumer {
     /// a connection breaks during a command, and when the connection that waits for messages
     /// closes: only the processing list then tells which messages Redis knows of.
     [[nodiscard]] std::string name() const { return m_core.id(); }
+
+    /// False from when a connection to Redis is found broken until another one has been made: for
+    /// a health probe. No command, O(1).
+    [[nodiscard]] bool connected() const { return m_core.connected(); }
 
     /// for (auto& guard : consumer): runs until stopped. It reports an undecodable message to
     /// on_event and skips it. Each step rejects the previous guard unless it was settled. Any other

@@ -9,7 +9,10 @@
 namespace orizuru {
 
 enum class EventKind {
-    reconnected,        ///< a lost connection is back; detail: the address and the failure
+    disconnected,       ///< the connection for fetching and settling broke, and the consumer
+                        ///< connects again; detail: why
+    reconnected,        ///< a lost connection is back; detail: the address, after how long, why it
+                        ///< was lost or the last attempt failed
     lease_lost,         ///< others took over messages that this consumer held; detail: how many
     redelivered,        ///< a fetch had run but its reply was lost; its message comes now
     decode_failed,      ///< an undecodable message is or, in an outage, will be on the dead list;
@@ -37,6 +40,8 @@ struct Event {
 /// The enumerator's name, for log lines.
 [[nodiscard]] constexpr std::string_view to_string(EventKind kind) noexcept {
     switch (kind) {
+    case EventKind::disconnected:
+        return "disconnected";
     case EventKind::reconnected:
         return "reconnected";
     case EventKind::lease_lost:

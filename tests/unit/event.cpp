@@ -15,9 +15,10 @@ TEST_CASE("each kind of event has a name of its own") {
     std::set<std::string_view> names;
     int kinds = 0;
     for (const EventKind kind :
-         {EventKind::reconnected, EventKind::lease_lost, EventKind::redelivered,
-          EventKind::decode_failed, EventKind::late_settlement, EventKind::settlement_refused,
-          EventKind::not_noeviction, EventKind::buried, EventKind::sweep_refused}) {
+         {EventKind::disconnected, EventKind::reconnected, EventKind::lease_lost,
+          EventKind::redelivered, EventKind::decode_failed, EventKind::late_settlement,
+          EventKind::settlement_refused, EventKind::not_noeviction, EventKind::buried,
+          EventKind::sweep_refused}) {
         names.insert(to_string(kind));
         ++kinds;
     }

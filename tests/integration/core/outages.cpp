@@ -96,6 +96,33 @@ TEST_CASE_FIXTURE(DurableServer,
     CHECK(diary.count(EventKind::lease_lost) == 0);
 }
 
+TEST_CASE_FIXTURE(DurableServer, "an outage is told when it begins and, with its length, when it "
+                                 "ends; a health probe sees it") {
+    const Diary diary;
+    RawConsumer consumer{server.uri(), "q", {.lease = 1s, .on_event = diary.pen()}};
+    CHECK(consumer.connected());
+    auto next = take_in_background(consumer);
+    REQUIRE(somebody_waits());
+    server.kill();
+    CHECK(eventually([&] { return !consumer.connected(); }));
+    CHECK(eventually([&] { return diary.count(EventKind::disconnected) == 1; }));
+    CHECK(diary.of(EventKind::disconnected).front().detail.find("closed") != std::string::npos);
+    CHECK(diary.of(EventKind::disconnected).front().queue == "q");
+    CHECK(diary.count(EventKind::reconnected) == 0);
+    std::this_thread::sleep_for(50ms);
+    server.restart();
+    push({"a"});
+    CHECK(next.get()->ack());
+    CHECK(consumer.connected());
+    CHECK(eventually([&] { return diary.count(EventKind::reconnected) == 1; }));
+    CHECK(diary.count(EventKind::disconnected) == 1);
+    const std::string detail = diary.of(EventKind::reconnected).front().detail;
+    const std::string before = server.uri() + ", after ";
+    REQUIRE(detail.starts_with(before));
+    CHECK(std::stoi(detail.substr(before.size())) >= 50);
+    CHECK(detail.find(" ms: ") != std::string::npos);
+}
+
 TEST_CASE_FIXTURE(DurableServer, "guards held over a restart of Redis can be settled") {
     RawConsumer consumer{server.uri(), "q", {.prefetch = 5}};
     push({"a", "b", "c", "d", "e"});

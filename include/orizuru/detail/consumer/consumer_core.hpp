@@ -72,6 +72,7 @@ class ConsumerCore {
     std::size_t flush();
     std::uint64_t size();
     [[nodiscard]] std::string id() const;
+    [[nodiscard]] bool connected() const;
     [[nodiscard]] const Keys& keys() const noexcept;
     [[nodiscard]] const ConsumerOptions& options() const noexcept;
 

@@ -147,6 +147,7 @@ ORIZURU_INLINE void ConsumerCore::end_by(TimePoint time) noexcept { m_session->e
 ORIZURU_INLINE std::size_t ConsumerCore::flush() { return m_session->flush(); }
 ORIZURU_INLINE std::uint64_t ConsumerCore::size() { return m_session->size(); }
 ORIZURU_INLINE std::string ConsumerCore::id() const { return m_session->id(); }
+ORIZURU_INLINE bool ConsumerCore::connected() const { return m_session->connected(); }
 ORIZURU_INLINE const Keys& ConsumerCore::keys() const noexcept { return m_session->keys(); }
 ORIZURU_INLINE const ConsumerOptions& ConsumerCore::options() const noexcept {
     return m_session->options();

@@ -168,6 +168,8 @@ class Lane final : private LinkMember {
     }
     void forget_blocking_fetch() noexcept { m_mirror.forget_blocking_fetch(); }
 
+    [[nodiscard]] bool connected() const noexcept { return m_link->connected(); }
+
     // Doubts and refusals.
 
     /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an

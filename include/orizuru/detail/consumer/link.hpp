@@ -11,6 +11,8 @@
 // unanswered request then recovers, a few at a time.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -118,6 +120,7 @@ class Link {
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
     void take(Reply&& reply);
     [[gnu::cold]] void act_on(const Verdict& verdict);
+    [[gnu::cold]] void end(std::string_view reason) noexcept;
 
     ForkMark m_mark;
     std::mutex m_mutex;
@@ -125,6 +128,7 @@ class Link {
     Control m_control;
     LinkedList<LinkMember> m_members;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
+    TimePoint m_broken_at{};                    ///< the connection before this one
 };
 
 inline void Link::await_change(Lock& lock, TimePoint until, const Wake* wake, TimePoint now) {
@@ -157,7 +161,9 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
     }
     if (attempt.stream) {
         if (m_control.use(std::move(attempt.stream))) {
-            const std::string detail = joined({endpoint().address(), ", after: ", last_failure()});
+            const std::string detail =
+                joined({endpoint().address(), ", after ", Digits(milliseconds_since(m_broken_at)),
+                        " ms: ", last_failure()});
             for (LinkMember& member : m_members) {
                 member.on_reconnected(detail);
             }
@@ -258,19 +264,26 @@ inline void Link::drop_closed() noexcept {
     if (!m_control.idle() || !m_control.stream().closed_by_peer()) {
         return;
     }
-    m_control.end("the server closed the idle connection");
+    end("the server closed the idle connection");
     if (!m_control.proven()) {
         m_control.delay_connecting(); // the peer accepts connections only to close them
     }
     m_turns.wake_all();
 }
 
-// A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
-inline void Link::lose(std::string_view reason) noexcept {
+inline void Link::end(std::string_view reason) noexcept {
     for (LinkMember& member : m_members) {
         member.on_broken(reason);
     }
+    if (connected()) {
+        m_broken_at = Clock::now();
+    }
     m_control.end(reason);
+}
+
+// A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
+inline void Link::lose(std::string_view reason) noexcept {
+    end(reason);
     m_control.delay_connecting();
     m_turns.wake_all();
 }

@@ -28,7 +28,7 @@ class LinkMember : public Linked {
     /// Takes the reply to a request that was sent at `sent`. Acts on the verdict as far as it
     /// concerns the queue, and returns it for the link's part.
     virtual Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) = 0;
-    /// The connection broke: requests without a reply are in doubt.
+    /// The connection breaks, if there is one: requests without a reply are in doubt.
     virtual void on_broken(std::string_view reason) noexcept = 0;
     /// Connected, for the first time.
     virtual void on_connected() noexcept = 0;

@@ -95,6 +95,7 @@ class Session {
     std::size_t flush();
     std::uint64_t size();
     std::string id();
+    [[nodiscard]] bool connected();
 
     void stop() noexcept { m_fetcher.stop(); }
     [[nodiscard]] bool stopped() const noexcept { return m_fetcher.stopped(); }
@@ -282,6 +283,12 @@ inline std::string Session::id() {
     m_lane.refuse_fork();
     const Lock lock(m_lane);
     return m_lane.mirror().identity().id;
+}
+
+inline bool Session::connected() {
+    m_lane.refuse_fork();
+    const Lock lock(m_lane);
+    return m_lane.connected();
 }
 
 inline void Session::tell(EventKind kind, std::string_view detail, std::string_view payload) {

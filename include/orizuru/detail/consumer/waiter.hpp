@@ -7,6 +7,8 @@
 // waiting, what is too large for the link. A recovery makes this connection worthless: its replies
 // no longer count. One thread at a time uses this, under the lock.
 
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -131,6 +133,7 @@ class Waiter {
     Attempt m_attempt;               ///< to connect in steps
     std::uint64_t m_incarnation = 0; ///< the lane's when it connected
     std::string m_broken_by;         ///< why the stream before broke; empty when the user has heard
+    TimePoint m_broken_at{};         ///< when it did
     std::uint64_t m_reconnects = 0;  ///< the lane's when it broke
     std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
@@ -211,6 +214,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
         m_lane.begin_recovery(error.what());
         m_reconnects = m_lane.reconnects();
         m_broken_by = error.what();
+        m_broken_at = Clock::now();
     }
 }
 

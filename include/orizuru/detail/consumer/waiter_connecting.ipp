@@ -59,7 +59,8 @@ inline void Waiter::use(Attempt attempt, const Reply& id) {
     if (const std::string reason = std::exchange(m_broken_by, {});
         !reason.empty() && m_reconnects == m_lane.reconnects()) {
         m_lane.note(EventKind::reconnected,
-                    joined({attempt.stream->address(), ", after: ", reason}));
+                    joined({attempt.stream->address(), ", after ",
+                            Digits(milliseconds_since(m_broken_at)), " ms: ", reason}));
     }
     m_connection_id = id.integer;
     m_stream = std::move(attempt.stream);
