@@ -10,6 +10,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -82,6 +83,16 @@ class [[nodiscard]] MessageGuard {
     }
     [[nodiscard]] const T* operator->() const noexcept { return std::addressof(**this); }
 
+    /// Moves the message out, for one that is large or cannot be copied. The guard keeps the bytes,
+    /// still to be settled, and what the message refers to in them.
+    [[nodiscard]] T take() requires std::move_constructible<T> {
+        if constexpr (inside) {
+            return std::move(m_message);
+        } else {
+            return std::move(*m_message);
+        }
+    }
+
     /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it was
     /// moved to.
     [[nodiscard]] std::string_view payload() const { return m_core.payload(); }
@@ -108,9 +119,12 @@ class [[nodiscard]] MessageGuard {
 
     /// Moves `replacement` to another queue instead. Throws EncodeError before anything is sent.
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
-        std::string payload;
-        detail::encode(replacement, payload, max_payload());
-        return m_core.push(queue, std::move(payload));
+        return m_core.push(queue, encoded(replacement));
+    }
+    /// The same with a message of another type, such as a failure that holds this one.
+    template <MessageEncodable U>
+    bool push(std::string_view queue, const U& other) requires(!std::convertible_to<const U&, T>) {
+        return m_core.push(queue, encoded(other));
     }
 
     /// Moves the message to the dead list with a reason, as msgpack [1, payload, reason, unix_ms].
@@ -157,6 +171,13 @@ class [[nodiscard]] MessageGuard {
         } else {
             return std::unique_ptr<T>(new T(decode())); // allocates first; moves nothing
         }
+    }
+
+    template <MessageEncodable U>
+    [[nodiscard]] std::string encoded(const U& message) const {
+        std::string payload;
+        detail::encode(message, payload, max_payload());
+        return payload;
     }
 
     detail::GuardCore m_core; // destroyed after m_message, which may refer to the payload

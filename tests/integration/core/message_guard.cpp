@@ -10,9 +10,11 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -443,6 +445,58 @@ TEST_CASE_FIXTURE(QueueFixture, "a guard takes a message that cannot be moved") 
     const auto guard = consumer.next();
     REQUIRE(guard);
     CHECK((*guard)->text == "at once");
+}
+
+template <class T>
+T read(std::string_view payload) {
+    orizuru::Scratch scratch;
+    return orizuru::Codec<T>::decode(payload, scratch);
+}
+
+TEST_CASE_FIXTURE(QueueFixture, "a message can be moved out of its guard, which still settles it") {
+    using Large = std::unique_ptr<std::vector<int>>;
+    orizuru::Producer<Large>(uri, "q").push(std::make_unique<std::vector<int>>(1000, 7));
+    Consumer<Large> consumer(uri, "q");
+    auto guard = consumer.next();
+    REQUIRE(guard);
+    const std::vector<int>* const inside = guard->operator*().get();
+    const Large taken = guard->take();
+    CHECK(taken.get() == inside);
+    CHECK(taken->size() == 1000);
+    CHECK(guard->push("other"));
+    CHECK(*read<Large>(redis.lrange("other").at(0)) == *taken);
+    CHECK(held().empty());
+
+    push({"calm"});
+    Consumer<Jumpy> jumpy(uri, "q");
+    auto other = jumpy.next();
+    REQUIRE(other);
+    CHECK(other->take().text == "calm");
+    CHECK(other->ack());
+}
+
+struct Failure {
+    std::string what;
+    int times = 0;
+
+    MSGPACK_DEFINE(what, times)
+};
+
+TEST_CASE_FIXTURE(QueueFixture, "a message of another type can be pushed in place of this one") {
+    Consumer<std::string> consumer(uri, "q");
+    orizuru::Producer<std::string>(uri, "q").push_all({"a", "b", "c"});
+    auto guard = *consumer.next();
+    CHECK(guard.push("other", Failure{"too late", 3}));
+    guard = *consumer.next();
+    CHECK(guard.push("other", {"as before"}));
+    guard = *consumer.next();
+    CHECK(guard.push("other", "as before")); // what can become a T is pushed as T
+    const Texts pushed = redis.lrange("other");
+    REQUIRE(pushed.size() == 3);
+    CHECK(read<Failure>(pushed.at(2)).times == 3);
+    CHECK(read<std::string>(pushed.at(1)) == "as before");
+    CHECK(read<std::string>(pushed.at(0)) == "as before");
+    CHECK(held().empty());
 }
 
 TEST_CASE_FIXTURE(QueueFixture, "a message that throws while it is decoded goes to the dead list") {
