@@ -110,6 +110,9 @@ class Worker {
     /// call `run` again, unless one of its threads still waits for Redis 5 s after stop_timeout.
     /// Once it runs, it waits out any outage of Redis.
     int run(std::stop_token token = {});
+    /// Does the same, for a program that does nothing else: returns once all threads have ended;
+    /// when one has not, ends the process by std::_Exit(1).
+    void run_and_exit(std::stop_token token = {});
 
     /// Ends `run`. Call it from any thread or a signal handler.
     void stop() noexcept;

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 
@@ -54,6 +55,12 @@ ORIZURU_INLINE int Worker::run(std::stop_token token) {
     } catch (...) {
         m_started = !m_core->ended();
         throw;
+    }
+}
+
+ORIZURU_INLINE void Worker::run_and_exit(std::stop_token token) {
+    if (run(std::move(token)) > 0) {
+        std::_Exit(EXIT_FAILURE); // destructors would destroy what a handler uses
     }
 }
 

@@ -5,7 +5,9 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
+#include "support/child.hpp"
 #include "support/eventually.hpp"
+#include "support/redis_client.hpp"
 
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker.hpp>
@@ -17,6 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
+#include <string>
+#include <thread>
 
 namespace worker_stop_test {
 
@@ -32,6 +36,7 @@ using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::Running;
+using orizuru::test::status_of_child;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
@@ -71,6 +76,32 @@ TEST_CASE_FIXTURE(Fixture, "a stop waits for the jobs that run, whose handlers a
     CHECK(jobs() == Texts{"b"});
     CHECK(nobody_left());
     CHECK(worker.statistics().succeeded == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "run_and_exit ends the process by status 1 where a handler does not end, "
+                  "before anything is destroyed; else it returns") {
+    constexpr int returned = orizuru::test::first_own_status;
+    std::string last;
+    SUBCASE("with a handler that ends") { last = "short"; }
+    SUBCASE("with one that does not") { last = "endless"; }
+    const auto life = [&] {
+        orizuru::test::RedisClient client(uri); // the parent's goes on
+        Worker worker(uri, impatient());
+        worker.handle<Raw>("q", [&](const Raw& raw) {
+            worker.stop();
+            if (raw.bytes == "endless") {
+                std::this_thread::sleep_for(1h);
+            }
+            client.lpush("ended", raw.bytes);
+        });
+        worker.run_and_exit();
+        return returned;
+    };
+    push_jobs({last});
+    CHECK(status_of_child(life) == (last == "endless" ? 1 : returned));
+    CHECK(redis.llen("ended") == (last == "endless" ? 0 : 1));
+    CHECK(jobs() == (last == "endless" ? Texts{last} : Texts{}));
 }
 
 TEST_CASE_FIXTURE(Fixture,
