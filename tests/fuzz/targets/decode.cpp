@@ -34,9 +34,7 @@ auto unless_refused(Read read) -> std::optional<decltype(read())> {
     try {
         return read();
     } catch (const std::invalid_argument&) {
-        return std::nullopt; // no msgpack, or beyond a limit
-    } catch (const msgpack::type_error&) {
-        return std::nullopt; // the value is no T
+        return std::nullopt; // no msgpack, beyond a limit, or no T
     } catch (const msgpack::unpack_error&) {
         return std::nullopt; // msgpack's own word for the first
     }

@@ -172,7 +172,8 @@ TEST_CASE_FIXTURE(Losing, "a job whose message an older consumer has buried fail
     CHECK(first.buried == 1);
     CHECK(first.sent == 0);
     CHECK(state(id) == "failed");
-    CHECK(error(id) == "undecodable: std::bad_cast");
+    CHECK(contains(error(id), "undecodable: std::vector<int"));
+    CHECK(contains(error(id), "is read from an array, the payload is "));
     CHECK(changes(id) == ">pending pending>running running>failed");
     const LedgerChange failed = ledger.history(id).back();
     CHECK(failed.note == error(id));
@@ -375,7 +376,8 @@ TEST_CASE_FIXTURE(Losing,
     REQUIRE(eventually([&] { return redis_ms() > before; }));
     CHECK(pass(1h).buried == 1);
     CHECK(ledger.find(id)->attempt == 2);
-    CHECK(error(id) == "undecodable: std::bad_cast");
+    CHECK(contains(error(id), "undecodable: std::vector<int"));
+    CHECK(contains(error(id), "is read from an array, the payload is "));
 }
 
 TEST_CASE_FIXTURE(Losing, "a try fails as often as a Worker that cannot run the job buries its "
