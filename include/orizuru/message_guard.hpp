@@ -83,8 +83,8 @@ class [[nodiscard]] MessageGuard {
     }
     [[nodiscard]] const T* operator->() const noexcept { return std::addressof(**this); }
 
-    /// Moves the message out, for one that is large or cannot be copied. The guard keeps the bytes,
-    /// still to be settled, and what the message refers to in them.
+    /// Moves the message out, for one that is large or cannot be copied. The guard is still to be
+    /// settled. What the message refers to in payload() is valid as long as that.
     [[nodiscard]] T take() requires std::move_constructible<T> {
         if constexpr (inside) {
             return std::move(m_message);

@@ -475,6 +475,14 @@ TEST_CASE_FIXTURE(QueueFixture, "a message can be moved out of its guard, which 
     CHECK(other->ack());
 }
 
+struct Amount {
+    int cents = 0;
+
+    Amount() = default;
+    Amount(int count) : cents(count) {} // NOLINT: what else becomes one
+    MSGPACK_DEFINE(cents)
+};
+
 struct Failure {
     std::string what;
     int times = 0;
@@ -490,13 +498,19 @@ TEST_CASE_FIXTURE(QueueFixture, "a message of another type can be pushed in plac
     guard = *consumer.next();
     CHECK(guard.push("other", {"as before"}));
     guard = *consumer.next();
-    CHECK(guard.push("other", "as before")); // what can become a T is pushed as T
+    CHECK(guard.push("other", "as before"));
     const Texts pushed = redis.lrange("other");
     REQUIRE(pushed.size() == 3);
     CHECK(read<Failure>(pushed.at(2)).times == 3);
     CHECK(read<std::string>(pushed.at(1)) == "as before");
     CHECK(read<std::string>(pushed.at(0)) == "as before");
     CHECK(held().empty());
+
+    // Not as an int, though an int has a Codec.
+    orizuru::Producer<Amount>(uri, "q").push(7);
+    Consumer<Amount> amounts(uri, "q");
+    CHECK(amounts.next()->push("amounts", 8));
+    CHECK(read<Amount>(redis.lrange("amounts").at(0)).cents == 8);
 }
 
 TEST_CASE_FIXTURE(QueueFixture, "a message that throws while it is decoded goes to the dead list") {

@@ -166,11 +166,32 @@ TEST_CASE_FIXTURE(Fixture, "a payload and a reason may be str or bin of any size
     }
 }
 
+TEST_CASE_FIXTURE(Fixture, "entries of the next version are read beside those of this one") {
+    const auto bin32 = [](const std::string& bytes) {
+        return "\xc6"s + '\0' + '\0' + '\0' + static_cast<char>(bytes.size()) + bytes;
+    };
+    for (const std::string payload : {"a", "\xff\xfe", ""}) {
+        redis.lpush(dead, "\x94\x02" + bin32(payload) + bin32("why") + msgpack_u64(7));
+    }
+    die({"old"}, 8);
+    const auto entries = list.list(0, 10);
+    REQUIRE(entries.size() == 4);
+    CHECK(payloads() == Texts{"old", "", "\xff\xfe", "a"});
+    for (const DeadEntry& element : entries) {
+        CHECK(element.readable);
+        CHECK(element.reason == "why");
+    }
+    CHECK(entries[2].time.time_since_epoch() == 7ms);
+    CHECK(list.redrive(entries[2]));
+    CHECK(list.redrive_all() == Redriven{3, 0});
+    CHECK(waiting() == Texts{"\xff\xfe", "a", "", "old"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "an element that is no entry is shown as such, stays, and is counted") {
     const std::string whole = entry("payload");
     Texts others{"x",
                  "\x80",
-                 "\x94\x02\xa0\xa0\x01",
+                 "\x94\x03\xa0\xa0\x01",
                  "\x93\x01\xa0\xa0",
                  "\x94\x01\xa0\xa0\xff",
                  "\x94\x01\xa0\xa0\xa1x",

@@ -2,8 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The steps of the dead list's tools. An entry is msgpack [1, payload, reason, milliseconds], the
-// payload and the reason str or bin, of which Redis' own cmsgpack reads only the first.
+// The steps of the dead list's tools. An entry is msgpack [version, payload, reason, milliseconds],
+// the payload and the reason str or bin, of which Redis' own cmsgpack reads only the first. Version
+// 1 is written; version 2, which will be, differs in that both are bin, so that each msgpack reads
+// bytes that are no text.
 //
 // They only move or free, so they run when memory is full (allow-oom).
 
@@ -26,7 +28,8 @@ local function text(entry, at)
     end
 end
 local function read(entry)
-    if string.sub(entry, 1, 2) ~= '\148\1' then return end
+    local beginning = string.sub(entry, 1, 2)
+    if beginning ~= '\148\1' and beginning ~= '\148\2' then return end
     local payload, payload_end = text(entry, 3)
     if not payload then return end
     local reason, reason_end = text(entry, payload_end + 1)
