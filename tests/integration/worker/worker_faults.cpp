@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(Fixture,
     std::string bytes = bytes_of(make_job(Raw{"a"}));
     SUBCASE("no envelope") {
         bytes = "\x05";
-        reason = "no fields";
+        reason = "no job envelope (the payload is no array)";
     }
     SUBCASE("an unknown version") {
         bytes[1] = '\0';
