@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(DurableServer, "an outage is told when it begins and, with its
     const auto before_kill = std::chrono::steady_clock::now();
     server.kill();
     CHECK(eventually([&] { return !consumer.connected(); }));
-    CHECK(eventually([&] { return diary.count(EventKind::disconnected) == 1; }));
+    REQUIRE(eventually([&] { return diary.count(EventKind::disconnected) == 1; }));
     CHECK_FALSE(diary.of(EventKind::disconnected).front().detail.empty());
     CHECK(diary.of(EventKind::disconnected).front().queue == "q");
     CHECK(diary.count(EventKind::reconnected) == 0);
