@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(IdleWorker, "a stop in an outage is over 1 s after stop_timeou
         server.kill();
         REQUIRE(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
     }
-    CHECK(end() < 1500ms);
+    CHECK(end() < 2500ms); // not 5 s
 }
 
 TEST_CASE_FIXTURE(IdleWorker,
@@ -240,7 +240,7 @@ TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_ti
     }
     start(jobs);
     freeze_in_handlers(jobs);
-    CHECK(end() < 1500ms);
+    CHECK(end() < 2500ms); // not 5 s
     nothing_is_lost(jobs, settled_at_most);
 }
 
@@ -263,7 +263,7 @@ TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_ti
     const auto tried_again = std::chrono::steady_clock::now() +
                              *diary.of(WorkerEventKind::unsettled).front().retry_in + 50ms;
     REQUIRE(eventually([&] { return std::chrono::steady_clock::now() > tried_again; }));
-    CHECK(end() < 1500ms);
+    CHECK(end() < 2500ms); // not 5 s
     nothing_is_lost(1, 0);
 }
 
@@ -275,7 +275,7 @@ TEST_CASE_FIXTURE(SettlingWorker, "a stop in an outage is over 1 s after stop_ti
     start(3);
     REQUIRE(eventually([this] { return own.llen("q") == 0; }));
     server.pause();
-    CHECK(end() < 1500ms);
+    CHECK(end() < 2500ms); // not 5 s
     nothing_is_lost(3, 0);
 }
 
