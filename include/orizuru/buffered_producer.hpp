@@ -7,6 +7,7 @@
 #include <orizuru/buffered_producer_options.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/producer/buffered_producer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -17,6 +18,12 @@
 #include <utility>
 
 namespace orizuru {
+
+// For a T without a Codec.
+template <class T>
+class BufferedProducer : detail::NoCodec<T> {
+    using detail::NoCodec<T>::NoCodec;
+};
 
 /// A producer for one queue, shared by any number of threads. It owns one connection and one
 /// thread.
@@ -31,7 +38,7 @@ namespace orizuru {
 ///
 /// All member functions except the destructor and assignment are thread-safe.
 template <MessageEncodable T>
-class BufferedProducer {
+class BufferedProducer<T> {
   public:
     /// Connects and starts the thread. Throws std::invalid_argument for an invalid queue name or
     /// option, ConnectionError within connect_timeout (name resolution excluded), ReplyError for

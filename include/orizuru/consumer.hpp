@@ -10,6 +10,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/timeout.hpp>
+#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/endpoint.hpp>
@@ -27,13 +28,19 @@
 
 namespace orizuru {
 
+// For a T without a Codec.
+template <class T>
+class Consumer : detail::NoCodec<T> {
+    using detail::NoCodec<T>::NoCodec;
+};
+
 /// A consumer of one queue: three connections, and a thread that keeps the lease.
 ///
 /// `next` and iteration belong to one thread. Any thread may settle guards or call stop(),
 /// stopped(), size(), name(), connected() and flush(). The consumer waits out outages of Redis. It
 /// replaces a connection that Redis closed while it was idle (name() says what that changes).
 template <MessageDecodable T>
-class Consumer {
+class Consumer<T> {
   public:
     class Iterator;
 
@@ -136,6 +143,41 @@ class Consumer {
     [[nodiscard]] Iterator begin() { return Iterator(*this); }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
+    class Iterator {
+      public:
+        using iterator_concept = std::input_iterator_tag;
+        using difference_type = std::ptrdiff_t;
+        using value_type = MessageGuard<T>;
+
+        explicit Iterator(Consumer& consumer) : m_consumer(&consumer) { advance(); }
+
+        [[nodiscard]] MessageGuard<T>& operator*() const noexcept { return *m_guard; }
+        Iterator& operator++() {
+            m_guard.reset();
+            advance();
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        friend bool operator==(const Iterator& iterator, std::default_sentinel_t) noexcept {
+            return !iterator.m_guard;
+        }
+
+      private:
+        void advance() {
+            while (true) {
+                try {
+                    m_guard = m_consumer->next();
+                    return;
+                } catch (const DecodeError&) { // NOLINT(bugprone-empty-catch)
+                    // `next` has called on_event; the message is on the dead list.
+                }
+            }
+        }
+
+        Consumer* m_consumer;
+        mutable std::optional<MessageGuard<T>> m_guard;
+    };
+
   private:
     using Guard = MessageGuard<T>;
 
@@ -151,42 +193,6 @@ class Consumer {
 
     detail::ConsumerCore m_core;
     Scratch m_scratch;
-};
-
-template <MessageDecodable T>
-class Consumer<T>::Iterator {
-  public:
-    using iterator_concept = std::input_iterator_tag;
-    using difference_type = std::ptrdiff_t;
-    using value_type = MessageGuard<T>;
-
-    explicit Iterator(Consumer& consumer) : m_consumer(&consumer) { advance(); }
-
-    [[nodiscard]] MessageGuard<T>& operator*() const noexcept { return *m_guard; }
-    Iterator& operator++() {
-        m_guard.reset();
-        advance();
-        return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& iterator, std::default_sentinel_t) noexcept {
-        return !iterator.m_guard;
-    }
-
-  private:
-    void advance() {
-        while (true) {
-            try {
-                m_guard = m_consumer->next();
-                return;
-            } catch (const DecodeError&) { // NOLINT(bugprone-empty-catch)
-                // `next` has called on_event; the message is on the dead list.
-            }
-        }
-    }
-
-    Consumer* m_consumer;
-    mutable std::optional<MessageGuard<T>> m_guard;
 };
 
 } // namespace orizuru

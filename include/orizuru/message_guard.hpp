@@ -25,7 +25,7 @@ namespace detail {
 struct GuardAccess;
 } // namespace detail
 
-template <MessageDecodable T>
+template <class T>
 class Consumer;
 
 /// One delivery of a message, settled exactly once: by ack, reject, release, push, bury or settle,
@@ -156,7 +156,7 @@ class [[nodiscard]] MessageGuard {
     [[nodiscard]] bool settled() const noexcept { return m_core.settled(); }
 
   private:
-    template <MessageDecodable U>
+    template <class U>
     friend class Consumer;
     friend struct detail::GuardAccess;
 

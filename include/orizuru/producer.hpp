@@ -6,6 +6,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -33,6 +34,12 @@ concept RangeOf = requires(R& range) {
     std::ranges::end(range);
 };
 
+// For a T without a Codec.
+template <class T>
+class Producer : detail::NoCodec<T> {
+    using detail::NoCodec<T>::NoCodec;
+};
+
 /// A producer for one queue: one connection, for one thread at a time.
 ///
 /// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
@@ -41,7 +48,7 @@ concept RangeOf = requires(R& range) {
 ///
 /// BufferedProducer gathers messages and can be shared by threads.
 template <MessageEncodable T>
-class Producer {
+class Producer<T> {
   public:
     /// Connects. Throws std::invalid_argument for an invalid queue name or option, ConnectionError
     /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
@@ -75,8 +82,24 @@ class Producer {
     ///     its error is thrown instead, since it is about earlier messages. std::logic_error when
     ///     the range uses this producer.
     template <RangeOf<T> R>
-    std::uint64_t push_all(R&& messages);
-
+    std::uint64_t push_all(R&& messages) {
+        auto at = std::ranges::begin(messages);
+        const auto end = std::ranges::end(messages);
+        bool begun = false;
+        const auto payloads = [&](std::string& out) {
+            // Advances only when the next message is wanted: earlier ones may be in flight by then.
+            if (std::exchange(begun, true)) {
+                ++at;
+            }
+            if (at == end) {
+                return false;
+            }
+            const T& message = *at;
+            detail::encode(message, out, options().max_payload);
+            return true;
+        };
+        return m_core.push_all(payloads);
+    }
     std::uint64_t push_all(std::initializer_list<T> messages) {
         return push_all<const std::initializer_list<T>&>(messages);
     }
@@ -100,26 +123,5 @@ class Producer {
   private:
     detail::ProducerCore m_core;
 };
-
-template <MessageEncodable T>
-template <RangeOf<T> R>
-std::uint64_t Producer<T>::push_all(R&& messages) {
-    auto at = std::ranges::begin(messages);
-    const auto end = std::ranges::end(messages);
-    bool begun = false;
-    const auto payloads = [&](std::string& out) {
-        // Advances only when the next message is wanted: earlier ones may be in flight by then.
-        if (std::exchange(begun, true)) {
-            ++at;
-        }
-        if (at == end) {
-            return false;
-        }
-        const T& message = *at;
-        detail::encode(message, out, options().max_payload);
-        return true;
-    };
-    return m_core.push_all(payloads);
-}
 
 } // namespace orizuru

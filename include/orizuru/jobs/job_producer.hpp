@@ -5,6 +5,7 @@
 // Puts jobs on a queue, each in its envelope, through your middleware.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -38,9 +39,15 @@ struct JobOptions {
     std::optional<JobTime> at = {};
 };
 
+// For a T without a Codec.
+template <class T>
+class JobProducer : detail::NoCodec<T> {
+    using detail::NoCodec<T>::NoCodec;
+};
+
 /// A producer of jobs for one queue: one connection, used by one thread at a time.
 template <MessageEncodable T>
-class JobProducer {
+class JobProducer<T> {
   public:
     /// Connects. Throws as Producer's constructor does.
     JobProducer(Endpoint endpoint, std::string queue,

@@ -237,10 +237,10 @@ concept HandlerOf =
 
 } // namespace detail
 
-/// A handler for jobs of T: copyable, returns void, and callable with one of these lists of
-/// arguments. The worker calls it with the first one that it accepts.
+/// A handler for jobs of T, which has a Codec: copyable, returns void, and callable with one of
+/// these lists of arguments. The worker calls it with the first one that it accepts.
 template <class F, class T>
-concept JobHandler = std::copy_constructible<F> &&
+concept JobHandler = MessageDecodable<Job<T>> && std::copy_constructible<F> &&
     (detail::HandlerOf<F, const T&, JobContext<T>&> ||
      detail::HandlerOf<F, const Job<T>&, JobContext<T>&> || detail::HandlerOf<F, const T&> ||
      detail::HandlerOf<F, JobContext<T>&> || detail::HandlerOf<F, const Job<T>&>);

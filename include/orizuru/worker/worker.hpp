@@ -23,6 +23,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,13 @@ class Worker {
     /// a queue that has a handler already; std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>
     Worker& handle(std::string queue, F handler, QueueOptions options = {});
+    // For what is no handler of T. By value, so that F is here what it is above.
+    template <class T, class F>
+    Worker& handle(std::string_view /*queue*/, F /*handler*/, // NOLINT(performance-*)
+                   const QueueOptions& /*options*/ = {}) requires(!JobHandler<F, T>) {
+        detail::refuse_handler<T, F>();
+        return *this;
+    }
 
     /// Registers a handler for batches: handler(JobBatch<T>). A batch is handled when it has
     /// `batch.size` jobs, or `batch.time` after its first job came; earlier when there is no memory

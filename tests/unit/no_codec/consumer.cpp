@@ -7,4 +7,9 @@
 
 struct Plain {};
 
-int main() { orizuru::Consumer<Plain> consumer("redis://localhost", "queue"); }
+int main() {
+    orizuru::Consumer<Plain> consumer("redis://localhost", "queue");
+    while (auto guard = consumer.next()) {
+        guard->ack();
+    }
+}

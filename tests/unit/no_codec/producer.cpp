@@ -7,4 +7,7 @@
 
 struct Plain {};
 
-int main() { orizuru::Producer<Plain> producer("redis://localhost", "queue"); }
+int main() {
+    orizuru::Producer<Plain> producer("redis://localhost", "queue");
+    producer.push(Plain());
+}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""A type without a Codec is refused at the call, in words that name what is missing.
+"""A type without a Codec and a handler that returns a value are refused at the call, in a few lines
+that say what is missing.
 
 Arguments: the build's compile_commands.json, a source in it whose flags are taken, the compiler.
 The build's own compiler has to do it, g++ and clang++ too where they are installed.
@@ -17,7 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 from build_flags import flags_of  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-REFUSED = {"producer.cpp": "MessageEncodable", "consumer.cpp": "MessageDecodable"}
+NO_CODEC = "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise orizuru::Codec<T>"
+REFUSED = {
+    "producer.cpp": (NO_CODEC, "Plain"),
+    "consumer.cpp": (NO_CODEC, "Plain"),
+    "worker.cpp": (NO_CODEC, "Plain"),
+    "handler.cpp": ("a handler must return void", "handler.cpp"),
+}
+MOST_LINES = 15
 ACCEPTED = "with_codec.cpp"
 
 
@@ -45,14 +53,14 @@ def check(compiler, flags):
     if result.returncode != 0:
         return [f"{compiler}: {ACCEPTED} was refused:\n{result.stderr}"]
     faults = []
-    for name, concept in REFUSED.items():
+    for name, words in REFUSED.items():
         result = compiled(name)
         if result.returncode == 0:
             faults.append(f"{compiler}: {name} was accepted")
-        elif concept not in result.stderr:
-            faults.append(f"{compiler}: {name}: {concept} is not named:\n{result.stderr}")
-        elif "Plain" not in result.stderr:
-            faults.append(f"{compiler}: {name}: the type is not named:\n{result.stderr}")
+        elif unsaid := [word for word in words if word not in result.stderr]:
+            faults.append(f"{compiler}: {name}: does not say {unsaid}:\n{result.stderr}")
+        elif len(result.stderr.splitlines()) > MOST_LINES:
+            faults.append(f"{compiler}: {name}: more than {MOST_LINES} lines:\n{result.stderr}")
     return faults
 
 

@@ -5,6 +5,7 @@
 // All that a worker knows of the type of its jobs: how to decode one, and how to call the handler.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/worker/batched_job.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -70,6 +71,21 @@ void check_handler(const F& handler, const std::string& queue) {
         if (handler == nullptr) {
             throw_empty_handler(queue);
         }
+    }
+}
+
+template <class F>
+inline constexpr bool is_handler = false; // it depends on F, so that only a use of it fails
+
+/// Does not compile, and says why in one sentence.
+template <class T, class F>
+void refuse_handler() {
+    if constexpr (MessageDecodable<Job<T>>) {
+        static_assert(is_handler<F>, "a handler must return void, be copyable, and take const T&, "
+                                     "JobContext<T>& or const Job<T>& (JobHandler)");
+    } else {
+        static_assert(has_codec<T>, "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise "
+                                    "orizuru::Codec<T>; is msgpack.hpp in the include path?");
     }
 }
 
