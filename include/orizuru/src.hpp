@@ -20,6 +20,8 @@
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_core.ipp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/jobs/job_envelope.ipp>
 #include <orizuru/detail/jobs/occurrences.hpp>
 #include <orizuru/detail/jobs/occurrences.ipp>
 #include <orizuru/detail/jobs/schedule.hpp>

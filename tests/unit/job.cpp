@@ -3,6 +3,7 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/job.hpp>
 
 #include <doctest/doctest.h>
@@ -161,17 +162,125 @@ TEST_CASE("a job expires at its time, and without one never") {
 }
 
 TEST_CASE("the fields and the version of a newer envelope come back as they were") {
-    std::string newer = some_bytes + "\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
-    newer.at(0) = '\x9e';
-    newer.at(1) = '\x02';
+    std::string newer = "\xdc\0\x11"s + some_bytes.substr(1) +
+                        "\x2a\xc0\xc0\x2a\x92\xc0\xa1z\x81\xa1k\xc4\x01\xff"s;
+    newer.at(3) = '\x02';
     auto job = decoded<Raw>(newer);
     CHECK(job.version == 2);
+    CHECK(job.ledger_attempt == 42);
     CHECK(job.later.size() == 3);
     CHECK(encoded(job) == newer);
     job.attempt = 4;
     std::string again = newer;
-    again.at(5) = '\x04';
+    again.at(7) = '\x04';
     CHECK(encoded(job) == again);
+}
+
+TEST_CASE("attributes, a kind and max_attempts lie behind the payload, and nothing when there are "
+          "none") {
+    const auto with = [](std::size_t fields, const std::string& later) {
+        std::string bytes = some_bytes + later;
+        bytes.at(0) = static_cast<char>(0x90 + fields);
+        return bytes;
+    };
+    auto job = some_job();
+    job.attributes = {{"trace", "0af7"}, {"b", ""}};
+    const std::string attributes = "\x82\xa1"
+                                   "b\xa0\xa5trace\xa4"
+                                   "0af7"s;
+    CHECK(encoded(job) == with(12, attributes));
+    CHECK(decoded<Raw>(encoded(job)).attributes == job.attributes);
+    job.kind = "charge";
+    CHECK(encoded(job) == with(13, attributes + "\xa6"
+                                                "charge"));
+    job.max_attempts = 300;
+    CHECK(encoded(job) == with(14, attributes + "\xa6"
+                                                "charge\xcd\x01\x2c"));
+    job.attributes.clear();
+    CHECK(encoded(job) == with(14, "\xc0\xa6"
+                                   "charge\xcd\x01\x2c"));
+    const auto back = decoded<Raw>(encoded(job));
+    CHECK(back.kind == "charge");
+    CHECK(back.max_attempts == 300);
+    CHECK(back.attributes.empty());
+    job.kind.clear();
+    CHECK(encoded(job) == with(14, "\xc0\xc0\xcd\x01\x2c"));
+    CHECK(decoded<Raw>(encoded(job)).kind.empty());
+    job.max_attempts.reset();
+    CHECK(encoded(job) == some_bytes);
+    job.ledger_attempt = 3;
+    job.kind = "k";
+    CHECK(encoded(job) == with(13, "\x03\xa1k"));
+    CHECK(decoded<Raw>(encoded(job)).ledger_attempt == 3);
+    CHECK(decoded<Raw>(with(14, "\xc0\xc0\xc0")).later.empty());
+}
+
+TEST_CASE("the kind is read without the payload") {
+    msgpack::zone zone;
+    const auto kind_of = [&zone](std::string_view bytes) {
+        return orizuru::detail::envelope_kind(bytes, zone);
+    };
+    auto job = some_job();
+    CHECK(kind_of(encoded(job)).empty());
+    job.attributes = {{"a", "b"}};
+    CHECK(kind_of(encoded(job)).empty());
+    job.kind = "charge";
+    CHECK(kind_of(encoded(job)) == "charge");
+    job.later = {"\x01", "\x02", "\x03"};
+    CHECK(kind_of(encoded(job)) == "charge"); // an array of more than 15
+    for (const std::string& no : {""s, "hello"s, "\x9d"s, "\xdc\0"s, "\xdd\0\0\0\x0d"s}) {
+        CHECK(kind_of(no).empty());
+    }
+}
+
+TEST_CASE("attributes, a kind and max_attempts that cannot be are neither written nor read") {
+    const auto why = [](const auto& change) {
+        auto job = some_job();
+        change(job);
+        try {
+            static_cast<void>(encoded(job));
+        } catch (const std::invalid_argument& error) {
+            return std::string(error.what());
+        }
+        return "written"s;
+    };
+    const std::string too_many = "a job's attributes must be at most 64, and at most 16384 bytes: "
+                                 "these are ";
+    const auto fill = [](Job<Raw>& job, int count, std::size_t size) {
+        for (int i = 0; i < count; ++i) {
+            job.attributes[std::to_string(100 + i)] = std::string(size, 'x');
+        }
+    };
+    CHECK(why([&](auto& job) { fill(job, 64, 253); }) == "written");
+    CHECK(why([&](auto& job) { fill(job, 65, 1); }) == too_many + "65, 260 bytes");
+    CHECK(why([&](auto& job) { fill(job, 64, 254); }) == too_many + "64, 16448 bytes");
+    CHECK(why([](auto& job) { job.attributes[""] = "x"; }) == "a job's attribute has no name");
+    const std::string no_kind = "a job's kind must have at most 100 bytes and no control character";
+    CHECK(why([](auto& job) { job.kind = std::string(100, 'k'); }) == "written");
+    CHECK(why([](auto& job) { job.kind = std::string(101, 'k'); }) == no_kind);
+    for (const char letter : {'\0', '\n', '\x1f', '\x7f'}) {
+        CHECK(why([&](auto& job) { job.kind = letter; }) == no_kind);
+    }
+    CHECK(why([](auto& job) { job.kind = "\xc3\xa9 ~"; }) == "written");
+    CHECK(why([](auto& job) { job.max_attempts = 0; }) == "a job's max_attempts must be 1 or more");
+
+    const auto why_refused_with = [](std::size_t fields, const std::string& later) {
+        std::string bytes = some_bytes + later;
+        bytes.at(0) = static_cast<char>(0x90 + fields);
+        return why_refused(bytes);
+    };
+    CHECK(why_refused_with(12, "\xa1x") == "the job's envelope has attributes that are no map");
+    CHECK(why_refused_with(12, "\x81\xa1x\x01") ==
+          "the job's envelope has an attribute that is no text");
+    CHECK(why_refused_with(12, "\x81\x01\xa1x") ==
+          "the job's envelope has an attribute that is no text");
+    CHECK(why_refused_with(12, "\x81\xa0\xa1x") == "a job's attribute has no name");
+    CHECK(why_refused_with(13, "\xc0\x01") == "the job's envelope has a kind that is no text");
+    CHECK(why_refused_with(13, "\xc0\xa1\n") == no_kind);
+    CHECK(why_refused_with(14, "\xc0\xc0\xa1x") ==
+          "the job's envelope has a max_attempts that cannot be");
+    CHECK(why_refused_with(14, "\xc0\xc0\0"s) ==
+          "the job's envelope has a max_attempts that cannot be");
 }
 
 TEST_CASE("an envelope that is none is refused with what it lacks") {

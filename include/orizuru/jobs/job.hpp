@@ -19,8 +19,13 @@
 //   8  unique_id           str, at most 512 bytes; empty: it holds no lock
 //   9  unique_queue        str, whose lock it is; empty: that of the queue in which the job is
 //   10 payload             bin
-//   11 ledger_attempt      uint, in messages of a Ledger's job alone: how often it was claimed
-//                          before this one was sent; missing: never
+//   11 attributes          map of str to str, at most 64 entries and 16,384 bytes of text, or nil.
+//                          Only in a Ledger's message: uint, its ledger_attempt, how often the job
+//                          was claimed before this message was sent; it has no attributes then
+//   12 kind                str, 1 to 100 bytes, none below 0x20 and no 0x7f, or nil
+//   13 max_attempts        uint, 1 or more, or nil
+//
+// What is nil at the end is left out. A reader that does not know a field carries it on.
 //
 // Needs msgpack-c, whatever Codec<T> is.
 
@@ -30,6 +35,7 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/msgpack.hpp>
 
@@ -70,13 +76,20 @@ struct Job {
     /// The queue that it was pushed to, when a retry has brought it to another one: the lock is
     /// that queue's.
     std::string unique_queue = {};
+    /// What travels beside the payload: a trace context, a tenant.
+    JobAttributes attributes = {};
+    /// Which of a queue's handlers it is for; empty: the one without a kind.
+    std::string kind = {};
+    /// How often it is tried in all; empty: as its RetryPolicy says.
+    std::optional<int> max_attempts = {};
     T payload;
 
     /// The version of the envelope. An envelope that is newer than this library is written back as
     /// it came, with all its fields.
     std::uint64_t version = 1;
-    /// What is behind the payload, a msgpack value each: a Ledger's field, those of a newer
-    /// version.
+    /// In a Ledger's message: how often the job had been claimed before.
+    std::uint64_t ledger_attempt = 0;
+    /// The fields of a newer version, a msgpack value each.
     std::vector<std::string> later = {};
 
     [[nodiscard]] bool expired(JobTime now) const noexcept {
@@ -125,6 +138,9 @@ struct Codec<Job<T>> {
             throw std::invalid_argument("a job's version must be 1 or more");
         }
         detail::check_later(job.later);
+        detail::check_attributes(job.attributes);
+        detail::check_kind(job.kind);
+        detail::check_max_attempts(job.max_attempts);
         if (job.attempt < 1) {
             throw std::invalid_argument("a job's attempt must be 1 or more");
         }
@@ -139,7 +155,8 @@ struct Codec<Job<T>> {
 
         detail::MsgpackAppender appender{out};
         msgpack::packer packer(appender);
-        packer.pack_array(static_cast<std::uint32_t>(11 + job.later.size()));
+        packer.pack_array(detail::count_fields(job.attributes, job.kind, job.max_attempts,
+                                               job.ledger_attempt, job.later));
         packer.pack(job.version);
         pack_text(packer, job.id);
         packer.pack(job.attempt);
@@ -152,9 +169,8 @@ struct Codec<Job<T>> {
         pack_text(packer, job.unique_queue);
         packer.pack_bin(static_cast<std::uint32_t>(payload.size()));
         packer.pack_bin_body(payload.data(), static_cast<std::uint32_t>(payload.size()));
-        for (const std::string& field : job.later) {
-            out += field;
-        }
+        detail::append_later_fields(job.attributes, job.kind, job.max_attempts, job.ledger_attempt,
+                                    job.later, out);
     }
 
     /// Throws std::invalid_argument when the bytes are no envelope; what Codec<T> throws.
@@ -178,18 +194,22 @@ struct Codec<Job<T>> {
         std::string unique_queue(envelope.text(0, bytes.size(), "no unique_queue"));
         detail::check_unique_queue(unique_queue);
         const std::string_view payload = envelope.bytes("no payload");
-        return {.id = std::move(id),
-                .attempt = attempt,
-                .first_enqueued_at = first_enqueued_at,
-                .enqueued_at = enqueued_at,
-                .first_failed_at = first_failed_at,
-                .expires_at = expires_at,
-                .last_error = std::move(last_error),
-                .unique_id = std::move(unique_id),
-                .unique_queue = std::move(unique_queue),
-                .payload = decode_payload(payload, memory),
-                .version = version,
-                .later = envelope.rest()};
+        Job<T> job{.id = std::move(id),
+                   .attempt = attempt,
+                   .first_enqueued_at = first_enqueued_at,
+                   .enqueued_at = enqueued_at,
+                   .first_failed_at = first_failed_at,
+                   .expires_at = expires_at,
+                   .last_error = std::move(last_error),
+                   .unique_id = std::move(unique_id),
+                   .unique_queue = std::move(unique_queue),
+                   .payload = decode_payload(payload, memory),
+                   .version = version};
+        if (envelope.has_more()) {
+            envelope.read_later_fields(job.attributes, job.kind, job.max_attempts,
+                                       job.ledger_attempt, job.later);
+        }
+        return job;
     }
 
   private:

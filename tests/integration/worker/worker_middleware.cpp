@@ -218,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture, "a push is inside its middleware, which may change th
             push();
         };
     };
-    JobProducer<Raw> producer(uri, "q", {tagging("1"), tagging("2")});
+    JobProducer<Raw> producer(uri, "q", {.middleware = {tagging("1"), tagging("2")}});
     const std::optional<std::string> id = producer.push(Raw{"a"});
     REQUIRE(id);
     CHECK(jobs() == Texts{"a12"});
@@ -226,6 +226,29 @@ TEST_CASE_FIXTURE(Fixture, "a push is inside its middleware, which may change th
     CHECK(producer.push(Raw{"later"}, {.expires_after = 2h, .delay = 1h}));
     REQUIRE(put_off().size() == 1);
     CHECK(put_off().front().payload.bytes == "later12");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a push says the kind, the attributes and how often to try, and its "
+                           "middleware may change them") {
+    const PushMiddleware<Raw> tracing = [](Job<Raw>& job, const Next& push) {
+        job.attributes["trace"] = "0af7";
+        push();
+    };
+    JobProducer<Raw> producer(uri, "q", {.kind = "charge", .middleware = {tracing}});
+    CHECK(producer.push(Raw{"a"}, {.attributes = {{"tenant", "acme"}}, .max_attempts = 7}));
+    const Job<Raw> job = job_of(waiting().front());
+    CHECK(job.kind == "charge");
+    CHECK(job.attributes == orizuru::JobAttributes{{"tenant", "acme"}, {"trace", "0af7"}});
+    CHECK(job.max_attempts == 7);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a kind, attributes or a max_attempts that cannot be push nothing") {
+    CHECK(message_of<std::invalid_argument>([&] { JobProducer<Raw>(uri, "q", {.kind = "a\n"}); }) ==
+          "a job's kind must have at most 100 bytes and no control character");
+    JobProducer<Raw> producer(uri, "q");
+    CHECK_THROWS_AS(producer.push(Raw{"a"}, {.attributes = {{"", "x"}}}), orizuru::EncodeError);
+    CHECK_THROWS_AS(producer.push(Raw{"a"}, {.max_attempts = 0}), orizuru::EncodeError);
+    CHECK(nothing_left());
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job that is due at a time waits for it") {
@@ -259,9 +282,10 @@ TEST_CASE_FIXTURE(Fixture, "a job expires after its time counted from when it is
 }
 
 TEST_CASE_FIXTURE(Fixture, "middleware that does not push, or throws, leaves nothing behind") {
-    JobProducer<Raw> silent(uri, "q", {[](Job<Raw>&, const Next&) {}});
+    JobProducer<Raw> silent(uri, "q", {.middleware = {[](Job<Raw>&, const Next&) {}}});
     CHECK_FALSE(silent.push(Raw{"a"}));
-    JobProducer<Raw> loud(uri, "q", {[](Job<Raw>&, const Next&) { throw std::logic_error("no"); }});
+    JobProducer<Raw> loud(
+        uri, "q", {.middleware = {[](Job<Raw>&, const Next&) { throw std::logic_error("no"); }}});
     CHECK(message_of<std::logic_error>([&] { loud.push(Raw{"a"}); }) == "no");
     CHECK(nothing_left());
 }

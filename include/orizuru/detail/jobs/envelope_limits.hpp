@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How long the texts of a job's envelope (job.hpp) may be, in bytes.
+// How long the texts of a job's envelope (job.hpp) may be, in bytes, and how many there may be.
 
 #include <cstddef>
 
@@ -10,5 +10,8 @@ namespace orizuru::detail {
 
 inline constexpr std::size_t longest_job_id = 512;
 inline constexpr std::size_t longest_last_error = 10'000;
+inline constexpr std::size_t longest_kind = 100;
+inline constexpr std::size_t most_attributes = 64;
+inline constexpr std::size_t longest_attributes = std::size_t{16} << 10; ///< all together
 
 } // namespace orizuru::detail

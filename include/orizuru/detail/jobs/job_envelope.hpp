@@ -4,9 +4,11 @@
 
 // What the fields of a job's envelope (job.hpp) may be, and how they are read.
 
+#include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 #include <orizuru/detail/jobs/envelope_limits.hpp>
+#include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/msgpack.hpp>
@@ -51,6 +53,21 @@ inline void check_unique_queue(const std::string& queue) {
     }
 }
 
+/// These throw std::invalid_argument for what no reader would take.
+void check_attributes(const JobAttributes& attributes);
+void check_kind(std::string_view kind);
+void check_max_attempts(std::optional<int> max_attempts);
+
+/// How many fields the envelope has with these.
+[[nodiscard]] std::uint32_t count_fields(const JobAttributes& attributes, std::string_view kind,
+                                         std::optional<int> max_attempts,
+                                         std::uint64_t ledger_attempt,
+                                         const std::vector<std::string>& later);
+/// Writes the fields behind the payload.
+void append_later_fields(const JobAttributes& attributes, std::string_view kind,
+                         std::optional<int> max_attempts, std::uint64_t ledger_attempt,
+                         const std::vector<std::string>& later, std::string& out);
+
 /// Each a msgpack value that an envelope can have.
 inline void check_later(const std::vector<std::string>& fields) {
     for (const std::string& field : fields) {
@@ -93,15 +110,12 @@ class EnvelopeReader {
         }
         return {field.via.bin.ptr, field.via.bin.size};
     }
-    /// Those that are left, as they were written.
-    std::vector<std::string> rest() {
-        std::vector<std::string> fields;
-        while (m_next < m_fields.size) {
-            MsgpackAppender appender{fields.emplace_back()};
-            msgpack::pack(appender, next());
-        }
-        return fields;
-    }
+    [[nodiscard]] bool has_more() const noexcept { return m_next < m_fields.size; }
+    /// The fields behind the payload; of those that are not there nothing is changed. `later` gets
+    /// those of a newer version, as they were written.
+    void read_later_fields(JobAttributes& attributes, std::string& kind,
+                           std::optional<int>& max_attempts, std::uint64_t& ledger_attempt,
+                           std::vector<std::string>& later);
 
   private:
     static msgpack::object_array fields_of(MsgpackReader& reader) {
@@ -143,4 +157,12 @@ class EnvelopeReader {
     std::uint32_t m_next = 0;
 };
 
+/// The kind of the job in these bytes, a view of them; empty: it has none, or they are no envelope,
+/// which decoding tells. O(1) for an envelope without a kind. Throws std::bad_alloc.
+[[nodiscard]] std::string_view envelope_kind(std::string_view bytes, msgpack::zone& zone);
+
 } // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/jobs/job_envelope.ipp>
+#endif
