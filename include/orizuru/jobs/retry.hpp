@@ -10,13 +10,16 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/jobs/unique.hpp>
 #include <orizuru/message_guard.hpp>
 
 #include <chrono>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,8 +71,8 @@ bool push_at(MessageGuard<T>& guard, JobTime time, const PutOff<T>& options = {}
 /// What `retry` did with a job.
 enum class RetryOutcome {
     put_off,   ///< it comes again after `delay`
-    buried,    ///< it was the last try: it is on the dead list
-    discarded, ///< it was the last try: it is acked
+    buried,    ///< it is on the dead list: it was the last try, or so it was decided
+    discarded, ///< it is acked: it was the last try, or so it was decided
     lost       ///< nothing: the lease was lost before, another consumer has it
 };
 
@@ -81,8 +84,26 @@ struct Retried {
 
 namespace detail {
 
+/// What is to be known of a try that has failed.
+struct FailedTry {
+    std::string_view reason;
+    std::exception_ptr error = {}; ///< null: no decision is asked for
+    RetryDecision::Action action = RetryDecision::Action::by_policy;
+    bool last = false; ///< whatever the policy says
+    int crashes = 0;
+    const JobAttributes* attributes = nullptr; ///< of the next try; null: as they are
+};
+
+/// The exception's text, and what its type asks for.
+struct ThrownFailure {
+    std::string reason;
+    RetryDecision::Action action = RetryDecision::Action::by_policy;
+    bool last = false;
+};
+[[nodiscard]] ThrownFailure failure_of(const std::exception_ptr& error);
+
 /// orizuru::retry, which follows, for a job of any type.
-Retried retry(GuardCore& guard, const RetryPolicy& policy, std::string_view reason, int crashes);
+Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed);
 
 } // namespace detail
 
@@ -90,14 +111,31 @@ Retried retry(GuardCore& guard, const RetryPolicy& policy, std::string_view reas
 /// its last_error and the payload's bytes as they are; after the last try buries or acks it.
 /// `crashes` are tries that ended with the death of a consumer, as a collector counts them. When
 /// the policy's backoff throws, the job is buried with both reasons: without a time it cannot be
-/// tried again. A job whose next attempt is over max_payload is buried, too.
+/// tried again. Without an exception the policy's `decide` is not asked. A job whose next attempt
+/// is over max_payload is buried, too.
 ///
 /// Redis: as push_after, bury or ack. Atomic: one step. Blocks and throws as every settlement
 /// (message_guard.hpp); a ReplyError leaves the guard unsettled.
 template <class T>
 Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy, std::string_view reason,
               int crashes = 0) {
-    return detail::retry(detail::GuardAccess::core(guard), policy, reason, crashes);
+    return detail::retry(detail::GuardAccess::core(guard), policy,
+                         {.reason = reason, .crashes = crashes});
+}
+
+/// The same for an exception, as in `catch (...) { retry(job, policy, std::current_exception());
+/// }`: its what() is the reason, the policy's `decide` is asked, DoNotRetry and Discard have their
+/// meaning. Throws std::invalid_argument for none.
+template <class T>
+Retried retry(MessageGuard<Job<T>>& guard, const RetryPolicy& policy,
+              const std::exception_ptr& error, int crashes = 0) {
+    const detail::ThrownFailure failure = detail::failure_of(error);
+    return detail::retry(detail::GuardAccess::core(guard), policy,
+                         {.reason = failure.reason,
+                          .error = error,
+                          .action = failure.action,
+                          .last = failure.last,
+                          .crashes = crashes});
 }
 
 } // namespace orizuru

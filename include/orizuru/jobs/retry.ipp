@@ -4,6 +4,7 @@
 
 // The definitions of retry.hpp.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
@@ -13,10 +14,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,22 +58,61 @@ inline Retried bury(GuardCore& guard, std::string_view reason, std::string_view 
     return {.outcome = done ? RetryOutcome::buried : RetryOutcome::lost, .reason = std::move(cut)};
 }
 
-ORIZURU_INLINE Retried retry(GuardCore& guard, const RetryPolicy& policy, std::string_view reason,
-                             int crashes) {
+/// Asks the policy, and changes it to what is decided for this one failure.
+inline RetryDecision::Action decide(RetryPolicy& policy, const FailedTry& failed, int attempt) {
+    if (failed.action != RetryDecision::Action::by_policy || failed.last || !failed.error ||
+        !policy.decide) {
+        return failed.action;
+    }
+    const RetryDecision decision = policy.decide(failed.error, attempt);
+    if (decision.action == RetryDecision::Action::retry) {
+        policy.backoff = [delay = decision.delay](int, std::uint64_t) { return delay; };
+        return RetryDecision::Action::by_policy;
+    }
+    return decision.action;
+}
+
+ORIZURU_INLINE ThrownFailure failure_of(const std::exception_ptr& error) {
+    if (!error) {
+        throw std::invalid_argument("retry needs an exception");
+    }
+    ThrownFailure failure;
+    try {
+        std::rethrow_exception(error);
+    } catch (const DoNotRetry& thrown) {
+        failure.reason = text_or_less(thrown.what());
+        failure.last = true;
+    } catch (const Discard& thrown) {
+        failure.reason = text_or_less(thrown.what());
+        failure.action = RetryDecision::Action::discard;
+    } catch (...) {
+        tell_thrown([&](std::string_view what) { failure.reason = text_or_less(what); });
+    }
+    return failure;
+}
+
+ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed) {
     Scratch scratch;
     auto next = decode<Job<Raw>>(guard.payload(), scratch);
     const JobTime now = job_time();
-    next.attempt += std::min(crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
+    next.attempt += std::min(failed.crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
     next.first_failed_at = next.first_failed_at.value_or(now);
+    policy.max_attempts = failed.last ? 1 : next.max_attempts.value_or(policy.max_attempts);
+    auto action = RetryDecision::Action::by_policy;
     std::optional<std::chrono::milliseconds> delay;
+    std::string_view asked = "decide";
     try {
-        delay = next_try(policy, next.attempt, *next.first_failed_at, now,
-                         std::hash<std::string>{}(next.id));
+        action = decide(policy, failed, next.attempt);
+        asked = "backoff";
+        if (action == RetryDecision::Action::by_policy) {
+            delay = next_try(policy, next.attempt, *next.first_failed_at, now,
+                             std::hash<std::string>{}(next.id));
+        }
     } catch (const std::bad_alloc&) {
         throw;
     } catch (...) {
         return tell_thrown([&](std::string_view what) {
-            return bury(guard, reason, "; its backoff: " + std::string(what));
+            return bury(guard, failed.reason, joined({"; its ", asked, ": ", what}));
         });
     }
     ++next.attempt;
@@ -79,20 +121,25 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, const RetryPolicy& policy, std::s
         next.unique_queue = guard.keys().source();
     }
     if (delay) {
-        std::string body = next_attempt(std::move(next), reason, guard.max_payload());
+        if (failed.attributes != nullptr) {
+            next.attributes = *failed.attributes;
+        }
+        std::string body = next_attempt(std::move(next), failed.reason, guard.max_payload());
         if (body.empty()) {
-            return bury(guard, reason, "; too large to be tried again");
+            return bury(guard, failed.reason, "; too large to be tried again");
         }
         std::vector<std::string> due = due_after(*delay);
         due.push_back(std::move(body));
         const bool done = put_off(guard, policy.retry_queue, std::move(due));
         return {done ? RetryOutcome::put_off : RetryOutcome::lost, *delay};
     }
-    if (policy.exhausted == Exhausted::discard) {
+    const bool exhausted = action == RetryDecision::Action::by_policy;
+    if (action == RetryDecision::Action::discard ||
+        (exhausted && policy.exhausted == Exhausted::discard)) {
         const bool done = ack_unique(guard, {next.id, next.unique_id, next.unique_queue});
         return {done ? RetryOutcome::discarded : RetryOutcome::lost};
     }
-    return bury(guard, reason);
+    return bury(guard, failed.reason);
 }
 
 } // namespace orizuru::detail

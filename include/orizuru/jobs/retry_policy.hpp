@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -21,9 +23,22 @@ enum class Exhausted {
     discard ///< it is acked: nobody needs it
 };
 
+/// What becomes of a job that has failed.
+struct RetryDecision {
+    enum class Action {
+        by_policy, ///< what the rest of the policy says
+        retry,     ///< it is tried again after `delay`, unless this was its last try
+        discard,   ///< it is acked: nobody needs it
+        bury       ///< to the dead list
+    };
+    Action action = Action::by_policy;
+    std::chrono::milliseconds delay{};
+};
+
 struct RetryPolicy {
-    /// How often a job is tried in all. It is looked at when a try fails; tries that end with the
-    /// death of a worker are added then, and bounded by QueueOptions::max_recoveries.
+    /// How often a job is tried in all, unless the job says so itself (JobOptions::max_attempts).
+    /// It is looked at when a try fails; tries that end with the death of a worker are added then,
+    /// and bounded by QueueOptions::max_recoveries.
     int max_attempts = 25;
     Backoff backoff = orizuru::backoff::polynomial();
     /// For how long after its first failure a job is tried again; 0 or less = however long it
@@ -33,6 +48,10 @@ struct RetryPolicy {
     /// slot.
     std::string retry_queue = {};
     Exhausted exhausted = Exhausted::bury;
+    /// Decides by the exception, std::rethrow_exception tells which one it is, and by the number of
+    /// the try, from 1. Empty, or not asked for DoNotRetry and Discard: by the policy. Called again
+    /// when Redis refuses the settlement; when it throws, the job is buried with both reasons.
+    std::function<RetryDecision(const std::exception_ptr& error, int attempt)> decide = {};
 };
 
 /// How long a job that has failed waits for its next try; none: it was tried often or long enough.

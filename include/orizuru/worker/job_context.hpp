@@ -7,8 +7,10 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/message_guard.hpp>
 
 #include <atomic>
@@ -49,15 +51,20 @@ struct JobHead {
     std::optional<JobTime> expires_at;
     std::string unique_id;
     std::string unique_queue;
+    JobTime first_enqueued_at;
+    std::string kind;
+    JobAttributes attributes;
 };
 
 template <class T>
 [[nodiscard]] JobHead head_of(const Job<T>& job) {
-    return {job.id, job.attempt, job.enqueued_at, job.expires_at, job.unique_id, job.unique_queue};
+    return {job.id,           job.attempt,           job.enqueued_at, job.expires_at, job.unique_id,
+            job.unique_queue, job.first_enqueued_at, job.kind,        job.attributes};
 }
 
 class FetchingQueue;
 class JobSettling;
+class RunWithin;
 
 } // namespace detail
 
@@ -77,6 +84,21 @@ class JobRun {
     /// in it yet: they are added when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_head.attempt; }
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
+    /// Which of the queue's handlers it is for; empty: the one without a kind.
+    [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }
+    /// What travels beside the payload. For the thread that handles the job.
+    [[nodiscard]] const JobAttributes& attributes() const noexcept { return m_head.attributes; }
+    /// Changes an attribute: for the rest of this run, and for the next try when this one fails; a
+    /// message that the handler itself puts off has its own. For the thread that handles the job.
+    /// Throws std::invalid_argument when there are too many then or the name is empty: nothing has
+    /// changed.
+    void set_attribute(std::string_view name, std::string value) {
+        JobAttributes changed = m_head.attributes;
+        changed.insert_or_assign(std::string(name), std::move(value));
+        detail::check_attributes(changed);
+        m_head.attributes = std::move(changed);
+        m_attributes_changed = true;
+    }
     /// When the worker took the job from the queue.
     [[nodiscard]] std::chrono::steady_clock::time_point taken_at() const noexcept {
         return m_taken_at;
@@ -84,11 +106,14 @@ class JobRun {
     /// When the handler began; before that, the same as taken_at().
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
-    /// Tells a handler that runs for long to end, when the worker shuts down. A job whose handler
-    /// has not ended within WorkerOptions::stop_timeout is requeued. A std::stop_callback on this
-    /// token is called on the thread that shuts the worker down; no job is requeued until it
-    /// returns.
-    [[nodiscard]] std::stop_token stop_token() const noexcept { return m_host->stop_token(); }
+    /// Tells a handler that runs for long to end, when the worker shuts down or the handler's
+    /// time limit is over. A job whose handler has not ended within WorkerOptions::stop_timeout is
+    /// requeued. A std::stop_callback on this token is called on the thread that shuts the worker
+    /// down, and no job is requeued until it returns; or on the one that looks after time limits,
+    /// and no other limit is seen until it returns.
+    [[nodiscard]] std::stop_token stop_token() const noexcept {
+        return m_limited ? *m_limited : m_host->stop_token();
+    }
 
     /// False when another worker may have the job, because Redis has not heard from this one for
     /// the lease, or because the job was requeued. Effects from then on may happen twice. O(1),
@@ -131,6 +156,7 @@ class JobRun {
   private:
     friend class detail::FetchingQueue;
     friend class detail::JobSettling;
+    friend class detail::RunWithin;
     template <class T>
     friend class JobContext;
 
@@ -162,6 +188,8 @@ class JobRun {
     const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
+    std::optional<std::stop_token> m_limited; ///< of a run with a time limit
+    bool m_attributes_changed = false;
     std::atomic<double> m_fraction{0};
     mutable Mutex m_mutex; ///< guards what follows
     detail::GuardCore* m_core = nullptr;

@@ -31,6 +31,7 @@ namespace orizuru {
 
 namespace detail {
 class Signals;
+class SingleJobQueue;
 struct WorkerCore;
 class WorkerShutdown;
 } // namespace detail
@@ -56,9 +57,12 @@ class Worker {
     ///
     /// `handler` is called on any of the worker's threads, on several at once. When it returns, the
     /// job is acked. When it throws anything or calls JobRun::fail, the job is retried as
-    /// QueueOptions::retry says; after DoNotRetry it is not. The retry and the removal are one
-    /// atomic step. A job that the handler settles through the guard of its JobContext is left
-    /// alone. A message that is no Job<T> goes to the dead list with the reason.
+    /// QueueOptions::retry says; after DoNotRetry and Discard it is not. The retry and the removal
+    /// are one atomic step. What a handler throws while the worker shuts down is no failure, but
+    /// for these two: the job is requeued at the serving end, and the attempt does not count. A job
+    /// that the handler settles through the guard of its JobContext is left alone. A message that
+    /// is no Job<T> goes to the dead list with the reason; a job of a kind that has no handler here
+    /// fails, as a newer worker may have one.
     ///
     /// When Redis refuses a settlement, on_event hears of it, a separate thread repeats it, and
     /// nothing more is fetched from the queue until it is accepted.
@@ -80,13 +84,34 @@ class Worker {
         return *this;
     }
 
+    /// Registers a handler for those jobs of a queue that were pushed with this kind
+    /// (JobProducerOptions::kind): any number of kinds for one queue, each with a type of its own,
+    /// beside at most one handler without a kind. The options of the queue are those of `serve` or
+    /// of the handler without a kind, whichever there is.
+    ///
+    /// Throws as above, and for a kind that has a handler already or has not 1 to 100 bytes.
+    template <class T, JobHandler<T> F>
+    Worker& handle(std::string queue, std::string kind, F handler, KindOptions options = {});
+    // For what is no handler of T.
+    template <class T, class F>
+    Worker& handle(std::string_view /*queue*/, std::string_view /*kind*/,
+                   F /*handler*/, // NOLINT(performance-*)
+                   const KindOptions& /*options*/ = {}) requires(!JobHandler<F, T>) {
+        detail::refuse_handler<T, F>();
+        return *this;
+    }
+    /// Sets the options of a queue whose handlers all have a kind. Once, before `run`; throws as
+    /// `handle` does.
+    Worker& serve(std::string queue, QueueOptions options);
+
     /// Registers a handler for batches: handler(JobBatch<T>). A batch is handled when it has
     /// `batch.size` jobs, or `batch.time` after its first job came; earlier when there is no memory
     /// for its next job.
     ///
     /// An exception fails each job of the batch that the handler has not settled; JobRun::fail
     /// fails a single one. A batch is handled on one thread; middleware and reports see its first
-    /// job. Throws as `handle` does, and as next_batch does for `batch`.
+    /// job. It takes the whole queue, whatever the jobs' kinds are, and there is no other handler
+    /// beside it. Throws as `handle` does, and as next_batch does for `batch`.
     template <class T, JobBatchHandler<T> F>
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
@@ -111,9 +136,9 @@ class Worker {
     /// four that was ignored. A child process that a handler forks has the former actions, too.
     /// When `run` throws, a SIGTERM or SIGINT that came before is raised again.
     ///
-    /// Throws std::logic_error without a queue, when it is called twice, and when another worker of
-    /// the process handles the signals; for each queue as Consumer's constructor does;
-    /// std::system_error when the process can have no more descriptors or threads; it names
+    /// Throws std::logic_error without a queue or a handler, when it is called twice, and when
+    /// another worker of the process handles the signals; for each queue as Consumer's constructor
+    /// does; std::system_error when the process can have no more descriptors or threads; it names
     /// RLIMIT_NOFILE where that is too low for the queues, two descriptors each. Then you may
     /// call `run` again, unless one of its threads still waits for Redis 5 s after stop_timeout.
     /// Once it runs, it waits out any outage of Redis.
@@ -135,9 +160,12 @@ class Worker {
   private:
     enum class Mode { run, quiet, stop };
 
-    [[nodiscard]] [[gnu::cold]] Keys checked(std::string queue, const QueueOptions& options) const;
+    [[nodiscard]] [[gnu::cold]] Keys checked(std::string queue) const;
+    [[nodiscard]] [[gnu::cold]] detail::SingleJobQueue& queue_of(Keys keys);
     [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
                            std::function<void(JobRun&)> handler);
+    [[gnu::cold]] void add_kind(std::string queue, std::string kind, KindOptions options,
+                                detail::JobTaskMaker make, std::function<void(JobRun&)> handler);
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
                                  detail::BatchedJobMaker make,
                                  std::function<void(std::span<JobRun* const>)> handler);
@@ -156,11 +184,16 @@ class Worker {
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     detail::check_handler(handler, queue);
-    std::function<void(JobRun&)> call = [handler = std::move(handler)](JobRun& run) mutable {
-        detail::call_handler(handler, static_cast<JobContext<T>&>(run));
-    };
-    const detail::JobTaskMaker make = &detail::make_job_task<T>;
-    add(std::move(queue), std::move(options), make, std::move(call));
+    add(std::move(queue), std::move(options), &detail::make_job_task<T>,
+        detail::job_call<T>(std::move(handler)));
+    return *this;
+}
+
+template <class T, JobHandler<T> F>
+Worker& Worker::handle(std::string queue, std::string kind, F handler, KindOptions options) {
+    detail::check_handler(handler, queue);
+    add_kind(std::move(queue), std::move(kind), std::move(options), &detail::make_job_task<T>,
+             detail::job_call<T>(std::move(handler)));
     return *this;
 }
 

@@ -30,22 +30,39 @@ ORIZURU_INLINE Worker::Worker(Endpoint endpoint, WorkerOptions options)
     m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
 }
 
-ORIZURU_INLINE Keys Worker::checked(std::string queue, const QueueOptions& options) const {
+ORIZURU_INLINE Keys Worker::checked(std::string queue) const {
     Keys keys(std::move(queue));
     if (m_started) {
         throw std::logic_error("queue '" + keys.source() + "': the worker runs already");
     }
-    if (std::ranges::any_of(m_core->queues,
-                            [&](const auto& other) { return other->queue() == keys.source(); })) {
-        throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
-    }
-    detail::check(options, keys.source());
     return keys;
+}
+
+/// The queue of this name, made if it is new.
+ORIZURU_INLINE detail::SingleJobQueue& Worker::queue_of(Keys keys) {
+    for (const auto& queue : m_core->queues) {
+        if (queue->queue() == keys.source()) {
+            if (auto* const single = dynamic_cast<detail::SingleJobQueue*>(queue.get())) {
+                return *single;
+            }
+            throw std::invalid_argument("queue '" + keys.source() +
+                                        "' is handled already, in batches, as a whole");
+        }
+    }
+    const auto queue = std::make_shared<detail::SingleJobQueue>(m_core->shared, std::move(keys));
+    m_core->queues.push_back(queue);
+    return *queue;
 }
 
 ORIZURU_INLINE int Worker::run(std::stop_token token) {
     if (m_core->queues.empty()) {
         throw std::logic_error("a worker without a queue");
+    }
+    for (const auto& queue : m_core->queues) {
+        const auto* const single = dynamic_cast<const detail::SingleJobQueue*>(queue.get());
+        if (single != nullptr && !single->has_handler()) {
+            throw std::logic_error("queue '" + queue->queue() + "' has no handler");
+        }
     }
     if (m_started.exchange(true)) {
         throw std::logic_error("a worker runs once");
@@ -172,16 +189,46 @@ ORIZURU_INLINE std::vector<RunningJob> Worker::running() const { return m_core->
 
 ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
                                 std::function<void(JobRun&)> handler) {
-    Keys keys = checked(std::move(queue), options);
-    m_core->queues.push_back(std::make_shared<detail::SingleJobQueue>(
-        m_core->shared, std::move(keys), std::move(options), make, std::move(handler)));
+    serve(queue, std::move(options));
+    queue_of(Keys(std::move(queue))).add("", {make, {std::move(handler), {}}});
+}
+
+ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOptions options,
+                                     detail::JobTaskMaker make,
+                                     std::function<void(JobRun&)> handler) {
+    Keys keys = checked(std::move(queue));
+    const std::string whose = "queue '" + keys.source() + "', kind '" + kind + "'";
+    if (kind.empty()) {
+        throw std::invalid_argument("queue '" + keys.source() + "': a kind has 1 to 100 bytes");
+    }
+    detail::check_kind(kind);
+    detail::check(options, whose);
+    if (!queue_of(std::move(keys))
+             .add(std::move(kind), {make, {std::move(handler), std::move(options)}})) {
+        throw std::invalid_argument(whose + " is handled already");
+    }
+}
+
+ORIZURU_INLINE Worker& Worker::serve(std::string queue, QueueOptions options) {
+    Keys keys = checked(std::move(queue));
+    const std::string whose = "queue '" + keys.source() + "'";
+    detail::check(options, whose);
+    if (!queue_of(std::move(keys)).choose(std::move(options))) {
+        throw std::invalid_argument(whose + " is handled already, or has its options");
+    }
+    return *this;
 }
 
 ORIZURU_INLINE void Worker::add_batch(std::string queue, QueueOptions options,
                                       const BatchOptions& batch, detail::BatchedJobMaker make,
                                       std::function<void(std::span<JobRun* const>)> handler) {
-    Keys keys = checked(std::move(queue), options);
+    Keys keys = checked(std::move(queue));
+    detail::check(options, "queue '" + keys.source() + "'");
     detail::check(batch);
+    if (std::ranges::any_of(m_core->queues,
+                            [&](const auto& other) { return other->queue() == keys.source(); })) {
+        throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
+    }
     m_core->queues.push_back(std::make_shared<detail::JobBatchQueue>(
         m_core->shared, std::move(keys), std::move(options), batch, make, std::move(handler)));
 }

@@ -62,9 +62,20 @@ using FetchMiddleware =
 struct QueueOptions {
     /// For QueueOrder::weighted; 1 to 1,000,000.
     int weight = 1;
+    /// How many of its jobs or batches run at once in this process, 1 to 10,000; empty: as many as
+    /// there are threads. With 1, jobs run in the order of the queue, each after the one before has
+    /// ended; those that fail come again later.
+    std::optional<int> concurrency = {};
     /// Whether and when a failed job is retried. It fails, too, when there is no memory to decode
     /// its payload; as no handler has begun then, it is retried with either guarantee.
     RetryPolicy retry = {};
+    /// How long a handler may run, 1 ms to 24 h; empty: as long as it likes. When the time is over,
+    /// its stop_token has a stop requested; nothing is killed. The run counts as failed once it
+    /// ends, however it ends.
+    std::optional<std::chrono::milliseconds> time_limit = {};
+    /// How long after its first push a job that has no expires_at of its own expires, 1 ms or more;
+    /// a delay of the push counts. Empty: never.
+    std::optional<std::chrono::milliseconds> expires_after = {};
     Guarantee guarantee = Guarantee::at_least_once;
     /// How long the worker may be unheard before its jobs go to others; 100 ms to 24 h.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
@@ -91,6 +102,13 @@ struct QueueOptions {
     /// ConsumerOptions::on_beat. It can renew claims of the handlers: `[&once] { once.renew(); }`
     /// (once.hpp).
     std::function<void()> on_beat = {};
+};
+
+/// The options of one kind of jobs; where one is empty, that of the queue holds.
+struct KindOptions {
+    std::optional<RetryPolicy> retry = {};
+    std::optional<std::chrono::milliseconds> time_limit = {};
+    std::optional<std::chrono::milliseconds> expires_after = {};
 };
 
 struct WorkerOptions {

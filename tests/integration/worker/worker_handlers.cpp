@@ -7,8 +7,11 @@
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/consumer.hpp>
 #include <orizuru/garbage_collector.hpp>
+#include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/job_batch.hpp>
@@ -34,6 +37,8 @@ using orizuru::Raw;
 using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::message_of;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -87,6 +92,179 @@ TEST_CASE_FIXTURE(WorkerFixture, "a job whose handler throws DoNotRetry is not r
     CHECK(redis.llen(dead) == (buried ? 1 : 0));
     CHECK(put_off().empty());
     CHECK(held_jobs().empty());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "a job whose handler throws Discard is acked, and counts as "
+                                 "failed") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", [](const Raw&) { throw orizuru::Discard("the user is gone"); });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::discarded) == 1; }));
+    CHECK(diary.of(WorkerEventKind::discarded).front().detail == "the user is gone");
+    CHECK(running.stop() == 0);
+    CHECK(worker.statistics().failed == 1);
+    CHECK(nothing_left());
+}
+
+struct Busy : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+TEST_CASE_FIXTURE(WorkerFixture, "a policy decides by the exception what becomes of a job") {
+    using orizuru::RetryDecision;
+    using Action = RetryDecision::Action;
+    Worker worker(uri, options());
+    orizuru::QueueOptions of_queue = much_later();
+    RetryDecision decision;
+    Texts texts;
+    of_queue.retry.max_attempts = 3;
+    of_queue.retry.decide = [&](const std::exception_ptr& error, int attempt) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const Busy& busy) {
+            texts.push_back(busy.what() + std::to_string(attempt));
+            return decision;
+        } catch (const std::runtime_error& failed) {
+            texts.push_back(failed.what());
+            return RetryDecision{Action::bury};
+        }
+    };
+    worker.handle<Raw>(
+        "q",
+        [](JobContext<Raw>& job) {
+            if (job->payload.bytes == "fails") {
+                job.fail("by itself");
+            } else {
+                throw Busy("busy");
+            }
+        },
+        of_queue);
+    Job<Raw> job = orizuru::make_job(Raw{"a"});
+    job.attempt = 2;
+    SUBCASE("by its own rules") { decision = {Action::by_policy}; }
+    SUBCASE("to try again when it likes") { decision = {Action::retry, 30min}; }
+    SUBCASE("but not to try it more often than it may") {
+        decision = {Action::retry, 0ms};
+        job.attempt = 3;
+    }
+    SUBCASE("to discard it") { decision = {Action::discard}; }
+    SUBCASE("to bury it") { decision = {Action::bury}; }
+    SUBCASE("also for a job that its handler lets fail") { job.payload.bytes = "fails"; }
+    const bool fails = job.payload.bytes == "fails";
+    redis.lpush("q", bytes_of(job));
+    Running running(worker);
+    REQUIRE(eventually([&] { return worker.statistics().failed == 1; }));
+    CHECK(running.stop() == 0);
+    CHECK(texts == (fails ? Texts{"by itself"} : Texts{"busy" + std::to_string(job.attempt)}));
+    const bool again = !fails && job.attempt == 2 &&
+                       (decision.action == Action::by_policy || decision.action == Action::retry);
+    REQUIRE(put_off().size() == (again ? 1 : 0));
+    if (again) {
+        CHECK(diary.of(WorkerEventKind::failed).front().retry_in ==
+              (decision.action == Action::retry ? 30min : 60min));
+    } else {
+        CHECK(redis.llen(dead) == (decision.action == Action::discard ? 0 : 1));
+    }
+    CHECK(held_jobs().empty());
+}
+
+TEST_CASE_FIXTURE(WorkerFixture,
+                  "a policy is not asked about DoNotRetry, and its exception lies on "
+                  "the dead list beside the job's") {
+    Worker worker(uri, options());
+    orizuru::QueueOptions of_queue;
+    of_queue.retry.decide = [](const std::exception_ptr&, int) -> orizuru::RetryDecision {
+        throw std::logic_error("no idea");
+    };
+    worker.handle<Raw>(
+        "q",
+        [](const Raw& payload) {
+            if (payload.bytes == "for good") {
+                throw orizuru::DoNotRetry("no such user");
+            }
+            throw Busy("busy");
+        },
+        of_queue);
+    push_jobs({"for good", "other"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::died) == 2; }));
+    CHECK(diary.of(WorkerEventKind::died).front().detail == "no such user");
+    CHECK(diary.of(WorkerEventKind::died).back().detail == "busy; its decide: no idea");
+}
+
+TEST_CASE_FIXTURE(WorkerFixture,
+                  "an exception during a shutdown is no failure, unless it says what "
+                  "becomes of the job") {
+    const Gate gate;
+    Worker worker(uri, options(4));
+    worker
+        .handle<Raw>(
+            "q",
+            [gate](const Raw& payload, JobContext<Raw>& job) {
+                gate.pass();
+                CHECK(eventually([&] { return job.stop_token().stop_requested(); }));
+                if (payload.bytes == "for good") {
+                    throw orizuru::DoNotRetry("no such user");
+                }
+                if (payload.bytes == "fails") {
+                    job.fail("by itself");
+                    return;
+                }
+                throw Busy("interrupted");
+            },
+            much_later())
+        .handle_batch<Raw>(
+            "batches",
+            [gate](const orizuru::JobBatch<Raw>& jobs) {
+                gate.pass();
+                CHECK(eventually([&] { return jobs[0].stop_token().stop_requested(); }));
+                throw Busy("interrupted");
+            },
+            {.size = 3}, much_later());
+    push_jobs({"a", "for good", "fails"});
+    push_jobs({"1", "2", "3"}, "batches");
+    Running running(worker);
+    REQUIRE(gate.reached(4));
+    gate.open();
+    CHECK(running.stop() == 0);
+    CHECK(jobs() == Texts{"a"});
+    CHECK(job_of(waiting().front()).attempt == 1);
+    CHECK(redis.llen(dead) == 1);
+    CHECK(put_off().size() == 1);
+    CHECK(jobs("batches") == Texts{"1", "2", "3"});
+    CHECK(worker.statistics().requeued == 4);
+    CHECK(worker.statistics().failed == 2);
+    CHECK(diary.count(WorkerEventKind::requeued) == 4);
+}
+
+TEST_CASE_FIXTURE(WorkerFixture, "by hand a job is retried by its exception as a worker does") {
+    using orizuru::RetryOutcome;
+    orizuru::RetryPolicy policy = much_later().retry;
+    policy.decide = [](const std::exception_ptr&, int) {
+        return orizuru::RetryDecision{orizuru::RetryDecision::Action::retry, 30min};
+    };
+    orizuru::Consumer<Job<Raw>> consumer(uri, "q");
+    const auto retried = [&](const std::exception_ptr& error) {
+        push_jobs({"a"});
+        auto job = consumer.next(2s);
+        REQUIRE(job);
+        return retry(*job, policy, error);
+    };
+    CHECK(retried(std::make_exception_ptr(Busy("busy"))).delay == 30min);
+    CHECK(put_off().front().last_error == "busy");
+    const auto buried = retried(std::make_exception_ptr(orizuru::DoNotRetry("no such user")));
+    CHECK(buried.outcome == RetryOutcome::buried);
+    CHECK(buried.reason == "no such user");
+    CHECK(retried(std::make_exception_ptr(orizuru::Discard("gone"))).outcome ==
+          RetryOutcome::discarded);
+    push_jobs({"a"});
+    auto job = consumer.next(2s);
+    REQUIRE(job);
+    CHECK(message_of<std::invalid_argument>([&] { retry(*job, policy, std::exception_ptr()); }) ==
+          "retry needs an exception");
+    CHECK_FALSE(job->settled());
+    CHECK(retry(*job, policy, "by hand").delay == 1h); // without an exception it is not asked
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "a guard that a handler has moved out keeps its job, when the "

@@ -35,6 +35,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -128,13 +129,11 @@ class FetchingQueue : public ServedQueue {
             case JobScratch::Part::payload:
                 break;
             }
-            std::string why = std::string("no memory to decode the payload: ") + shortage.what();
             Scratch scratch;
-            auto job =
-                std::make_shared<JobOf<Raw, UndecodedJob>>(*this, payload, scratch, std::move(why));
             stands_in = true;
-            undecoded = job;
-            return &guard_of(job->job());
+            return &stand_in_for(undecoded, payload, scratch,
+                                 std::string("no memory to decode the payload: ") +
+                                     shortage.what());
         };
         try {
             return m_consumer->poll(token, awaited, decode, stand_in) && !stands_in;
@@ -144,6 +143,16 @@ class FetchingQueue : public ServedQueue {
             }
             return false;
         }
+    }
+    /// Sets `task` to one that fails, for a payload that nobody here can handle, and returns the
+    /// core of its guard.
+    GuardCore& stand_in_for(std::shared_ptr<Task>& task, std::string_view payload, Scratch& scratch,
+                            std::string why) {
+        auto job =
+            std::make_shared<JobOf<Raw, UndecodedJob>>(*this, payload, scratch, std::move(why));
+        GuardCore& guard = guard_of(job->job());
+        task = std::move(job);
+        return guard;
     }
     [[nodiscard]] static GuardCore& guard_of(JobRun& run) noexcept { return *run.m_core; }
     /// For the thread inside `take`.
@@ -156,7 +165,10 @@ class FetchingQueue : public ServedQueue {
     }
 
     /// How many jobs this number of free threads can begin at once.
-    [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept { return threads; }
+    [[nodiscard]] virtual std::int64_t jobs_for(int threads) const noexcept {
+        return std::min(threads, places());
+    }
+    void place_free() noexcept override { m_news->signal(); }
     /// With a prefetch of 1, bounds the next fetch by the jobs that free threads can begin.
     void limit_fetch() {
         if (options().prefetch == 1) {

@@ -86,6 +86,7 @@ class JobBatchQueue final : public FetchingQueue {
             }
         }
         void add(std::unique_ptr<BatchedJob> job) noexcept { m_jobs.push_back(std::move(job)); }
+        void take_place() noexcept { m_place.emplace(m_queue); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
         void run() noexcept override {
@@ -129,6 +130,7 @@ class JobBatchQueue final : public FetchingQueue {
         JobBatchQueue& m_queue;
         /// The consumer that fetched the jobs, until they begin: the queue may be closed meanwhile.
         std::shared_ptr<ConsumerCore> m_consumer;
+        std::optional<ServedQueue::Place> m_place; ///< once it is complete
         std::vector<std::unique_ptr<BatchedJob>> m_jobs;
         std::optional<TimePoint> m_flush_at; ///< when to repeat a flush that Redis refused
         std::optional<JitteredPauses> m_pauses;
@@ -158,6 +160,11 @@ class JobBatchQueue final : public FetchingQueue {
         return guard;
     }
 
+    std::shared_ptr<Task> complete() noexcept {
+        m_gathered->take_place();
+        return std::exchange(m_gathered, nullptr);
+    }
+
     BatchOptions m_options;
     BatchedJobMaker m_make;
     Handler m_handler;
@@ -168,6 +175,9 @@ class JobBatchQueue final : public FetchingQueue {
 };
 
 inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, Awaited* awaited) {
+    if (full()) {
+        return nullptr;
+    }
     while (true) {
         limit_fetch();
         std::shared_ptr<Task> undecoded;
@@ -179,16 +189,20 @@ inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, A
         } catch (const std::bad_alloc&) {
             // Nobody knows how long memory stays short, and handling the batch frees some.
             if (m_gathered) {
-                return std::exchange(m_gathered, nullptr);
+                return complete();
             }
             throw;
         }
         if (undecoded) {
             return undecoded; // the gathered jobs wait for more
         }
-        if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) ||
-                           (!more && Clock::now() >= m_complete))) {
-            return std::exchange(m_gathered, nullptr);
+        const bool in_time = !more && Clock::now() >= m_complete;
+        if (m_gathered && in_time && awaited != nullptr && options().concurrency) {
+            awaited = nullptr; // the queue may be full now: nothing must wait in Redis for it
+            continue;
+        }
+        if (m_gathered && (std::cmp_equal(m_gathered->size(), m_options.size) || in_time)) {
+            return complete();
         }
         if (!more) {
             if (awaited != nullptr && m_gathered) {
@@ -206,8 +220,11 @@ inline void JobBatchQueue::BatchTask::handle() {
     if (jobs.empty()) {
         return;
     }
-    const Handling handling = handle_in_middleware(m_queue.shared().options, *jobs.front(),
-                                                   [&] { m_queue.m_handler(jobs); });
+    const Handling handling = handle_in_middleware(
+        m_queue.shared(), jobs, m_queue.options().time_limit, [&] { m_queue.m_handler(jobs); });
+    if (handling.interrupted) { // each goes to the queue's front, so the newest goes first
+        std::ranges::reverse(m_jobs);
+    }
     for (const auto& job : m_jobs) {
         if (job->begun()) {
             job->settling().end(handling);

@@ -12,10 +12,14 @@
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
+#include <orizuru/worker/worker_options.hpp>
 
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +30,11 @@ namespace orizuru::detail {
 /// For one thread at a time, except `requeue`.
 class JobSettling {
   public:
-    JobSettling(ServedQueue& queue, JobRun& job) : m_queue(queue), m_job(job) {}
+    /// For a job whose kind is not known.
+    JobSettling(ServedQueue& queue, JobRun& job) : JobSettling(queue, job, queue.of_no_kind()) {}
+    /// `kind` lives as long as the queue.
+    JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind)
+        : m_queue(queue), m_job(job), m_kind(kind) {}
     JobSettling(const JobSettling&) = delete;
     JobSettling& operator=(const JobSettling&) = delete;
     ~JobSettling() = default;
@@ -60,7 +68,13 @@ class JobSettling {
     bool attempt_to_settle(Action action) noexcept;
     bool prepare();
     bool end_expired();
+    [[nodiscard]] std::optional<JobTime> expires_at() const;
+    [[nodiscard]] const RetryPolicy& policy() const noexcept {
+        return m_kind.retry ? *m_kind.retry : m_queue.options().retry;
+    }
     void conclude(const Handling& handling);
+    [[nodiscard]] std::optional<std::string> failure(const Handling& handling) const;
+    void fail_by(std::string why, const Handling& handling);
     void perform(void (JobSettling::*step)()) {
         m_step = step;
         (this->*step)();
@@ -72,6 +86,7 @@ class JobSettling {
     void fail();
     void expire();
     void release();
+    void give_back();
     template <class Settlement>
     auto settle(Settlement settlement)
         -> std::optional<std::invoke_result_t<Settlement&, GuardCore&>>;
@@ -81,7 +96,10 @@ class JobSettling {
 
     ServedQueue& m_queue;
     JobRun& m_job;
+    const KindOptions& m_kind;
     std::string m_failure; ///< why the attempt failed
+    std::exception_ptr m_error;
+    RetryDecision::Action m_action = RetryDecision::Action::by_policy;
     bool m_for_good = false;
     void (JobSettling::*m_step)() = nullptr;
     std::optional<TimePoint> m_retry_at;

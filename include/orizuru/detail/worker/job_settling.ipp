@@ -4,6 +4,8 @@
 
 // The definitions of job_settling.hpp.
 
+#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
@@ -11,6 +13,8 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <new>
+#include <stdexcept>
+#include <utility>
 
 namespace orizuru::detail {
 
@@ -120,10 +124,18 @@ ORIZURU_INLINE bool JobSettling::prepare() {
     return false;
 }
 
+ORIZURU_INLINE std::optional<JobTime> JobSettling::expires_at() const {
+    const JobHead& head = m_job.m_head;
+    const auto after =
+        m_kind.expires_after ? m_kind.expires_after : m_queue.options().expires_after;
+    return head.expires_at || !after ? head.expires_at
+                                     : std::optional(later(head.first_enqueued_at, *after));
+}
+
 /// Returns whether the job has expired.
 ORIZURU_INLINE bool JobSettling::end_expired() {
-    const std::optional<JobTime> expires_at = m_job.m_head.expires_at;
-    const bool expired = expires_at && *expires_at <= job_time();
+    const std::optional<JobTime> at = expires_at();
+    const bool expired = at && *at <= job_time();
     if (expired) {
         perform(&JobSettling::expire);
     }
@@ -135,12 +147,11 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (by == SettledBy::requeuing) {
         return; // the next run of the job decides
     }
-    std::optional<std::string_view> failure;
-    if (m_job.failure()) {
-        failure = *m_job.failure();
-    } else if (handling.thrown) {
-        failure = *handling.thrown;
+    if (by == SettledBy::nobody && handling.interrupted && !m_job.failure()) {
+        perform(&JobSettling::give_back);
+        return;
     }
+    std::optional<std::string> failure = this->failure(handling);
     if (!failure && !handling.begun && by != SettledBy::handler) {
         failure = "a middleware has not called next";
     }
@@ -153,9 +164,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     }
     if (by == SettledBy::nobody) {
         if (failure) {
-            m_failure = text_or_less(*failure);
-            m_for_good = handling.for_good;
-            perform(&JobSettling::fail);
+            fail_by(std::move(*failure), handling);
         } else {
             perform(&JobSettling::succeed);
         }
@@ -165,6 +174,28 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     } else {
         ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
     }
+}
+
+/// Why the run has failed; empty when it has not.
+ORIZURU_INLINE std::optional<std::string> JobSettling::failure(const Handling& handling) const {
+    std::optional<std::string> why = m_job.failure() ? m_job.failure() : handling.thrown;
+    if (handling.out_of_time) {
+        const std::string limit =
+            joined({"the time limit of ", text_of(*m_queue.time_limit(m_kind)), " is over"});
+        why = why ? joined({limit, ": ", *why}) : limit;
+    }
+    return why;
+}
+
+ORIZURU_INLINE void JobSettling::fail_by(std::string why, const Handling& handling) {
+    m_failure = std::move(why);
+    m_error = handling.error;
+    if (!m_error && policy().decide) {
+        m_error = std::make_exception_ptr(std::runtime_error(m_failure));
+    }
+    m_action = handling.action;
+    m_for_good = handling.for_good;
+    perform(&JobSettling::fail);
 }
 
 ORIZURU_INLINE void JobSettling::requeue(std::chrono::milliseconds patience) noexcept {
@@ -224,6 +255,14 @@ ORIZURU_INLINE void JobSettling::release() {
     static_cast<void>(done(settle([](GuardCore& guard) { return guard.release(); })));
 }
 
+/// Releases a job whose handler has ended by an exception because the worker shuts down.
+ORIZURU_INLINE void JobSettling::give_back() {
+    if (done(settle([](GuardCore& guard) { return guard.release(); }))) {
+        ++m_queue.shared().counts.requeued;
+        tell(WorkerEventKind::requeued);
+    }
+}
+
 /// Retries a failed job, or ends it.
 ORIZURU_INLINE void JobSettling::fail() {
     std::string_view payload;
@@ -242,12 +281,14 @@ ORIZURU_INLINE void JobSettling::fail() {
         postpone(error.what());
         return;
     }
-    RetryPolicy policy = m_queue.options().retry;
-    if (m_for_good) {
-        policy.max_attempts = 1; // this was the last attempt
-    }
-    const auto retried =
-        settle([&](GuardCore& guard) { return retry(guard, policy, m_failure, crashes); });
+    const FailedTry failed{.reason = m_failure,
+                           .error = m_error,
+                           .action = m_action,
+                           .last = m_for_good,
+                           .crashes = crashes,
+                           .attributes =
+                               m_job.m_attributes_changed ? &m_job.m_head.attributes : nullptr};
+    const auto retried = settle([&](GuardCore& guard) { return retry(guard, policy(), failed); });
     if (!retried) {
         return;
     }

@@ -9,9 +9,9 @@
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
-#include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
+#include <orizuru/worker/worker_options.hpp>
 
 #include <chrono>
 #include <functional>
@@ -22,16 +22,26 @@ namespace orizuru::detail {
 
 class JobTask : public Task {
   public:
-    using Handler = std::function<void(JobRun&)>;
+    struct Handler {
+        std::function<void(JobRun&)> call;
+        KindOptions options;
+    };
 
+    /// `handler` outlives the task, as `queue` does.
     JobTask(ServedQueue& queue, JobRun& run, const Handler& handler)
-        : m_queue(queue), m_run(run), m_handler(handler), m_settling(queue, run) {}
+        : m_run(run),
+          m_handler(handler),
+          m_settling(queue, run, handler.options),
+          m_queue(queue),
+          m_place(queue) {}
 
     void run() noexcept override {
         try {
             if (m_settling.begin()) {
-                m_settling.end(handle_in_middleware(m_queue.shared().options, m_run,
-                                                    [this] { m_handler(m_run); }));
+                JobRun* const run = &m_run;
+                m_settling.end(handle_in_middleware(m_queue.shared(), {&run, 1},
+                                                    m_queue.time_limit(m_handler.options),
+                                                    [this] { m_handler.call(m_run); }));
             }
         } catch (...) {
             tell_thrown([this](std::string_view what) {
@@ -50,10 +60,11 @@ class JobTask : public Task {
     [[nodiscard]] JobRun& job() noexcept { return m_run; }
 
   private:
-    ServedQueue& m_queue;
     JobRun& m_run;
     const Handler& m_handler;
     JobSettling m_settling;
+    ServedQueue& m_queue;
+    ServedQueue::Place m_place;
 };
 
 } // namespace orizuru::detail

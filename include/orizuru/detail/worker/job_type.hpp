@@ -41,11 +41,11 @@ class JobOf final : private DecodedJob<T>, public Base {
 
 using JobTaskMaker = std::shared_ptr<JobTask> (*)(ServedQueue& queue, std::string_view payload,
                                                   Scratch& scratch,
-                                                  const std::function<void(JobRun&)>& handler);
+                                                  const JobTask::Handler& handler);
 template <class T>
 [[nodiscard]] std::shared_ptr<JobTask> make_job_task(ServedQueue& queue, std::string_view payload,
                                                      Scratch& scratch,
-                                                     const std::function<void(JobRun&)>& handler) {
+                                                     const JobTask::Handler& handler) {
     return std::make_shared<JobOf<T, JobTask>>(queue, payload, scratch, handler);
 }
 
@@ -103,6 +103,14 @@ void call_handler(F& handler, JobContext<T>& context) {
     } else {
         handler(*context);
     }
+}
+
+/// The handler, for jobs whatever their type; each must be a T.
+template <class T, JobHandler<T> F>
+[[nodiscard]] std::function<void(JobRun&)> job_call(F handler) {
+    return [handler = std::move(handler)](JobRun& run) mutable {
+        call_handler(handler, static_cast<JobContext<T>&>(run));
+    };
 }
 
 } // namespace orizuru::detail

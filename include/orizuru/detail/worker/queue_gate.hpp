@@ -3,8 +3,8 @@
 #pragma once
 
 // The gate to a queue: takes its tasks through the user's fetch middleware. It is closed while the
-// queue is paused or fetching is forbidden, and for a moment after a middleware has passed the
-// queue over or a fetch has failed.
+// queue is paused, fetching is forbidden or as many of its tasks run as may, and for a moment after
+// a middleware has passed the queue over or a fetch has failed.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/thrown.hpp>
@@ -65,17 +65,19 @@ class QueueGate {
     void close_for(std::chrono::milliseconds time) noexcept { m_opens_at = Clock::now() + time; }
 
     [[nodiscard]] bool open() const noexcept {
-        return !m_paused && !m_fetching_forbidden && Clock::now() >= m_opens_at.load();
+        return !closed() && Clock::now() >= m_opens_at.load();
     }
-    /// When the gate opens or has opened by itself; TimePoint::max() when the queue is paused or
-    /// fetching is forbidden.
+    /// When the gate opens or has opened by itself; TimePoint::max() when `news` says so.
     [[nodiscard]] TimePoint opens_at() const noexcept {
-        return m_paused || m_fetching_forbidden ? TimePoint::max() : m_opens_at.load();
+        return closed() ? TimePoint::max() : m_opens_at.load();
     }
 
   private:
     static constexpr std::chrono::milliseconds failure_pause{1000};
 
+    [[nodiscard]] bool closed() const noexcept {
+        return m_paused || m_fetching_forbidden || m_queue.full();
+    }
     bool fetch_inside(std::size_t middleware, const std::function<bool()>& fetch);
     void fail(std::string_view why) noexcept {
         close_for(failure_pause);

@@ -16,6 +16,7 @@
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -35,6 +36,23 @@ class Wake;
 
 class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:
+    /// One of the places that QueueOptions::concurrency gives to tasks, while it exists.
+    class Place {
+      public:
+        explicit Place(ServedQueue& queue) noexcept : m_queue(queue) { ++queue.m_running; }
+        Place(const Place&) = delete;
+        Place& operator=(const Place&) = delete;
+        ~Place() {
+            --m_queue.m_running;
+            if (m_queue.m_options.concurrency) {
+                m_queue.place_free();
+            }
+        }
+
+      private:
+        ServedQueue& m_queue;
+    };
+
     ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
 
@@ -47,9 +65,19 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     /// as Consumer::next does.
     virtual std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) = 0;
     /// How many jobs can run at once, in all threads.
-    [[nodiscard]] virtual std::int64_t most_at_once() const noexcept {
-        return m_shared->options.concurrency;
+    [[nodiscard]] virtual std::int64_t most_at_once() const noexcept { return most_places(); }
+    /// True while no other task of this queue may begin: `take` takes none.
+    [[nodiscard]] bool full() const noexcept { return m_options.concurrency && places() == 0; }
+    /// How long a handler of this kind may run.
+    [[nodiscard]] std::optional<std::chrono::milliseconds>
+    time_limit(const KindOptions& kind) const noexcept {
+        return kind.time_limit ? kind.time_limit : m_options.time_limit;
     }
+    [[nodiscard]] virtual bool has_time_limit() const noexcept {
+        return m_options.time_limit.has_value();
+    }
+    /// Jobs without one have none of its options.
+    [[nodiscard]] const KindOptions& of_no_kind() const noexcept { return m_of_no_kind; }
     /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
     /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
     virtual void limit(int free) = 0;
@@ -100,10 +128,25 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     /// Returns whether a message was buried since the last call.
     [[nodiscard]] bool take_dead_grew() noexcept { return m_dead_grew.exchange(false); }
 
+  protected:
+    /// How many tasks may begin now.
+    [[nodiscard]] int places() const noexcept { return std::max(most_places() - m_running, 0); }
+    /// Called on any thread.
+    virtual void place_free() noexcept = 0;
+    /// Before open().
+    void set_options(QueueOptions options) { m_options = std::move(options); }
+
   private:
+    [[nodiscard]] int most_places() const noexcept {
+        const int threads = m_shared->options.concurrency;
+        return std::min(m_options.concurrency.value_or(threads), threads);
+    }
+
     std::shared_ptr<WorkerShared> m_shared;
     Keys m_keys;
     QueueOptions m_options;
+    const KindOptions m_of_no_kind;
+    std::atomic<int> m_running{0};       ///< tasks that have a place
     std::atomic<bool> m_dead_grew{true}; // earlier workers may have left too many entries
 };
 

@@ -2,38 +2,80 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A worker's queue whose jobs are handled one by one.
+// A worker's queue whose jobs are handled one by one, each by the handler of its kind.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
+#include <orizuru/jobs/job.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
 
 class SingleJobQueue final : public FetchingQueue {
   public:
-    [[gnu::cold]] SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys,
-                                 QueueOptions options, JobTaskMaker make, JobTask::Handler handler)
-        : FetchingQueue(std::move(shared), std::move(keys), settled(std::move(options))),
-          m_make(make),
-          m_handler(std::move(handler)) {}
+    struct Kind {
+        JobTaskMaker make;
+        JobTask::Handler handler;
+    };
+
+    [[gnu::cold]] SingleJobQueue(std::shared_ptr<WorkerShared> shared, Keys keys)
+        : FetchingQueue(std::move(shared), std::move(keys), {}) {}
+
+    // Before open().
+
+    /// Once; returns whether this was the first time.
+    [[gnu::cold]] bool choose(QueueOptions options) {
+        if (std::exchange(m_chosen, true)) {
+            return false;
+        }
+        if (options.guarantee == Guarantee::at_most_once) {
+            options.ack = AckMode::immediate; // the ack is in Redis before the handler runs
+        }
+        set_options(std::move(options));
+        return true;
+    }
+    /// An empty name: for the jobs without a kind. Returns whether there was none of this name.
+    [[gnu::cold]] bool add(std::string name, Kind kind) {
+        return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
+    }
+    [[nodiscard]] bool has_handler() const noexcept { return !m_kinds.empty(); }
+    [[nodiscard]] bool has_time_limit() const noexcept override {
+        return FetchingQueue::has_time_limit() ||
+               std::ranges::any_of(m_kinds, [](const auto& kind) {
+                   return kind.second.handler.options.time_limit.has_value();
+               });
+    }
 
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited) override {
         std::shared_ptr<Task> task;
+        if (full()) {
+            return task;
+        }
         next(token, awaited, task, [&](const std::string& payload) -> GuardCore& {
-            auto job = m_make(*this, payload, scratch(), m_handler);
+            const std::string_view name = envelope_kind(payload, scratch().as<JobScratch>().zone);
+            const auto kind = m_kinds.find(name);
+            if (kind == m_kinds.end()) {
+                return stand_in_for(task, payload, scratch(), why_unknown(name));
+            }
+            auto job = kind->second.make(*this, payload, scratch(), kind->second.handler);
             GuardCore& guard = guard_of(job->job());
             task = std::move(job);
             return guard;
@@ -42,15 +84,19 @@ class SingleJobQueue final : public FetchingQueue {
     }
 
   private:
-    static QueueOptions settled(QueueOptions options) {
-        if (options.guarantee == Guarantee::at_most_once) {
-            options.ack = AckMode::immediate; // the ack is in Redis before the handler runs
+    [[gnu::cold]] [[nodiscard]] std::string why_unknown(std::string_view name) const {
+        std::string why = name.empty() ? "no handler of jobs without a kind"
+                                       : joined({"no handler of the kind '", name, "'"});
+        why += "; handled here:";
+        for (const auto& [known, kind] : m_kinds) {
+            why += known.empty() ? " jobs without a kind," : joined({" '", known, "',"});
         }
-        return options;
+        why.pop_back();
+        return why;
     }
 
-    JobTaskMaker m_make;
-    JobTask::Handler m_handler;
+    bool m_chosen = false;
+    std::map<std::string, Kind, std::less<>> m_kinds; // which tasks refer to
 };
 
 } // namespace orizuru::detail

@@ -7,13 +7,14 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/job_middleware.hpp>
+#include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/worker/job_context.hpp>
-#include <orizuru/worker/worker_options.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace orizuru::detail {
 
@@ -43,12 +44,14 @@ class Task {
     }
 
   protected:
-    /// Runs the handler in its middleware, on the thread inside `run`.
+    /// Runs the handler of these jobs in its middleware, on the thread inside `run`.
     template <class Handle>
-    Handling handle_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle) {
+    Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> jobs,
+                                  std::optional<std::chrono::milliseconds> time_limit,
+                                  const Handle& handle) {
         m_handling.store(true, std::memory_order_relaxed);
         const auto end = at_exit([this] { m_handling.store(false, std::memory_order_relaxed); });
-        return detail::handle_in_middleware(options, job, handle);
+        return detail::handle_in_middleware(shared, jobs, time_limit, handle);
     }
 
   private:

@@ -14,6 +14,7 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -45,9 +46,27 @@ inline void check(const RetryPolicy& policy) {
     }
 }
 
+inline void check_limits(std::optional<std::chrono::milliseconds> time_limit,
+                         std::optional<std::chrono::milliseconds> expires_after) {
+    using std::chrono::milliseconds;
+    check_time("time_limit", time_limit.value_or(milliseconds(1)), milliseconds(1));
+    if (expires_after.value_or(milliseconds(1)) < milliseconds(1)) {
+        throw std::invalid_argument("expires_after must be 1 ms or more");
+    }
+}
+
+inline void check(const KindOptions& options) {
+    if (options.retry) {
+        check(*options.retry);
+    }
+    check_limits(options.time_limit, options.expires_after);
+}
+
 inline void check(const QueueOptions& options) {
     check(consumer_options({}, options));
     check(options.retry);
+    check_limits(options.time_limit, options.expires_after);
+    check_count("concurrency", options.concurrency.value_or(1), 10'000);
     check(options.dead);
     check_count("weight", options.weight, 1'000'000);
     if (options.max_recoveries < 0) {
@@ -55,12 +74,13 @@ inline void check(const QueueOptions& options) {
     }
 }
 
-/// The same; the exception names the queue.
-inline void check(const QueueOptions& options, const std::string& queue) {
+/// The same; the exception names the queue, or whatever they are of.
+template <class Options>
+void check(const Options& options, const std::string& whose) {
     try {
         check(options);
     } catch (const std::invalid_argument& error) {
-        throw std::invalid_argument("queue '" + queue + "': " + error.what());
+        throw std::invalid_argument(whose + ": " + error.what());
     }
 }
 

@@ -5,6 +5,7 @@
 // The state that all queues of a worker share: its options, the receiver of its events, the counts
 // of its jobs, what they ask of Redis, and the request to stop.
 
+#include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
@@ -75,6 +76,7 @@ struct WorkerShared {
     const WorkerOptions options;
     const WorkerEvents events;
     WorkerCounts counts;
+    TimeLimits time_limits;
     std::shared_ptr<JobQueries> queries; ///< while the worker runs
     /// Tells the handlers that the worker stops.
     std::stop_source stop;

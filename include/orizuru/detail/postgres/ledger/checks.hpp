@@ -20,9 +20,9 @@ inline void check_ledger_retry(const RetryPolicy& retry) {
     if (retry.max_attempts < 1) {
         throw std::invalid_argument("max_attempts of a ledger must be 1 or more");
     }
-    if (!retry.retry_queue.empty() || retry.exhausted != Exhausted::bury) {
+    if (!retry.retry_queue.empty() || retry.exhausted != Exhausted::bury || retry.decide) {
         throw std::invalid_argument("a ledger keeps a job in its queue, and the dead ones itself: "
-                                    "retry_queue and exhausted cannot be chosen");
+                                    "retry_queue, exhausted and decide cannot be chosen");
     }
 }
 

@@ -4,7 +4,8 @@
 
 // The work beside a worker's jobs: runs schedulers and collectors, checks the queues for pauses and
 // for dead lists over their limits, on one thread with two connections; and repeats settlements
-// that Redis has refused, on another thread. It reports failures and tries again. No queue depends
+// that Redis has refused, on another thread; and looks after time limits, if there are any, on one
+// more. It reports failures and tries again. No queue depends
 // on the health of another.
 
 #include <orizuru/detail/base/clock.hpp>
@@ -51,6 +52,7 @@ class Upkeep {
     template <class Action>
     void start(std::string_view what, Action action);
 
+    const ServedQueues& m_all;
     Cutoff m_cutoff;
     WorkerShared& m_shared;
     ParkedTasks& m_parked;
@@ -63,7 +65,8 @@ class Upkeep {
 
 inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, WorkerShared& shared,
                       Dispatcher& dispatcher, ParkedTasks& parked)
-    : m_shared(shared),
+    : m_all(queues),
+      m_shared(shared),
       m_parked(parked),
       m_queues(m_cutoff.guard(endpoint), queues, shared, dispatcher) {}
 
@@ -73,6 +76,10 @@ inline void Upkeep::start() {
     start("upkeep", [this](const std::stop_token& token) { m_queues.run(token); });
     start("settling what was refused",
           [this](const std::stop_token& token) { m_parked.run(token); });
+    if (std::ranges::any_of(m_all, [](const auto& queue) { return queue->has_time_limit(); })) {
+        start("time limits",
+              [this](const std::stop_token& token) { m_shared.time_limits.run(token); });
+    }
 }
 
 /// Starts a thread that repeats `action` until it is told to stop, also when the action throws.

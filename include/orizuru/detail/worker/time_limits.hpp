@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The time limits of a worker's running handlers: one thread asks those to stop whose time is over.
+// It cannot end them.
+
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <utility>
+
+namespace orizuru::detail {
+
+class TimeLimits {
+    struct Run {
+        std::stop_source stop;
+        bool exceeded = false;
+    };
+    using Runs = std::multimap<TimePoint, Run>; // by their deadlines
+
+  public:
+    /// The limit of one run, as long as it exists; for one thread.
+    class Limit {
+      public:
+        Limit(TimeLimits& limits, std::stop_token outer, std::chrono::milliseconds time)
+            : m_limits(limits),
+              m_run(limits.add(deadline_in(time))),
+              m_link(std::move(outer), StopBy{m_run->second.stop}) {}
+        Limit(const Limit&) = delete;
+        Limit& operator=(const Limit&) = delete;
+        ~Limit() { m_limits.remove(m_run); }
+
+        /// A stop is requested on the thread inside `run` when the time is over, and when `outer`
+        /// has one.
+        [[nodiscard]] std::stop_token token() const noexcept {
+            return m_run->second.stop.get_token();
+        }
+        [[nodiscard]] bool exceeded() const { return m_limits.exceeded(*m_run); }
+
+      private:
+        struct StopBy {
+            std::stop_source stop;
+            void operator()() noexcept { stop.request_stop(); }
+        };
+
+        TimeLimits& m_limits;
+        Runs::iterator m_run;
+        std::stop_callback<StopBy> m_link;
+    };
+
+    /// Asks handlers to stop in time, until `token` requests a stop. For one thread.
+    void run(const std::stop_token& token);
+
+  private:
+    [[nodiscard]] Runs::iterator add(TimePoint deadline) {
+        const std::lock_guard lock(m_mutex);
+        const auto run = m_runs.emplace(deadline, Run());
+        m_news.notify_all();
+        return run;
+    }
+    void remove(Runs::iterator run) noexcept {
+        const std::lock_guard lock(m_mutex);
+        m_runs.erase(run);
+    }
+    [[nodiscard]] bool exceeded(const Runs::value_type& run) const {
+        const std::lock_guard lock(m_mutex);
+        return run.second.exceeded;
+    }
+    [[nodiscard]] TimePoint next_deadline() const noexcept {
+        const auto next = std::ranges::find_if(
+            m_runs, [](const Runs::value_type& run) { return !run.second.exceeded; });
+        return next == m_runs.end() ? TimePoint::max() : next->first;
+    }
+
+    mutable std::mutex m_mutex; ///< guards what follows
+    Runs m_runs;
+    std::condition_variable_any m_news;
+};
+
+inline void TimeLimits::run(const std::stop_token& token) {
+    std::unique_lock lock(m_mutex);
+    while (!token.stop_requested()) {
+        const TimePoint next = next_deadline();
+        if (next > Clock::now()) {
+            m_news.wait_until(lock, token, next, [&] { return next_deadline() < next; });
+            continue;
+        }
+        Run& run = std::ranges::find_if(m_runs, [](const Runs::value_type& other) {
+                       return !other.second.exceeded;
+                   })->second;
+        run.exceeded = true;
+        std::stop_source stop = run.stop;
+        const Unlocked open(lock); // the handler's stop callbacks may take long
+        stop.request_stop();
+    }
+}
+
+} // namespace orizuru::detail

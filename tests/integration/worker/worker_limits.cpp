@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// How many jobs of a queue run at once, and how long a handler may run.
+
+#include "integration/core/queue_fixture.hpp"
+#include "integration/worker/worker_fixture.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs/do_not_retry.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/worker.hpp>
+#include <orizuru/worker/job_batch.hpp>
+#include <orizuru/worker/job_context.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace worker_limits_test {
+
+using namespace std::chrono_literals;
+using orizuru::JobContext;
+using orizuru::QueueOptions;
+using orizuru::Raw;
+using orizuru::Worker;
+using orizuru::WorkerEventKind;
+using orizuru::test::eventually;
+using orizuru::test::Gate;
+using orizuru::test::Running;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+struct Fixture : WorkerFixture {
+    /// Waits in the handler until its token has a stop requested.
+    static void wait_for_stop(const std::stop_token& token) {
+        CHECK(eventually([&] { return token.stop_requested(); }));
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a queue with a concurrency of 1 keeps its order, beside one without") {
+    QueueOptions of_queue{.concurrency = 1};
+    SUBCASE("one by one") {}
+    SUBCASE("fetched ahead") { of_queue.prefetch = 10; }
+    Texts expected;
+    for (int i = 0; i < 60; ++i) {
+        expected.push_back(std::to_string(i));
+    }
+    push_jobs(expected);
+    push_jobs(Texts(60, "x"), "others");
+    std::atomic<int> here{0};
+    std::atomic<int> most_here{0};
+    std::atomic<int> others{0};
+    std::atomic<int> most_others{0};
+    const auto count = [](std::atomic<int>& now, std::atomic<int>& most) {
+        most = std::max(most.load(), ++now);
+        std::this_thread::sleep_for(2ms);
+        --now;
+    };
+    Worker worker(uri, options(4));
+    worker
+        .handle<Raw>(
+            "q",
+            [&, record = handled](const Raw& payload) {
+                record.add(payload.bytes);
+                count(here, most_here);
+            },
+            of_queue)
+        .handle<Raw>("others", [&](const Raw&) { count(others, most_others); });
+    const Running running(worker);
+    CHECK(has_handled(expected));
+    CHECK(most_here == 1);
+    CHECK(eventually([&] { return redis.llen("others") == 0; }));
+    CHECK(most_others > 1);
+    push_jobs({"one more"}); // after a time in which it was empty
+    CHECK(eventually([&] { return handled.all().back() == "one more"; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "while as many jobs of a queue run as may, the next ones stay in Redis "
+                           "for other workers") {
+    const Gate gate;
+    Worker busy(uri, options(4));
+    bool batches = false;
+    SUBCASE("one by one") {
+        busy.handle<Raw>("q", [gate](const Raw&) { gate.pass(); }, {.concurrency = 2});
+    }
+    SUBCASE("in batches by size") {
+        busy.handle_batch<Raw>("q", [gate](const orizuru::JobBatch<Raw>&) { gate.pass(); },
+                               {.size = 1, .time = 1h}, {.concurrency = 2});
+    }
+    SUBCASE("in batches by time") {
+        batches = true;
+        busy.handle_batch<Raw>("q", [gate](const orizuru::JobBatch<Raw>&) { gate.pass(); },
+                               {.size = 9, .time = 20ms}, {.concurrency = 2});
+    }
+    Running running(busy);
+    push_jobs({"1"});
+    REQUIRE(gate.reached(1));
+    push_jobs({"2"});
+    REQUIRE(gate.reached(2));
+    if (batches) {
+        REQUIRE(so_many_wait(0));
+    }
+    push_jobs({"3", "4"});
+    CHECK(jobs() == Texts{"3", "4"});
+    {
+        Worker other(uri, options());
+        other.handle<Raw>("q", write_down());
+        const Running running_other(other);
+        CHECK(has_handled({"3", "4"}));
+    }
+    CHECK(gate.arrived() == 2);
+    push_jobs({"5"});
+    gate.open(); // which frees the places
+    CHECK(gate.reached(3));
+    CHECK(eventually([&] { return nothing_left(); }));
+    CHECK(running.stop() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a handler is asked to stop when its time is over, and its run has "
+                           "failed however it ends") {
+    QueueOptions of_queue = much_later();
+    of_queue.time_limit = 30ms;
+    Worker worker(uri, options());
+    std::string reason = "the time limit of 30 ms is over";
+    SUBCASE("by a return") {
+        worker.handle<Raw>(
+            "q", [](JobContext<Raw>& job) { wait_for_stop(job.stop_token()); }, of_queue);
+    }
+    SUBCASE("by an exception") {
+        reason += ": interrupted";
+        worker.handle<Raw>(
+            "q",
+            [](JobContext<Raw>& job) {
+                wait_for_stop(job.stop_token());
+                throw std::runtime_error("interrupted");
+            },
+            of_queue);
+    }
+    SUBCASE("in a batch") {
+        worker.handle_batch<Raw>(
+            "q", [](const orizuru::JobBatch<Raw>& jobs) { wait_for_stop(jobs[0].stop_token()); },
+            {.size = 1}, of_queue);
+    }
+    SUBCASE("of a kind with a limit of its own") {
+        of_queue.time_limit = 1h;
+        worker.serve("q", of_queue)
+            .handle<Raw>("q", "k", [](JobContext<Raw>& job) { wait_for_stop(job.stop_token()); },
+                         {.time_limit = 30ms});
+    }
+    orizuru::Job<Raw> job = orizuru::make_job(Raw{"a"});
+    if (of_queue.time_limit == 1h) {
+        job.kind = "k";
+    }
+    redis.lpush("q", bytes_of(job));
+    Running running(worker);
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
+    CHECK(put_off().front().last_error == reason);
+    CHECK(put_off().front().attempt == 2);
+    CHECK(running.stop() == 0);
+    CHECK(diary.of(WorkerEventKind::failed).front().detail == reason);
+    CHECK(worker.statistics().failed == 1);
+    CHECK(worker.statistics().succeeded == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a handler that ends within its time, or settles its job itself, or "
+                           "says that nobody needs it, is not affected by its limit") {
+    QueueOptions of_queue = much_later();
+    of_queue.time_limit = 30ms;
+    Worker worker(uri, options(3));
+    worker.handle<Raw>(
+        "q",
+        [](const Raw& payload, JobContext<Raw>& job) {
+            if (payload.bytes == "quick") {
+                CHECK_FALSE(job.stop_token().stop_requested());
+                return;
+            }
+            wait_for_stop(job.stop_token());
+            if (payload.bytes == "settles") {
+                job.guard()->ack();
+            } else {
+                throw orizuru::Discard("too late");
+            }
+        },
+        of_queue);
+    push_jobs({"quick", "settles", "discards"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::discarded) == 1; }));
+    CHECK(diary.of(WorkerEventKind::discarded).front().detail ==
+          "the time limit of 30 ms is over: too late");
+    CHECK(eventually([&] { return nothing_left(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "each limit is that of its own run, whatever the order in which they "
+                           "end") {
+    Worker worker(uri, options(3));
+    std::atomic<bool> free_to_end{false};
+    const auto wait = [&](JobContext<Raw>& job) {
+        wait_for_stop(job.stop_token());
+        handled.add(job.kind());
+        CHECK(eventually([&] { return free_to_end.load(); }));
+    };
+    worker.serve("q", much_later())
+        .handle<Raw>("q", "long", wait, {.time_limit = 200ms})
+        .handle<Raw>("q", "short", wait, {.time_limit = 20ms})
+        .handle<Raw>("q", "middle", wait, {.time_limit = 100ms});
+    for (const std::string kind : {"long", "short", "middle"}) {
+        orizuru::Job<Raw> job = orizuru::make_job(Raw{"a"});
+        job.kind = kind;
+        redis.lpush("q", bytes_of(job));
+    }
+    const Running running(worker);
+    CHECK(has_handled({"short", "middle", "long"}));
+    free_to_end = true;
+    CHECK(eventually([&] { return put_off().size() == 3; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a shutdown asks a handler with a time limit to stop, too, and that is "
+                           "no failure") {
+    Worker worker(uri, options());
+    const Gate gate;
+    worker.handle<Raw>("q",
+                       [gate](JobContext<Raw>& job) {
+                           gate.pass();
+                           wait_for_stop(job.stop_token());
+                           throw std::runtime_error("interrupted");
+                       },
+                       {.time_limit = 1h});
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    gate.open();
+    CHECK(running.stop() == 0);
+    CHECK(worker.statistics().requeued == 1);
+    CHECK(worker.statistics().failed == 0);
+    CHECK(jobs() == Texts{"a"});
+    CHECK(job_of(waiting().front()).attempt == 1);
+}
+
+} // namespace worker_limits_test
