@@ -49,8 +49,9 @@ enum class JobStep : std::uint8_t {
 struct alignas(64) JobRecord {
     std::uint64_t job = 0;
     JobStep step = JobStep::pushing;
-    bool held = false;   ///< of started: no other worker had it at that time
-    bool defers = false; ///< its worker acks some time after it has ended
+    bool held = false;      ///< of started: no other worker had it at that time
+    bool defers = false;    ///< its worker acks some time after it has ended
+    bool misplaced = false; ///< of started: at another kind's handler, or beside too many
     int attempt = 0;
     std::uint64_t body = 0;   ///< of the message's bytes
     std::uint64_t unique = 0; ///< of pushing: the id under which it is pushed once; 0: none
@@ -62,6 +63,12 @@ struct alignas(64) JobRecord {
 };
 
 using JobJournal = JournalOf<JobRecord>;
+
+/// The kinds of jobs: some have none, some a policy that decides by the exception, and some fail
+/// by running until their time is over.
+[[nodiscard]] inline std::string kind_of_job(std::uint64_t job) {
+    return job % 3 == 0 ? "" : job % 3 == 1 ? "decided" : "limited";
+}
 
 /// The work of a job: it fails this many attempts, and takes this long.
 struct JobPlan {

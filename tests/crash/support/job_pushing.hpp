@@ -51,10 +51,10 @@ class JobPushing {
           m_next(first),
           m_jobs(connected<JobProducer<std::string>>(
               work.endpoint(), queue,
-              std::vector<PushMiddleware<std::string>>{[this](auto& job, const auto& push) {
-                  job.id = std::to_string(m_next);
-                  push();
-              }})) {}
+              JobProducerOptions<std::string>{.middleware = {[this](auto& job, const auto& push) {
+                                                  number(job);
+                                                  push();
+                                              }}})) {}
     JobPushing(const JobPushing&) = delete;
     JobPushing& operator=(const JobPushing&) = delete;
 
@@ -66,7 +66,7 @@ class JobPushing {
     void push_unique(const JobPlan& plan, std::uint64_t id) {
         noting({.unique = id, .clock = wall_clock()}, [&] {
             Job<std::string> job = make_job(plan.text());
-            job.id = std::to_string(m_next);
+            number(job);
             return orizuru::push_unique(m_jobs->producer(), std::to_string(id), job,
                                         {.release = UniqueRelease::never});
         });
@@ -74,6 +74,10 @@ class JobPushing {
     [[nodiscard]] std::uint64_t size() { return m_jobs->producer().size(); }
 
   private:
+    void number(Job<std::string>& job) const {
+        job.id = std::to_string(m_next);
+        job.kind = kind_of_job(m_next);
+    }
     template <class Push>
     void noting(const JobRecord& what, Push push) {
         JobRecord record = what;

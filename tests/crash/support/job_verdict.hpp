@@ -51,6 +51,10 @@ class JobVerdict {
     /// Redis' clock has microseconds, and due times have milliseconds.
     static constexpr std::int64_t tolerance = 1;
 
+    [[nodiscard]] static std::string reason_of(std::uint64_t job) {
+        return kind_of_job(job) == "limited" ? failure_by_time : failure_of_job(job);
+    }
+
     struct Attempt {
         std::uint64_t body = 0;
         std::optional<std::int64_t> next_not_before; ///< the first one of its failures
@@ -138,6 +142,9 @@ inline void JobVerdict::tell(const JobRecord& record) {
 inline void JobVerdict::started(Told& job, const JobRecord& record) {
     const std::string name = "job " + std::to_string(record.job);
     ++m_came["handler called"];
+    if (record.misplaced) {
+        m_wrong.push_back(name + " came to a handler of another kind, or beside too many others");
+    }
     const auto [known, is_new] = job.attempts.try_emplace(record.attempt);
     Attempt& attempt = known->second;
     if (is_new) {
@@ -236,7 +243,7 @@ inline void JobVerdict::judge_death(const Told& job, const std::string& name) {
     const auto last = job.attempts.find(number);
     const bool failed = last != job.attempts.end() && last->second.next_not_before;
     if (job.died.size() > 1 || !failed || number + crashes(last->second.body) < job_attempts ||
-        reason != failure_of_job(number_in(name.substr(4)))) {
+        reason != reason_of(number_in(name.substr(4)))) {
         m_wrong.push_back(name + " died " + std::to_string(job.died.size()) +
                           " times, of attempt " + std::to_string(number) + ": " + reason);
     }

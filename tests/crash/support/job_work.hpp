@@ -9,16 +9,21 @@
 #include "crash/support/job_pushing.hpp"
 #include "crash/support/work.hpp"
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/job_context.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <limits>
+#include <map>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -26,11 +31,14 @@ namespace orizuru::test {
 
 inline constexpr int job_threads = 4;
 inline constexpr int job_prefetch = 10; ///< of a queue that is not urgent
+inline constexpr int urgent_at_once = 2;
+inline constexpr std::chrono::milliseconds job_time_limit{100};
 
 /// Why a job fails.
 [[nodiscard]] inline std::string failure_of_job(std::uint64_t job) {
     return "job " + std::to_string(job) + " is to fail";
 }
+inline constexpr char failure_by_time[] = "the time limit of 100 ms is over: stopped";
 
 class JobWork {
   public:
@@ -41,16 +49,15 @@ class JobWork {
         while (true) {
             try {
                 orizuru::Worker worker(m_work.endpoint(), options());
-                const auto handler = [this](JobContext<std::string>& job) { handle(job); };
                 const auto queues = job_queues(m_work.queue, m_work.queues);
                 for (const std::string& queue : queues) {
                     if (is_urgent(queue)) {
-                        worker.handle<std::string>(queue, handler, urgent());
+                        serve(worker, queue, urgent());
                     }
                 }
                 for (const std::string& queue : queues) {
                     if (!is_urgent(queue)) {
-                        worker.handle<std::string>(queue, handler, normal());
+                        serve(worker, queue, normal());
                     }
                 }
                 worker.run();
@@ -62,6 +69,20 @@ class JobWork {
     }
 
   private:
+    void serve(Worker& worker, const std::string& queue, const QueueOptions& options) {
+        const auto handler = [this](const std::string& kind) {
+            return [this, kind](JobContext<std::string>& job) { handle(job, kind); };
+        };
+        RetryPolicy decided = options.retry;
+        decided.backoff = backoff::fixed(std::chrono::hours(1));
+        decided.decide = [](const std::exception_ptr&, int) {
+            return RetryDecision{RetryDecision::Action::retry, job_retry_delay};
+        };
+        worker.handle<std::string>(queue, handler(""), options)
+            .handle<std::string>(queue, "decided", handler("decided"), {.retry = decided})
+            .handle<std::string>(queue, "limited", handler("limited"),
+                                 {.time_limit = job_time_limit});
+    }
     [[nodiscard]] WorkerOptions options() const {
         WorkerOptions options;
         options.name = m_work.name();
@@ -79,16 +100,21 @@ class JobWork {
         options.lease = storm_lease;
         options.max_recoveries = std::numeric_limits<int>::max();
         options.dead = {.most = 0, .oldest = {}};
+        options.concurrency = urgent_at_once;
         return options;
     }
     [[nodiscard]] QueueOptions normal() const {
         QueueOptions options = urgent();
+        options.concurrency.reset();
         options.prefetch = job_prefetch;
         options.ack = m_work.index < 2 ? AckMode::immediate : AckMode::deferred;
         return options;
     }
 
-    void handle(JobContext<std::string>& context) {
+    void handle(JobContext<std::string>& context, const std::string& kind) {
+        std::atomic<int>& running = m_running.at(context.queue());
+        const auto end = detail::at_exit([&] { --running; });
+        const bool crowded = ++running > urgent_at_once && is_urgent(context.queue());
         JobRecord record{.job = number_in(context.id()),
                          .defers = !is_urgent(context.queue()) && normal().ack == AckMode::deferred,
                          .attempt = context.attempt(),
@@ -100,8 +126,13 @@ class JobWork {
         };
         record.body = body_of(context.guard()->payload());
         record.held = context.lease_valid();
+        record.misplaced = crowded || kind != kind_of_job(record.job) || context.kind() != kind;
         note(JobStep::started);
         const JobPlan plan = JobPlan::from(context->payload);
+        if (kind == "limited") {
+            limited(context, record, plan);
+            return;
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(plan.milliseconds));
         if (record.attempt <= plan.failures) {
             record.clock = wall_clock() + job_retry_delay.count();
@@ -119,8 +150,36 @@ class JobWork {
         }
     }
 
+    /// Fails by its time limit; a stop before that is no failure.
+    void limited(const JobContext<std::string>& context, JobRecord record, const JobPlan& plan) {
+        const std::stop_token token = context.stop_token();
+        while (record.attempt <= plan.failures && !token.stop_requested()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        record.step = JobStep::done;
+        if (token.stop_requested()) {
+            if (std::chrono::steady_clock::now() - context.since() < job_time_limit) {
+                throw std::runtime_error("the worker stops");
+            }
+            record.clock = wall_clock() + job_retry_delay.count();
+            record.step = JobStep::failing;
+        }
+        m_journal.write(record);
+        if (record.step == JobStep::failing) {
+            throw std::runtime_error("stopped"); // the worker may have been first
+        }
+    }
+    [[nodiscard]] static std::map<std::string, std::atomic<int>> counts_of(const Work& work) {
+        std::map<std::string, std::atomic<int>> counts;
+        for (const std::string& queue : job_queues(work.queue, work.queues)) {
+            counts[queue] = 0;
+        }
+        return counts;
+    }
+
     const Work& m_work;
     JobJournal m_journal;
+    std::map<std::string, std::atomic<int>> m_running = counts_of(m_work); ///< by queue
 };
 
 } // namespace orizuru::test
