@@ -43,7 +43,7 @@ class WorkerShutdown;
 /// needed, to ask about failed jobs and to tell of progress.
 ///
 /// Threads: `concurrency` for the handlers, which take turns at waiting for all queues; five more,
-/// which mostly wait; and one for each queue with an `on_beat`.
+/// which mostly wait; one for each queue with an `on_beat`; and one when a handler has a time limit.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws

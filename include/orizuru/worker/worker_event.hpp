@@ -21,7 +21,8 @@ enum class WorkerEventKind {
     discarded, ///< a job failed for the last time and is gone; detail: the reason
     expired,   ///< a job had expired when it was taken; it is gone
     lost,      ///< the lease was lost while a job ran: another worker gets the job, too
-    requeued,  ///< a job did not end within stop_timeout; it is back in the queue
+    requeued,  ///< a job is back in the queue: it did not end within stop_timeout, or its handler
+               ///< threw while the worker shut down
     unsettled, ///< a settlement failed; it is repeated
     progress_failed, ///< the progress of a job could not be written; the job goes on
     fetch_failed,    ///< a queue cannot be read; the worker tries again

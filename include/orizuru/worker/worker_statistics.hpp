@@ -18,7 +18,7 @@ struct WorkerStatistics {
     std::uint64_t died = 0;      ///< gone to the dead list
     std::uint64_t expired = 0;
     std::uint64_t settled = 0;  ///< by their handlers, without a failure
-    std::uint64_t requeued = 0; ///< not done in time when the worker shut down
+    std::uint64_t requeued = 0; ///< not done, or interrupted, when the worker shut down
 };
 
 /// A job that one of the worker's threads runs.
