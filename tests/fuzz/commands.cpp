@@ -63,7 +63,7 @@ std::string text_of(const Reply& reply, const Words& command) {
         return text;
     }
     constexpr std::size_t number = 9;
-    if (reply.text.starts_with("\x94\x01") && reply.text.size() > number &&
+    if (reply.text.starts_with("\x94\x02") && reply.text.size() > number &&
         reply.text[reply.text.size() - number] == '\xcf') {
         return text + reply.text.substr(0, reply.text.size() - number);
     }

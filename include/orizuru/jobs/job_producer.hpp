@@ -7,11 +7,17 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/jobs/unique.hpp>
+#include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/producer_options.hpp>
 
@@ -20,7 +26,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +52,12 @@ struct JobOptions {
     JobAttributes attributes = {};
     /// How often it is tried in all; empty: as its RetryPolicy says.
     std::optional<int> max_attempts = {};
+    /// Pushed only when no other job of the queue holds the lock of this id (unique.hpp).
+    std::optional<std::string> unique = {};
+    UniqueOptions unique_options = {};
+    /// Pushed only when the queue is not full (bounded_push.hpp), or in place of the oldest; not
+    /// together with `unique`, nor for later.
+    std::optional<QueueBound> bound = {};
 };
 
 template <class T>
@@ -75,11 +89,85 @@ class JobProducer<T> {
           m_producer(std::move(endpoint), std::move(queue),
                      {.max_payload = m_options.max_payload}) {}
 
-    /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it.
-    /// Redis: LPUSH, or a script when it is for later. Blocks and throws as Producer::push or
-    /// push_at (scheduler.hpp), and what the middleware throws; EncodeError for attributes or a
-    /// max_attempts that cannot be.
+    /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it,
+    /// another job holds its lock, or the queue is full.
+    /// Redis: LPUSH, or a script when it is unique, bounded or for later. Blocks and throws as
+    /// Producer::push, push_at (scheduler.hpp), push_unique or push_bounded, and what the
+    /// middleware throws; EncodeError for attributes or a max_attempts that cannot be,
+    /// std::invalid_argument for options that do not go together. Nothing was sent then.
     std::optional<std::string> push(T payload, const JobOptions& options = {}) {
+        check(options);
+        Job<T> job = made(std::move(payload), options);
+        bool pushed = false;
+        push_through(0, job, [&] { pushed = send(job, options); });
+        return pushed ? std::optional(std::move(job.id)) : std::nullopt;
+    }
+
+    /// Does the same for many; returns the ids of those that were pushed, in their order. All go
+    /// through the middleware before the first one is sent: what that throws leaves none.
+    /// Redis: as Producer::push_all; a command for each that is unique, bounded or for later.
+    /// Atomic: as there; each such command.
+    /// Blocks and throws as `push`, or as Producer::push_all: of the jobs that the middleware has
+    /// pushed, Error::pushed() counts the first ones that are certainly done.
+    template <RangeOf<T> R>
+    std::vector<std::string> push_all(R&& payloads, const JobOptions& options = {}) {
+        check(options);
+        std::vector<Job<T>> jobs;
+        for (const T& payload : payloads) {
+            Job<T> job = made(payload, options);
+            bool wanted = false;
+            push_through(0, job, [&] { wanted = true; });
+            if (wanted) {
+                jobs.push_back(std::move(job));
+            }
+        }
+        if (!options.unique && !options.bound && !is_for_later(options)) {
+            m_producer.push_all(jobs);
+            return ids_of(std::move(jobs));
+        }
+        std::vector<Job<T>> pushed;
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+            try {
+                if (send(jobs[i], options)) {
+                    pushed.push_back(std::move(jobs[i]));
+                }
+            } catch (Error& error) {
+                detail::PushCount::set(error, i);
+                throw;
+            }
+        }
+        return ids_of(std::move(pushed));
+    }
+
+    std::vector<std::string> push_all(std::initializer_list<T> payloads,
+                                      const JobOptions& options = {}) {
+        return push_all<const std::initializer_list<T>&>(payloads, options);
+    }
+
+    /// Pushes without the middleware; also size.
+    [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
+
+  private:
+    static JobProducerOptions<T> checked(JobProducerOptions<T> options) {
+        detail::check_kind(options.kind);
+        return options;
+    }
+    static bool is_for_later(const JobOptions& options) {
+        return options.at || options.delay.count() > 0;
+    }
+    static void check(const JobOptions& options) {
+        if (options.bound && (options.unique || is_for_later(options))) {
+            throw std::invalid_argument("a job with a bound can be neither unique nor for later");
+        }
+    }
+    static std::vector<std::string> ids_of(std::vector<Job<T>> jobs) {
+        std::vector<std::string> ids;
+        for (Job<T>& job : jobs) {
+            ids.push_back(std::move(job.id));
+        }
+        return ids;
+    }
+    Job<T> made(T payload, const JobOptions& options) const {
         Job<T> job = make_job(std::move(payload));
         job.kind = m_options.kind;
         job.attributes = options.attributes;
@@ -87,27 +175,27 @@ class JobProducer<T> {
         if (options.expires_after) {
             job.expires_at = detail::later(due(options, job.enqueued_at), *options.expires_after);
         }
-        bool pushed = false;
-        push_through(0, job, [&] {
-            if (options.at) {
-                push_at(m_producer, *options.at, job);
-            } else if (options.delay.count() > 0) {
-                push_after(m_producer, options.delay, job);
-            } else {
-                m_producer.push(job);
-            }
-            pushed = true;
-        });
-        return pushed ? std::optional(std::move(job.id)) : std::nullopt;
+        return job;
     }
-
-    /// Pushes without the middleware: push_all, push_unique, push_bounded; also size.
-    [[nodiscard]] Producer<Job<T>>& producer() noexcept { return m_producer; }
-
-  private:
-    static JobProducerOptions<T> checked(JobProducerOptions<T> options) {
-        detail::check_kind(options.kind);
-        return options;
+    /// Returns whether it is pushed.
+    bool send(const Job<T>& job, const JobOptions& options) {
+        if (options.unique) {
+            const std::string& id = *options.unique;
+            return detail::push_locked(m_producer, id, job, options.unique_options,
+                                       options.at ? detail::due_at(*options.at)
+                                                  : detail::due_after(options.delay));
+        }
+        if (options.bound) {
+            return push_bounded(m_producer, job, *options.bound).pushed;
+        }
+        if (options.at) {
+            push_at(m_producer, *options.at, job);
+        } else if (is_for_later(options)) {
+            push_after(m_producer, options.delay, job);
+        } else {
+            m_producer.push(job);
+        }
+        return true;
     }
     static JobTime due(const JobOptions& options, JobTime now) {
         return std::clamp(options.at.value_or(detail::later(now, options.delay)), now,

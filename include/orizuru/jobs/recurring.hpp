@@ -17,6 +17,7 @@
 // their time.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/connection.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/occurrences.hpp>
 #include <orizuru/endpoint.hpp>
@@ -26,6 +27,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -70,7 +72,7 @@ class Recurring {
     /// ProtocolError. Throws the first EncodeError or exception of a `message` after all other
     /// recurrences were pushed. Pushed occurrences stay pushed; the next call pushes the rest, no
     /// occurrence twice.
-    std::uint64_t push_due() { return m_occurrences.push_due(); }
+    std::uint64_t push_due() { return m_occurrences.step().pushed; }
 
     /// Pushes occurrences as they come due, until a stop is requested. Waits out outages of Redis.
     /// Throws ReplyError for what only a person can mend, EncodeError, and what `message` throws,
@@ -78,31 +80,23 @@ class Recurring {
     void run(const std::stop_token& token) { m_occurrences.run(token); }
 
   private:
-    /// The same recurrences with messages in bytes.
-    static std::vector<detail::Recurrence> encoded(std::vector<Recurrence<T>> recurrences,
-                                                   std::int64_t max_payload);
-
     detail::Occurrences m_occurrences;
 };
 
-template <MessageEncodable T>
-Recurring<T>::Recurring(Endpoint endpoint, std::string queue,
-                        std::vector<Recurrence<T>> recurrences, RecurringOptions options)
-    : m_occurrences(std::move(endpoint), std::move(queue),
-                    encoded(std::move(recurrences), options.max_payload),
-                    {.poll = options.poll, .max_payload = options.max_payload}) {}
+namespace detail {
 
+/// The same recurrences with messages in bytes.
 template <MessageEncodable T>
-std::vector<detail::Recurrence> Recurring<T>::encoded(std::vector<Recurrence<T>> recurrences,
-                                                      std::int64_t max_payload) {
-    std::vector<detail::Recurrence> all;
-    for (Recurrence<T>& recurrence : recurrences) {
+std::vector<Recurrence> encoded(std::vector<orizuru::Recurrence<T>> recurrences,
+                                std::int64_t max_payload) {
+    std::vector<Recurrence> all;
+    for (orizuru::Recurrence<T>& recurrence : recurrences) {
         std::function<std::string(std::chrono::sys_seconds)> payload;
         if (recurrence.message) {
             payload = [message = std::move(recurrence.message),
                        max_payload](std::chrono::sys_seconds occurrence) {
                 std::string bytes;
-                detail::encode(message(occurrence), bytes, max_payload);
+                encode(message(occurrence), bytes, max_payload);
                 return bytes;
             };
         }
@@ -113,6 +107,16 @@ std::vector<detail::Recurrence> Recurring<T>::encoded(std::vector<Recurrence<T>>
                        .catch_up = recurrence.catch_up});
     }
     return all;
+}
+
+} // namespace detail
+
+template <MessageEncodable T>
+Recurring<T>::Recurring(Endpoint endpoint, std::string queue,
+                        std::vector<Recurrence<T>> recurrences, RecurringOptions options)
+    : m_occurrences(std::move(queue), detail::encoded(std::move(recurrences), options.max_payload),
+                    {.poll = options.poll, .max_payload = options.max_payload}) {
+    m_occurrences.connect(std::make_shared<Connection>(std::move(endpoint)));
 }
 
 } // namespace orizuru

@@ -29,6 +29,8 @@ namespace orizuru {
 
 namespace detail {
 
+struct JobHead;
+
 /// The questions and requests of a job to its worker.
 class JobHost {
   public:
@@ -40,6 +42,7 @@ class JobHost {
     [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
+    virtual bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) = 0;
 };
 
 /// What a worker knows of a job whatever happens to its guard: a handler may move that away, and
@@ -137,6 +140,15 @@ class JobRun {
     }
     /// The fraction of the last progress() call. Any thread.
     [[nodiscard]] double fraction() const noexcept { return m_fraction; }
+
+    /// Makes the lock of a unique job last at least `ttl` from now, for a job that takes longer
+    /// than expected; false when the job does not hold it (any more), or never did. Works when
+    /// Redis' memory is full.
+    ///
+    /// Redis:  GET and PEXPIRE in a script, on the connection of progress(). Blocks as that does.
+    /// Throws: ConnectionError, ReplyError, ProtocolError, and std::invalid_argument for a ttl that
+    ///         cannot be: the lock is as it was, or extended where Error is in doubt.
+    bool extend_unique(std::chrono::milliseconds ttl) { return m_host->extend_unique(m_head, ttl); }
 
     /// Marks the job as failed, as if the handler had thrown a std::runtime_error. The worker
     /// retries or buries the job when the handler has returned.

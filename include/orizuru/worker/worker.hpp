@@ -29,7 +29,12 @@
 
 namespace orizuru {
 
+template <class T>
+struct Recurrence;
+struct RecurringOptions;
+
 namespace detail {
+struct AddedChore;
 class Signals;
 class SingleJobQueue;
 struct WorkerCore;
@@ -43,7 +48,8 @@ class WorkerShutdown;
 /// needed, to ask about failed jobs and to tell of progress.
 ///
 /// Threads: `concurrency` for the handlers, which take turns at waiting for all queues; five more,
-/// which mostly wait; one for each queue with an `on_beat`; and one when a handler has a time limit.
+/// which mostly wait; one for each queue with an `on_beat`; and one when a handler has a time
+/// limit.
 class Worker {
   public:
     /// Does not connect yet: a process may fork after it, and each child may run its copy. Throws
@@ -116,6 +122,17 @@ class Worker {
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
 
+    /// Pushes jobs that recur, besides, as Recurring<Job<T>> does: any number of workers may, and
+    /// each occurrence is pushed once. Include <orizuru/worker/recur.hpp>. The queue need not be
+    /// one of this worker's, and has one such list here. It needs no further connection or thread.
+    /// A failure is told as upkeep_failed and repeated. Before `run`; throws as Recurring's
+    /// constructor does, but does not connect.
+    template <class T>
+    Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences,
+                  const RecurringOptions& options);
+    template <class T>
+    Worker& recur(std::string queue, std::vector<Recurrence<Job<T>>> recurrences);
+
     /// Runs until it is stopped by stop(), `token`, SIGTERM or SIGINT.
     ///
     /// Then it fetches nothing more, and handlers learn of the stop by their stop_token and have
@@ -169,6 +186,7 @@ class Worker {
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,
                                  detail::BatchedJobMaker make,
                                  std::function<void(std::span<JobRun* const>)> handler);
+    [[gnu::cold]] void add_chore(detail::AddedChore chore);
     int run_once(std::stop_token token);
     void await_stop(const detail::Signals* signals);
     int end(const detail::Signals* signals, detail::WorkerShutdown& ending);

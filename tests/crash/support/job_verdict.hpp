@@ -176,7 +176,7 @@ inline void JobVerdict::started(Told& job, const JobRecord& record) {
 inline void JobVerdict::add_dead(const std::vector<std::string>& entries) {
     Scratch scratch;
     for (const std::string& entry : entries) {
-        // [1, payload, reason, ms]
+        // [2, payload, reason, ms]
         const msgpack::object_handle handle = msgpack::unpack(entry.data(), entry.size());
         const auto fields = handle.get().as<std::vector<msgpack::object>>();
         const auto job = Codec<Job<std::string>>::decode(fields.at(1).as<std::string>(), scratch);

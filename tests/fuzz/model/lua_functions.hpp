@@ -185,53 +185,23 @@ inline Reply Lua::pop(lua_State* state) {
     return reply;
 }
 
-// ---- cmsgpack
+// ---- struct
 
+/// Of the formats, those of the library's scripts: '>', then B or I4, each of a number.
 inline int Lua::pack(lua_State* state) {
     std::string out;
-    lua_settop(state, 1);
-    pack(state, out);
+    int at = 1;
+    for (const char format : text_at(state, 1)) {
+        const int bytes = format == 'B' ? 1 : format == 'I' ? 4 : 0;
+        if (bytes > 0) {
+            const auto value = static_cast<std::uint64_t>(lua_tonumber(state, ++at));
+            for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) {
+                out += static_cast<char>(value >> shift & 0xff);
+            }
+        }
+    }
     push(state, out);
     return 1;
-}
-
-// What the entries of the dead list are made of: an array of texts and of numbers without sign, and
-// false, which a missing element is to a script.
-inline void Lua::pack(lua_State* state, std::string& out) {
-    const auto append = [&out](int code, std::uint64_t value, int bytes) {
-        out += static_cast<char>(code);
-        for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) {
-            out += static_cast<char>(value >> shift & 0xff);
-        }
-    };
-    if (lua_istable(state, -1)) {
-        const int count = static_cast<int>(lua_objlen(state, -1));
-        append(0x90 | count, 0, 0);
-        for (int i = 1; i <= count; ++i) {
-            lua_rawgeti(state, -1, i);
-            pack(state, out);
-            lua_pop(state, 1);
-        }
-    } else if (lua_type(state, -1) == LUA_TNUMBER) {
-        const auto value = static_cast<std::uint64_t>(lua_tonumber(state, -1));
-        if (value < 0x80) {
-            append(static_cast<int>(value), 0, 0);
-        } else {
-            append(0xcf, value, 8);
-        }
-    } else if (lua_isboolean(state, -1)) {
-        append(lua_toboolean(state, -1) != 0 ? 0xc3 : 0xc2, 0, 0);
-    } else {
-        const std::string text = text_at(state, -1);
-        if (text.size() < 32) {
-            append(0xa0 | static_cast<int>(text.size()), 0, 0);
-        } else if (text.size() < 0x100) {
-            append(0xd9, text.size(), 1);
-        } else {
-            append(0xda, text.size(), 2);
-        }
-        out += text;
-    }
 }
 
 } // namespace orizuru::test

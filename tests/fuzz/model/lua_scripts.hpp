@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // Runs the text of scripts as Redis 7 does: in Lua 5.1, with the functions of `redis` and
-// `cmsgpack` that the library's scripts call. That errors read as those of Redis is shown by
+// `struct` that the library's scripts call. That errors read as those of Redis is shown by
 // commands.cpp.
 
 #pragma once
@@ -98,7 +98,6 @@ class Lua {
         lua_setfield(state, -2, name);
     }
     static Reply pop(lua_State* state);
-    static void pack(lua_State* state, std::string& out);
     static Call& current(lua_State* state) {
         lua_getfield(state, LUA_REGISTRYINDEX, "call");
         auto* call = static_cast<Call*>(lua_touserdata(state, -1));
@@ -122,10 +121,9 @@ inline Lua::Lua() {
                                      {"acl_check_cmd", &raising<&Lua::may_run>},
                                      {"sha1hex", &raising<&Lua::sha1hex>},
                                      {nullptr, nullptr}};
-    static const luaL_Reg cmsgpack[] = {
-        {"pack", &raising<static_cast<int (*)(lua_State*)>(&Lua::pack)>}, {nullptr, nullptr}};
+    static const luaL_Reg structs[] = {{"pack", &raising<&Lua::pack>}, {nullptr, nullptr}};
     luaL_register(state, "redis", redis);
-    luaL_register(state, "cmsgpack", cmsgpack);
+    luaL_register(state, "struct", structs);
     lua_pushcfunction(state, &Lua::protected_call);
     lua_setglobal(state, "pcall");
     lua_settop(state, 0);

@@ -143,14 +143,14 @@ inline std::string Oracle::buried_payload(const std::string& entry) {
     try {
         const msgpack::object_handle handle = msgpack::unpack(entry.data(), entry.size());
         const auto& parts = handle.get().as<std::vector<msgpack::object>>();
-        if (parts.size() == 4 && parts[0].as<int>() == 1 && !parts[2].as<std::string>().empty() &&
+        if (parts.size() == 4 && parts[0].as<int>() == 2 && !parts[2].as<std::string>().empty() &&
             parts[3].as<std::int64_t>() > 1'600'000'000'000) {
             return parts[1].as<std::string>();
         }
     } catch (const std::exception&) {
         // as below
     }
-    throw Violation("an entry of the dead list is not [1, payload, reason, ms]");
+    throw Violation("an entry of the dead list is not [2, payload, reason, ms]");
 }
 
 inline Oracle::Found Oracle::find_all(Server& redis) const {

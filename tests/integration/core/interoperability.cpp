@@ -205,6 +205,9 @@ TEST_CASE_FIXTURE(PythonFixture,
     CHECK((*job)->unique_id == "u");
     CHECK((*job)->unique_queue == "lair");
     CHECK(((*job)->payload == messages()[1]));
+    CHECK((*job)->attributes == orizuru::JobAttributes{{"trace", "0af7 鶴"}});
+    CHECK((*job)->kind == "crane");
+    CHECK((*job)->max_attempts == 9);
     orizuru::retry(*job, {.backoff = orizuru::backoff::fixed(std::chrono::hours(1))},
                    "failed in C++");
     orizuru::Producer<orizuru::Job<Everything>>(uri(), "cranes")

@@ -52,12 +52,11 @@ def dead(server, queue):
     """Newest left: what interoperability.cpp buried, then what it could not decode."""
     now = time.time() * 1000
     key = "orizuru:{%s}:dead" % queue
-    # The payload may be any bytes; whether str or bin, raw=True gives bytes.
-    entries = [msgpack.unpackb(entry, raw=True) for entry in server.lrange(key, 0, -1)]
+    entries = [msgpack.unpackb(entry) for entry in server.lrange(key, 0, -1)]
     assert len(entries) == 2, entries
     for entry in entries:
         assert isinstance(entry, list) and len(entry) == 4, entry
-        assert entry[0] == 1, entry
+        assert entry[0] == 2, entry
         assert isinstance(entry[3], int) and now - 600_000 < entry[3] < now + 600_000, (entry, now)
     assert entries[0][1] == msgpack.packb(MESSAGES[1])
     assert entries[0][2].decode() == "too heavy for a 鶴"
@@ -70,13 +69,14 @@ JOB_FIELDS = (
     "version id attempt first_enqueued_at enqueued_at first_failed_at expires_at last_error"
     " unique_id unique_queue payload"
 ).split()
+LATER_FIELDS = "attributes kind max_attempts".split()
 
 
 def push_job(server, queue):
     """A job as a newer version might write it: with two more fields."""
     payload = msgpack.packb(MESSAGES[1])
     fields = [2, "job 鶴", 3, 1_700_000_000_000, 1_700_000_000_001, None, None, "no luck"]
-    fields += ["u", "lair", payload]
+    fields += ["u", "lair", payload, {"trace": "0af7 鶴"}, "crane", 9]
     server.lpush(queue, msgpack.packb(fields + ["newer", {"yet": 1}]))
 
 
@@ -94,7 +94,7 @@ def pop_job(server, queue):
 
     [(scheduled, _)] = server.zpopmin("orizuru:{%s}:scheduled" % queue)
     *fields, newer, yet = msgpack.unpackb(scheduled[8:])
-    again = dict(zip(JOB_FIELDS, fields, strict=True))
+    again = dict(zip(JOB_FIELDS + LATER_FIELDS, fields, strict=True))
     assert now - 600_000 < again["enqueued_at"] <= now + 1
     assert again.pop("enqueued_at") == again.pop("first_failed_at")
     assert again == {
@@ -107,6 +107,9 @@ def pop_job(server, queue):
         "unique_id": "u",
         "unique_queue": "lair",
         "payload": msgpack.packb(MESSAGES[1]),
+        "attributes": {"trace": "0af7 鶴"},
+        "kind": "crane",
+        "max_attempts": 9,
     }, again
     assert (newer, yet) == ("newer", {"yet": 1})
 

@@ -273,10 +273,18 @@ inline std::string msgpack_str(const std::string& text) {
     return head + text;
 }
 
-/// True when `entry` is msgpack [1, payload, reason, a time from `since` to `until`].
+[[nodiscard]] inline std::string msgpack_bin32(const std::string& bytes) {
+    std::string head = "\xc6";
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) {
+        head += static_cast<char>(bytes.size() >> shift & 0xffU);
+    }
+    return head + bytes;
+}
+
+/// True when `entry` is msgpack [2, payload, reason, a time from `since` to `until`].
 inline bool is_dead_entry(const std::string& entry, const std::string& payload,
                           const std::string& reason, std::int64_t since, std::int64_t until) {
-    const std::string front = "\x94\x01" + msgpack_str(payload) + msgpack_str(reason);
+    const std::string front = "\x94\x02" + msgpack_bin32(payload) + msgpack_bin32(reason);
     if (entry.size() != front.size() + 9 || !entry.starts_with(front)) {
         return false;
     }
@@ -286,7 +294,7 @@ inline bool is_dead_entry(const std::string& entry, const std::string& payload,
 }
 /// True when `entry` begins as the dead list's entry of the payload.
 inline bool is_dead_entry_of(const std::string& entry, const std::string& payload) {
-    return entry.starts_with("\x94\x01" + msgpack_str(payload));
+    return entry.starts_with("\x94\x02" + msgpack_bin32(payload));
 }
 
 } // namespace orizuru::test

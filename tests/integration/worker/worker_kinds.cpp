@@ -169,6 +169,18 @@ TEST_CASE_FIXTURE(Fixture, "a kind has a retry policy and an expiry of its own, 
     CHECK(kinds.back() == "days");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a worker schedules the retry queue of a kind, too") {
+    orizuru::WorkerOptions chosen = options();
+    chosen.scheduler.emplace();
+    Worker scheduling(uri, chosen);
+    scheduling.handle<Raw>("q", "a", [](const Raw&) { throw std::runtime_error("no luck"); },
+                           {.retry = orizuru::RetryPolicy{.backoff = orizuru::backoff::fixed(1ms),
+                                                          .retry_queue = "elsewhere"}});
+    push("a", Raw{"1"});
+    const Running running(scheduling);
+    CHECK(eventually([&] { return jobs("elsewhere") == Texts{"1"}; }));
+}
+
 TEST_CASE_FIXTURE(Fixture, "a job says itself how often it is tried") {
     worker.handle<Raw>("q", [](const Raw&) { throw std::runtime_error("no luck"); },
                        {.retry = {.max_attempts = 2, .backoff = orizuru::backoff::fixed(1h)}});

@@ -5,6 +5,7 @@
 // The collector's Lua scripts. They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/dead_entry.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/take_headers.hpp>
 
@@ -27,7 +28,7 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 /// Returns {-1} alive | {-2} fenced already | {moved, buried, payload of each buried message,
 ///   oldest first} | WRONGTYPE | ERR (a stored count is no number)
 /// O(messages held); hashes the payloads of the blamed.
-inline constexpr auto reap_text = moving_script(take_headers_function, R"lua(
+inline constexpr auto reap_text = moving_script(take_headers_function, dead_entry_function, R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
 local refused = refusal({}, {
     {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
@@ -71,12 +72,10 @@ for field, times in pairs(deaths) do
 end
 if #held > 0 then redis.call('EXPIRE', recoveries, ARGV[4]) end
 local outcome = {#back, #buried}
-local now = redis.call('TIME')
 for i = #buried, 1, -1 do
-    redis.call('LPUSH', dead, cmsgpack.pack({1, buried[i],
+    redis.call('LPUSH', dead, dead_entry(buried[i],
         (blamed == 1 and 'held as the oldest message by ' or 'held by ') ..
-            deaths[redis.sha1hex(buried[i])] .. ' consumers that died',
-        now[1] * 1000 + math.floor(now[2] / 1000)}))
+            deaths[redis.sha1hex(buried[i])] .. ' consumers that died'))
     outcome[#outcome + 1] = buried[i]
 end
 if #buried > 0 and ARGV[5] ~= '0' then redis.call('LTRIM', dead, 0, ARGV[5] - 1) end

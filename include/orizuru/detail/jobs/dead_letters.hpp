@@ -2,10 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The steps of the dead list's tools. An entry is msgpack [version, payload, reason, milliseconds],
-// the payload and the reason str or bin, of which Redis' own cmsgpack reads only the first. Version
-// 1 is written; version 2, which will be, differs in that both are bin, so that each msgpack reads
-// bytes that are no text.
+// The steps of the dead list's tools. They read what dead_entry.hpp shows, and version 1.
 //
 // They only move or free, so they run when memory is full (allow-oom).
 

@@ -7,7 +7,6 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
-#include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/cron.hpp>
 #include <orizuru/jobs/time_zone.hpp>
 #include <orizuru/keys.hpp>
@@ -16,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -40,11 +40,19 @@ class Occurrences {
         std::int64_t max_payload;
     };
 
-    Occurrences(Endpoint endpoint, std::string queue, std::vector<Recurrence> recurrences,
-                const Options& options);
+    struct Step {
+        std::uint64_t pushed;
+        TimePoint next;
+    };
 
-    std::uint64_t push_due();
+    /// Checks all; before anything else, connect().
+    Occurrences(std::string queue, std::vector<Recurrence> recurrences, const Options& options);
+
+    void connect(std::shared_ptr<Connection> connection) { m_connection = std::move(connection); }
+    Step step();
     void run(const std::stop_token& token);
+
+    [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }
 
   private:
     using Milliseconds = std::chrono::sys_time<std::chrono::milliseconds>;
@@ -53,16 +61,10 @@ class Occurrences {
         Milliseconds now;
         std::vector<Milliseconds> last; ///< occurrences, in the order of the recurrences
     };
-    struct Step {
-        std::uint64_t pushed;
-        TimePoint next;
-    };
-
     /// An occurrence and the bytes of its message.
     using Made = std::pair<std::chrono::sys_seconds, std::string>;
 
     void check(const Options& options) const;
-    Step step();
     Look look();
     /// Stops at the first message that cannot be made; the reason goes to `error`, if that is
     /// empty.
@@ -74,7 +76,7 @@ class Occurrences {
     Keys m_keys;
     std::vector<Recurrence> m_recurrences;
     std::chrono::milliseconds m_poll;
-    Connection m_connection;
+    std::shared_ptr<Connection> m_connection;
 };
 
 } // namespace orizuru::detail

@@ -28,16 +28,11 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE Occurrences::Occurrences(Endpoint endpoint, std::string queue,
-                                        std::vector<Recurrence> recurrences, const Options& options)
-    : m_keys(std::move(queue)),
-      m_recurrences(std::move(recurrences)),
-      m_poll(options.poll),
-      m_connection(std::move(endpoint)) {
+ORIZURU_INLINE Occurrences::Occurrences(std::string queue, std::vector<Recurrence> recurrences,
+                                        const Options& options)
+    : m_keys(std::move(queue)), m_recurrences(std::move(recurrences)), m_poll(options.poll) {
     check(options);
 }
-
-ORIZURU_INLINE std::uint64_t Occurrences::push_due() { return step().pushed; }
 
 ORIZURU_INLINE void Occurrences::check(const Options& options) const {
     check_max_payload(options.max_payload);
@@ -94,7 +89,7 @@ ORIZURU_INLINE Occurrences::Step Occurrences::step() {
 
 ORIZURU_INLINE Occurrences::Look Occurrences::look() {
     const Reply reply =
-        m_connection.roundtrip(m_keys.recurring(), "EVAL", [this](std::string& out) {
+        m_connection->roundtrip(m_keys.recurring(), "EVAL", [this](std::string& out) {
             begin_command(out, 4 + m_recurrences.size());
             append_argument(out, "EVAL");
             append_argument(out, look_at_recurrences_script());
@@ -110,7 +105,7 @@ ORIZURU_INLINE Occurrences::Look Occurrences::look() {
     const std::vector<Reply>& parts = reply.elements;
     if (parts.size() != m_recurrences.size() + 1 ||
         !std::ranges::all_of(parts, [](const Reply& part) { return is_count(part); })) {
-        m_connection.refuse("EVAL");
+        m_connection->refuse("EVAL");
     }
     Look seen{time(parts.front()), {}};
     std::transform(parts.begin() + 1, parts.end(), std::back_inserter(seen.last), time);
@@ -144,7 +139,7 @@ ORIZURU_INLINE std::uint64_t Occurrences::push(const Recurrence& recurrence,
 
 ORIZURU_INLINE std::uint64_t Occurrences::push(const std::string& name,
                                                const std::vector<Made>& occurrences) {
-    const Reply reply = m_connection.roundtrip(m_keys.source(), "EVAL", [&](std::string& out) {
+    const Reply reply = m_connection->roundtrip(m_keys.source(), "EVAL", [&](std::string& out) {
         begin_command(out, 6 + 2 * occurrences.size());
         append_argument(out, "EVAL");
         append_argument(out, push_occurrences_script());
@@ -158,14 +153,14 @@ ORIZURU_INLINE std::uint64_t Occurrences::push(const std::string& name,
         }
     });
     if (!is_count(reply)) {
-        m_connection.refuse("EVAL");
+        m_connection->refuse("EVAL");
     }
     return static_cast<std::uint64_t>(reply.integer);
 }
 
 ORIZURU_INLINE void Occurrences::begin_anew(const std::string& name, Milliseconds last) {
-    m_connection.command(m_keys.recurring(), "EVAL", begin_anew_script(), 1, m_keys.recurring(),
-                         name, last.time_since_epoch().count());
+    m_connection->command(m_keys.recurring(), "EVAL", begin_anew_script(), 1, m_keys.recurring(),
+                          name, last.time_since_epoch().count());
 }
 
 ORIZURU_INLINE void Occurrences::run(const std::stop_token& token) {

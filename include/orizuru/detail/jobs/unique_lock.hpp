@@ -12,8 +12,15 @@
 #include <orizuru/reply.hpp>
 #include <orizuru/script.hpp>
 
+#include <chrono>
 #include <string>
 #include <string_view>
+
+namespace orizuru {
+
+class Connection;
+
+} // namespace orizuru
 
 namespace orizuru::detail {
 
@@ -44,6 +51,10 @@ struct JobLock {
 
 /// orizuru::ack_unique (unique.hpp) for a job of any type.
 bool ack_unique(GuardCore& guard, const JobLock& lock);
+
+/// orizuru::extend_unique (unique.hpp) on this connection. Throws as Connection::command.
+bool extend_lock(Connection& connection, const Keys& here, const JobLock& lock,
+                 std::chrono::milliseconds ttl);
 
 /// Whether a script has answered 1 and not 0; throws ProtocolError when it is neither.
 [[nodiscard]] bool is_yes(const Reply& reply);

@@ -4,6 +4,7 @@
 
 // The definitions of unique_lock.hpp.
 
+#include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/schedule_source.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
@@ -87,6 +88,15 @@ ORIZURU_INLINE bool ack_unique(GuardCore& guard, const JobLock& lock) {
     }
     return guard.settle(unlock_body(), {lock_key(lock.unique_queue, lock.unique_id, guard.keys())},
                         {lock_of(UniqueRelease::on_ack, lock.job_id)});
+}
+
+ORIZURU_INLINE bool extend_lock(Connection& connection, const Keys& here, const JobLock& lock,
+                                std::chrono::milliseconds ttl) {
+    const std::string key = lock_key(lock.unique_queue, lock.unique_id, here);
+    return is_yes(connection.command(key, "EVAL", extend_lock_script(), 1, key, ttl.count(),
+                                     lock_of(UniqueRelease::on_ack, lock.job_id),
+                                     lock_of(UniqueRelease::on_expiry, lock.job_id),
+                                     lock_of(UniqueRelease::never, lock.job_id)));
 }
 
 ORIZURU_INLINE bool is_yes(const Reply& reply) {

@@ -11,6 +11,7 @@
 // so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/dead_entry.hpp>
 #include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/settling_script.hpp>
 #include <orizuru/detail/redis/take_headers.hpp>
@@ -239,12 +240,10 @@ redis.call('RPUSH', KEYS[1], payload)
 
 /// bury: KEYS dead; ARGV reason
 inline Script bury_body() {
-    static constexpr auto text = settling_script(R"lua(
+    static constexpr auto text = settling_script(dead_entry_function, R"lua(
 local refused = refusal({{KEYS[1], 'list'}}, {{'LPUSH', KEYS[1], 'x'}, {'TIME'}})
 if refused then return refused end
-local now = redis.call('TIME')
-redis.call('LPUSH', KEYS[1], cmsgpack.pack({1, payload, ARGV[1],
-    now[1] * 1000 + math.floor(now[2] / 1000)}))
+redis.call('LPUSH', KEYS[1], dead_entry(payload, ARGV[1]))
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);

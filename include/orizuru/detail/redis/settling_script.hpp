@@ -41,10 +41,10 @@ redis.call('LSET', p, -1, ARGV[2])
 return 1
 )lua";
 
-/// The whole script of a body that is known to the compiler.
-template <std::size_t Size>
-[[nodiscard]] consteval auto settling_script(const char (&body)[Size]) {
-    return moving_script(before_settling_body, body, behind_settling_body);
+/// The whole script of a body, in one piece or several, that is known to the compiler.
+template <std::size_t... Sizes>
+[[nodiscard]] consteval auto settling_script(const char (&... body)[Sizes]) {
+    return moving_script(before_settling_body, body..., behind_settling_body);
 }
 
 } // namespace orizuru::detail

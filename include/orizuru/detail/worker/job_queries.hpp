@@ -2,13 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What running and failed jobs of all queues ask of Redis: to write a job's progress, and how often
-// workers have died of a payload. They share one connection, which the first of them opens, and
-// take turns.
+// What running and failed jobs of all queues ask of Redis: to write a job's progress, to extend its
+// lock, and how often workers have died of a payload. They share one connection, which the first of
+// them opens, and take turns.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/turn.hpp>
 #include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/endpoint.hpp>
@@ -18,6 +19,7 @@
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -42,6 +44,13 @@ class JobQueries {
     void set_progress(const Keys& keys, std::string_view job_id, double fraction,
                       std::string_view note) {
         in_turn(keys, [&] { Progress(keys, m_connection).set(job_id, fraction, note); });
+    }
+
+    /// As extend_unique (unique.hpp).
+    bool extend_lock(const Keys& keys, const JobLock& lock, std::chrono::milliseconds ttl) {
+        bool extended = false;
+        in_turn(keys, [&] { extended = detail::extend_lock(*m_connection, keys, lock, ttl); });
+        return extended;
     }
 
     /// Returns how often a worker has died while it held a message with this payload.

@@ -73,7 +73,7 @@ class JobSettling {
         return m_kind.retry ? *m_kind.retry : m_queue.options().retry;
     }
     void conclude(const Handling& handling);
-    [[nodiscard]] std::optional<std::string> failure(const Handling& handling) const;
+    [[nodiscard]] std::optional<std::string> failure(const Handling& handling) const noexcept;
     void fail_by(std::string why, const Handling& handling);
     void perform(void (JobSettling::*step)()) {
         m_step = step;
@@ -101,6 +101,7 @@ class JobSettling {
     std::exception_ptr m_error;
     RetryDecision::Action m_action = RetryDecision::Action::by_policy;
     bool m_for_good = false;
+    bool m_asks = false; ///< the policy may decide: a handler had the job
     void (JobSettling::*m_step)() = nullptr;
     std::optional<TimePoint> m_retry_at;
     std::optional<JitteredPauses> m_pauses;

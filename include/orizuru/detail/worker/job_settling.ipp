@@ -153,7 +153,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     }
     std::optional<std::string> failure = this->failure(handling);
     if (!failure && !handling.begun && by != SettledBy::handler) {
-        failure = "a middleware has not called next";
+        failure = text_or_less("a middleware has not called next");
     }
     WorkerCounts& counts = m_queue.shared().counts;
     if (failure) {
@@ -176,25 +176,27 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     }
 }
 
-/// Why the run has failed; empty when it has not.
-ORIZURU_INLINE std::optional<std::string> JobSettling::failure(const Handling& handling) const {
-    std::optional<std::string> why = m_job.failure() ? m_job.failure() : handling.thrown;
+/// Why the run has failed; empty when it has not. Shorter where memory is short.
+ORIZURU_INLINE std::optional<std::string>
+JobSettling::failure(const Handling& handling) const noexcept {
+    const auto& why = m_job.failure() ? m_job.failure() : handling.thrown;
     if (handling.out_of_time) {
-        const std::string limit =
-            joined({"the time limit of ", text_of(*m_queue.time_limit(m_kind)), " is over"});
-        why = why ? joined({limit, ": ", *why}) : limit;
+        try {
+            return joined({"the time limit of ", text_of(*m_queue.time_limit(m_kind)), " is over",
+                           why ? ": " : "", why ? *why : ""});
+        } catch (const std::bad_alloc&) {
+            return text_or_less("the time limit is over");
+        }
     }
-    return why;
+    return why ? std::optional(text_or_less(*why)) : std::nullopt;
 }
 
 ORIZURU_INLINE void JobSettling::fail_by(std::string why, const Handling& handling) {
     m_failure = std::move(why);
     m_error = handling.error;
-    if (!m_error && policy().decide) {
-        m_error = std::make_exception_ptr(std::runtime_error(m_failure));
-    }
     m_action = handling.action;
     m_for_good = handling.for_good;
+    m_asks = true;
     perform(&JobSettling::fail);
 }
 
@@ -280,6 +282,9 @@ ORIZURU_INLINE void JobSettling::fail() {
     } catch (const Error& error) {
         postpone(error.what());
         return;
+    }
+    if (m_asks && !m_error && policy().decide) { // JobRun::fail, or a time limit
+        m_error = std::make_exception_ptr(std::runtime_error(m_failure));
     }
     const FailedTry failed{.reason = m_failure,
                            .error = m_error,

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -73,6 +74,10 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     time_limit(const KindOptions& kind) const noexcept {
         return kind.time_limit ? kind.time_limit : m_options.time_limit;
     }
+    /// Where its failed jobs are tried again, if that is chosen; an empty name stands for here.
+    virtual void add_retry_queues(std::set<std::string>& queues) const {
+        queues.insert(m_options.retry.retry_queue);
+    }
     [[nodiscard]] virtual bool has_time_limit() const noexcept {
         return m_options.time_limit.has_value();
     }
@@ -103,6 +108,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     // The macro here keeps files that only include this from emitting the class.
     ORIZURU_INLINE bool progress(std::string_view job_id, double fraction,
                                  std::string_view note) override;
+    ORIZURU_INLINE bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) override;
     /// See JobQueries::recoveries.
     [[nodiscard]] int recoveries(std::string_view payload);
 

@@ -4,6 +4,7 @@
 
 // Defines the functions of served_queue.hpp.
 
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/error.hpp>
 
@@ -19,6 +20,12 @@ ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fracti
             .kind = WorkerEventKind::progress_failed, .job_id = job_id, .detail = error.what()});
         return false;
     }
+}
+
+ORIZURU_INLINE bool ServedQueue::extend_unique(const JobHead& job, std::chrono::milliseconds ttl) {
+    check_ttl(ttl);
+    return !job.unique_id.empty() &&
+           m_shared->queries->extend_lock(m_keys, {job.id, job.unique_id, job.unique_queue}, ttl);
 }
 
 ORIZURU_INLINE int ServedQueue::recoveries(std::string_view payload) {

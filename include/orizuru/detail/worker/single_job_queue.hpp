@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -57,6 +58,14 @@ class SingleJobQueue final : public FetchingQueue {
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
     [[nodiscard]] bool has_handler() const noexcept { return !m_kinds.empty(); }
+    void add_retry_queues(std::set<std::string>& queues) const override {
+        FetchingQueue::add_retry_queues(queues);
+        for (const auto& [name, kind] : m_kinds) {
+            if (const auto& retry = kind.handler.options.retry) {
+                queues.insert(retry->retry_queue);
+            }
+        }
+    }
     [[nodiscard]] bool has_time_limit() const noexcept override {
         return FetchingQueue::has_time_limit() ||
                std::ranges::any_of(m_kinds, [](const auto& kind) {

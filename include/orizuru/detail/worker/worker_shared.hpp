@@ -5,6 +5,7 @@
 // The state that all queues of a worker share: its options, the receiver of its events, the counts
 // of its jobs, what they ask of Redis, and the request to stop.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -19,10 +20,25 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+namespace orizuru {
+
+class Connection;
+
+} // namespace orizuru
 
 namespace orizuru::detail {
 
 class JobQueries;
+
+/// Work that a user has added to the upkeep, for its thread and its connection.
+struct AddedChore {
+    std::string_view what;
+    std::string queue;
+    /// For each run; what it returns does a step, and returns when it is due again.
+    std::function<std::function<TimePoint()>(std::shared_ptr<Connection>)> begin;
+};
 
 /// Never throws.
 class WorkerEvents {
@@ -77,7 +93,8 @@ struct WorkerShared {
     const WorkerEvents events;
     WorkerCounts counts;
     TimeLimits time_limits;
-    std::shared_ptr<JobQueries> queries; ///< while the worker runs
+    std::vector<AddedChore> added_chores; ///< before the worker runs
+    std::shared_ptr<JobQueries> queries;  ///< while the worker runs
     /// Tells the handlers that the worker stops.
     std::stop_source stop;
 };

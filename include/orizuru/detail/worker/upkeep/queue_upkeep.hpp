@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a worker does for its queues at intervals: moves scheduled messages that are due, collects
-// the messages of dead consumers, looks for pauses, trims dead lists.
+// What a worker does for its queues at intervals: moves scheduled messages that are due, pushes
+// those that recur, collects the messages of dead consumers, looks for pauses, trims dead lists.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
@@ -76,6 +76,9 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, const ServedQueues& queues, W
                       return deadline_in(m_shared.options.recheck);
                   }});
     schedule(); // first of all that is due at once: a collector's first pass may take long
+    for (const AddedChore& added : m_shared.added_chores) {
+        m_chores.add({.what = added.what, .queue = added.queue, .step = added.begin(m_connection)});
+    }
     for (const auto& queue : m_queues) {
         collect(*queue);
         trim(*queue);
@@ -138,7 +141,8 @@ inline void QueueUpkeep::schedule() {
     }
     std::set<std::string> queues;
     for (const auto& queue : m_queues) {
-        queues.insert({queue->queue(), queue->options().retry.retry_queue});
+        queues.insert(queue->queue());
+        queue->add_retry_queues(queues);
     }
     queues.erase("");
     m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
