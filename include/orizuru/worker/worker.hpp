@@ -202,16 +202,18 @@ class Worker {
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, F handler, QueueOptions options) {
     detail::check_handler(handler, queue);
-    add(std::move(queue), std::move(options), &detail::make_job_task<T>,
-        detail::job_call<T>(std::move(handler)));
+    const detail::JobTaskMaker make = &detail::make_job_task<T>;
+    std::function<void(JobRun&)> call = detail::job_call<T>(std::move(handler));
+    add(std::move(queue), std::move(options), make, std::move(call));
     return *this;
 }
 
 template <class T, JobHandler<T> F>
 Worker& Worker::handle(std::string queue, std::string kind, F handler, KindOptions options) {
     detail::check_handler(handler, queue);
-    add_kind(std::move(queue), std::move(kind), std::move(options), &detail::make_job_task<T>,
-             detail::job_call<T>(std::move(handler)));
+    const detail::JobTaskMaker make = &detail::make_job_task<T>;
+    std::function<void(JobRun&)> call = detail::job_call<T>(std::move(handler));
+    add_kind(std::move(queue), std::move(kind), std::move(options), make, std::move(call));
     return *this;
 }
 

@@ -54,7 +54,7 @@ class SingleJobQueue final : public FetchingQueue {
         return true;
     }
     /// An empty name: for the jobs without a kind. Returns whether there was none of this name.
-    [[gnu::cold]] bool add(std::string name, Kind kind) {
+    [[gnu::cold]] bool add(std::string name, Kind&& kind) {
         return m_kinds.try_emplace(std::move(name), std::move(kind)).second;
     }
     [[nodiscard]] bool has_handler() const noexcept { return !m_kinds.empty(); }
