@@ -25,8 +25,8 @@ ORIZURU_INLINE void check_attributes(const JobAttributes& attributes) {
     if (attributes.size() > most_attributes || size > longest_attributes) {
         constexpr std::string_view bounds =
             "a job's attributes must be at most 64, and at most 16384 bytes: these are ";
-        throw std::invalid_argument(joined({bounds, std::to_string(attributes.size()), ", ",
-                                            std::to_string(size), " bytes"}));
+        throw std::invalid_argument(joined(
+            {bounds, std::to_string(attributes.size()), ", ", std::to_string(size), " bytes"}));
     }
 }
 
