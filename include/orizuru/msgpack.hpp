@@ -4,9 +4,11 @@
 
 // Codec by msgpack-c, for
 //   - bool, char, wchar_t, integers, float, double, std::byte, std::string;
+//   - enums, as the number beneath; std::chrono's durations and points of the system's clock, as
+//     their count;
 //   - your own types with MSGPACK_DEFINE or MSGPACK_DEFINE_MAP;
-//   - types for which you set enable_msgpack: enums with MSGPACK_ADD_ENUM, other types that
-//     msgpack-c adapts (std::wstring, std::complex), types that you adapt;
+//   - types for which you set enable_msgpack: other types that msgpack-c adapts (std::wstring,
+//     std::complex), types that you adapt;
 //   - std::vector, deque, list, forward_list, array, set, map, multiset, multimap, the unordered
 //     ones, pair, tuple, optional, shared_ptr and unique_ptr of all these.
 // To be read, each type must be default-constructible, or made by an `as` adaptor of msgpack's (not
@@ -21,10 +23,12 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/misread.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
+#include <orizuru/detail/codec/msgpack_types.hpp>
 
 #include <msgpack.hpp>
 
 #include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -48,9 +52,9 @@
 namespace orizuru {
 
 /// Set it to true for a type that msgpack adapts in a way that this header cannot detect: an
-/// adaptor of your own in namespace msgpack, or MSGPACK_ADD_ENUM.
+/// adaptor of your own in namespace msgpack.
 ///
-///     template <> inline constexpr bool orizuru::enable_msgpack<Colour> = true;
+///     template <> inline constexpr bool orizuru::enable_msgpack<Celsius> = true;
 template <class T>
 inline constexpr bool enable_msgpack = false;
 
@@ -76,8 +80,8 @@ template <class T>
 concept msgpack_makes = std::default_initializable<T> || msgpack::has_as<T>::value;
 
 template <class T>
-struct MsgpackAdapted
-    : std::bool_constant<msgpack_number<T> || has_msgpack_members<T> || enable_msgpack<T>> {};
+struct MsgpackAdapted : std::bool_constant<msgpack_number<T> || std::is_enum_v<T> ||
+                                           has_msgpack_members<T> || enable_msgpack<T>> {};
 
 template <class... T>
 using AllAdapted = std::conjunction<MsgpackAdapted<T>...>;
@@ -88,9 +92,11 @@ template <class... T>
 using NoneByAs = std::negation<std::disjunction<msgpack::has_as<T>...>>;
 
 template <>
-struct MsgpackAdapted<std::byte> : std::true_type {};
-template <>
 struct MsgpackAdapted<std::string> : std::true_type {};
+template <class T, class P>
+struct MsgpackAdapted<std::chrono::duration<T, P>> : MsgpackAdapted<T> {};
+template <class D>
+struct MsgpackAdapted<SystemTime<D>> : MsgpackAdapted<D> {};
 template <class T, class A>
 struct MsgpackAdapted<std::vector<T, A>> : MsgpackAdapted<T> {};
 template <class T, class A>

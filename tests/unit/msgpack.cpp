@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -78,6 +79,21 @@ struct NewJob {
 };
 
 enum class Colour { red, green = 200 };
+enum class Shape : std::int8_t { round = -1, square = 5 };
+enum Size { small, large }; // with no scope
+
+/// With members of every kind that msgpack-c does not know by itself.
+struct Ordered {
+    Shape shape = Shape::round;
+    Size size = small;
+    std::chrono::milliseconds within{};
+    std::chrono::sys_seconds at{};
+    std::optional<Shape> other;
+    std::map<Shape, std::vector<std::chrono::hours>> all;
+
+    friend bool operator==(const Ordered&, const Ordered&) = default;
+    MSGPACK_DEFINE(shape, size, within, at, other, all)
+};
 
 /// No default constructor, and members only: it can be written but not made.
 class Sealed {
@@ -120,8 +136,6 @@ struct msgpack::adaptor::as<msgpack_test::Celsius> {
 };
 
 template <>
-inline constexpr bool orizuru::enable_msgpack<msgpack_test::Colour> = true;
-template <>
 inline constexpr bool orizuru::enable_msgpack<msgpack_test::Celsius> = true;
 
 namespace msgpack_test {
@@ -139,6 +153,7 @@ constexpr bool is_message = MessageEncodable<T>&& MessageDecodable<T>;
 
 static_assert(is_message<Job> && is_message<std::vector<Job>> && is_message<ByName>);
 static_assert(is_message<Colour> && is_message<std::map<std::string, Colour>>);
+static_assert(is_message<Ordered> && is_message<std::optional<std::chrono::seconds>>);
 static_assert(is_message<Celsius> && is_message<std::vector<Celsius>>);
 static_assert(!MessageEncodable<Plain> && !MessageDecodable<Plain>);
 static_assert(!MessageEncodable<std::vector<Plain>> && !MessageEncodable<std::optional<Plain>>);
@@ -271,6 +286,32 @@ TEST_CASE("types with MSGPACK_DEFINE come back, alone and in each other") {
     CHECK(batch.jobs[1] == Job{});
     REQUIRE(batch.next != nullptr);
     CHECK(*batch.next == job);
+}
+
+TEST_CASE("enums, durations and points of the system's clock come back, as numbers") {
+    using namespace std::chrono_literals;
+    const auto bytes_of = [](const auto& value) { return hex(encoded(value)); };
+    CHECK(bytes_of(Shape::round) == "ff");
+    CHECK(bytes_of(Shape::square) == "05");
+    CHECK(bytes_of(large) == "01");
+    CHECK(bytes_of(Colour::green) == "ccc8"); // by MSGPACK_ADD_ENUM
+    CHECK(bytes_of(-90s) == "d0a6");
+    CHECK(bytes_of(std::chrono::duration<double>(0.5)) == "cb3fe0000000000000");
+    CHECK(bytes_of(std::chrono::sys_seconds(300s)) == "cd012c");
+    keeps(Shape::square);
+    keeps(-90s);
+    keeps(std::chrono::system_clock::now());
+    keeps(std::vector<std::chrono::sys_days>{std::chrono::sys_days(std::chrono::days(19'000))});
+    keeps(Ordered{Shape::square,
+                  large,
+                  1500ms,
+                  std::chrono::sys_seconds(300s),
+                  Shape::round,
+                  {{Shape::round, {1h, -2h}}}});
+    CHECK_THROWS_WITH_AS((void)decoded<Shape>("\xcc\x80"),
+                         "the payload is a number that msgpack_test::Shape cannot hold",
+                         std::invalid_argument);
+    CHECK_THROWS_AS((void)decoded<std::chrono::seconds>("\xa1x"), std::invalid_argument);
 }
 
 TEST_CASE("a type with an adaptor of one's own comes back once it is opted in") {

@@ -167,7 +167,7 @@ class JobProducer<T> {
         }
         return ids;
     }
-    Job<T> made(T payload, const JobOptions& options) const {
+    [[nodiscard]] Job<T> made(T payload, const JobOptions& options) const {
         Job<T> job = make_job(std::move(payload));
         job.kind = m_options.kind;
         job.attributes = options.attributes;
