@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace orizuru {
@@ -42,6 +43,12 @@ struct ConsumerOptions {
     /// Larger payloads go to the dead list undecoded, with DecodeError; the guard's push refuses
     /// them with EncodeError. In bytes, up to 512 MiB.
     std::int64_t max_payload = std::int64_t{16} << 20;
+
+    /// How often a collector beside this consumer looks, together with all others of the queue, for
+    /// what was rejected and for what dead consumers held (GarbageCollector::run): 1 ms or more.
+    /// Empty = one runs elsewhere; where none does, nothing of this comes back. It costs a
+    /// connection and a thread, and ends with the consumer.
+    std::optional<std::chrono::milliseconds> collect = {};
 
     /// Called with background events, on any thread, with no lock held; its exceptions are
     /// swallowed. A slow one can delay a beat: it should return well within a third of the lease.

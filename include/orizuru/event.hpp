@@ -21,9 +21,11 @@ enum class EventKind {
     settlement_refused, ///< Redis refused one after its caller gave up; it is tried again
     not_noeviction,     ///< Redis may evict the queue's keys; detail: its maxmemory_policy
     buried,             ///< a collector buried a message that keeps killing consumers
-    sweep_refused       ///< a collector may not run SCAN: it recovers the messages of registered
-                        ///< consumers, but finds no lists whose registration Redis has lost;
-                        ///< detail: Redis' error
+    collect_failed, ///< a pass beside a consumer (ConsumerOptions::collect) failed by what only a
+                    ///< person can mend; it is repeated after 5 s; detail: why
+    sweep_refused   ///< a collector may not run SCAN: it recovers the messages of registered
+                    ///< consumers, but finds no lists whose registration Redis has lost;
+                    ///< detail: Redis' error
 };
 
 /// One event. The views are valid only during the call of `on_event`.
@@ -58,6 +60,8 @@ struct Event {
         return "not_noeviction";
     case EventKind::buried:
         return "buried";
+    case EventKind::collect_failed:
+        return "collect_failed";
     case EventKind::sweep_refused:
         return "sweep_refused";
     }

@@ -109,7 +109,8 @@ TEST_CASE_FIXTURE(OwnServer, "destructors in a forked child neither hang nor dis
     auto producer = std::make_unique<Producer<Raw>>(server.uri(), "q");
     auto collector = std::make_unique<GarbageCollector>(server.uri(), "q");
     auto consumer = std::make_unique<RawConsumer>(
-        server.uri(), "q", orizuru::ConsumerOptions{.lease = 300ms, .prefetch = 3});
+        server.uri(), "q",
+        orizuru::ConsumerOptions{.lease = 300ms, .prefetch = 3, .collect = 20ms});
     push({"a", "b", "c"});
     std::optional guard = take(*consumer);
     std::optional other = take(*consumer);
@@ -143,6 +144,9 @@ TEST_CASE_FIXTURE(OwnServer, "destructors in a forked child neither hang nor dis
     CHECK(take(*consumer).ack());
     CHECK(consumer->name() == id);
     CHECK(is_empty());
+    push({"rejected"});
+    CHECK(take(*consumer).reject());
+    CHECK(take(*consumer).ack()); // the parent's collector goes on
 }
 
 TEST_CASE_FIXTURE(OwnServer, "children forked at any moment do not disturb a busy parent") {

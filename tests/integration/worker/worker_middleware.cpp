@@ -39,6 +39,7 @@ using orizuru::WorkerOptions;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::Record;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -249,6 +250,80 @@ TEST_CASE_FIXTURE(Fixture, "a kind, attributes or a max_attempts that cannot be 
     CHECK_THROWS_AS(producer.push(Raw{"a"}, {.attributes = {{"", "x"}}}), orizuru::EncodeError);
     CHECK_THROWS_AS(producer.push(Raw{"a"}, {.max_attempts = 0}), orizuru::EncodeError);
     CHECK(nothing_left());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a push is unique or bounded by its options, through the middleware") {
+    const PushMiddleware<Raw> tagging = [](Job<Raw>& job, const Next& push) {
+        job.payload.bytes += "!";
+        push();
+    };
+    JobProducer<Raw> producer(uri, "q", {.middleware = {tagging}});
+    CHECK(producer.push(Raw{"a"}, {.unique = "id"}));
+    CHECK_FALSE(producer.push(Raw{"b"}, {.unique = "id"}));
+    CHECK(producer.push(Raw{"c"}, {.delay = 1h, .unique = "later"}));
+    CHECK_FALSE(producer.push(Raw{"d"}, {.unique = "later"}));
+    REQUIRE(put_off().size() == 1);
+    CHECK(put_off().front().payload.bytes == "c!");
+    CHECK(producer.push(Raw{"e"}, {.bound = orizuru::QueueBound{.max_length = 2}}));
+    CHECK_FALSE(producer.push(Raw{"f"}, {.bound = orizuru::QueueBound{.max_length = 2}}));
+    CHECK(jobs() == Texts{"a!", "e!"});
+    const orizuru::QueueBound bound{.max_length = 9};
+    for (const orizuru::JobOptions& both : {orizuru::JobOptions{.unique = "x", .bound = bound},
+                                            orizuru::JobOptions{.delay = 1h, .bound = bound}}) {
+        CHECK(message_of<std::invalid_argument>([&] { producer.push(Raw{"g"}, both); }) ==
+              "a job with a bound can be neither unique nor for later");
+        CHECK_THROWS_AS(producer.push_all({Raw{"g"}}, both), std::invalid_argument);
+    }
+    CHECK_THROWS_AS(producer.push(Raw{"g"}, {.unique = ""}), std::invalid_argument);
+    CHECK(jobs() == Texts{"a!", "e!"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "many jobs are pushed through the middleware, and those that it keeps "
+                           "are not") {
+    const PushMiddleware<Raw> picking = [](Job<Raw>& job, const Next& push) {
+        if (job.payload.bytes == "throw") {
+            throw std::logic_error("no");
+        }
+        if (job.payload.bytes != "keep") {
+            push();
+        }
+    };
+    JobProducer<Raw> producer(uri, "q", {.middleware = {picking}});
+    const auto ids = producer.push_all({Raw{"a"}, Raw{"keep"}, Raw{"b"}});
+    CHECK(jobs() == Texts{"a", "b"});
+    REQUIRE(ids.size() == 2);
+    CHECK(job_of(oldest_first("q").back()).id == ids.back());
+    CHECK_THROWS_AS(producer.push_all({Raw{"c"}, Raw{"throw"}}), std::logic_error);
+    CHECK(jobs() == Texts{"a", "b"}); // not even the first
+    CHECK(producer.push_all({Raw{"d"}, Raw{"e"}}, {.delay = 1h}).size() == 2);
+    CHECK(put_off().size() == 2);
+    CHECK(producer.push_all({Raw{"f"}, Raw{"g"}}, {.unique = "id"}).size() == 1);
+    CHECK(jobs() == Texts{"a", "b", "f"});
+    redis.command({"DEL", "orizuru:{q}:scheduled"});
+    redis.command({"SET", "orizuru:{q}:scheduled", "no sorted set"});
+    try {
+        producer.push_all({Raw{"h"}, Raw{"i"}}, {.delay = 1h});
+        FAIL("it was pushed");
+    } catch (const orizuru::ReplyError& error) {
+        CHECK(error.pushed() == 0);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a handler extends the lock of its unique job, and of no other") {
+    Worker worker(uri, options());
+    Record<bool> extended;
+    worker.handle<Raw>("q", [=](orizuru::JobContext<Raw>& job) {
+        extended.add(job.extend_unique(48h));
+        CHECK_THROWS_AS(job.extend_unique(0ms), std::invalid_argument);
+    });
+    JobProducer<Raw> producer(uri, "q");
+    producer.push(Raw{"a"}, {.unique = "id",
+                             .unique_options = {.release = orizuru::UniqueRelease::on_expiry}});
+    producer.push(Raw{"b"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return extended.size() == 2; }));
+    CHECK(extended.all() == std::vector<bool>{true, false});
+    CHECK(redis.command({"PTTL", "orizuru:{q}:unique:id"}).integer > 47 * 3'600'000);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job that is due at a time waits for it") {

@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/consumer/collecting.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
@@ -20,6 +21,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -30,6 +32,9 @@ ORIZURU_INLINE void check(const ConsumerOptions& options) {
     check_time("lease", options.lease, std::chrono::milliseconds(100));
     check_count("prefetch", options.prefetch, largest_batch);
     check_max_payload(options.max_payload);
+    if (options.collect && *options.collect < std::chrono::milliseconds(1)) {
+        throw std::invalid_argument("collect must be 1 ms or more");
+    }
 }
 
 ORIZURU_INLINE std::shared_ptr<Heartbeat> connect_link(Endpoint endpoint, TimePoint deadline) {
@@ -41,6 +46,10 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(Endpoint endpoint, std::string queue,
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
+    if (options.collect) { // first: what throws behind it ends it
+        m_collecting =
+            std::make_unique<Collecting>(endpoint, keys, *options.collect, options.on_event);
+    }
     m_session = Session::open(connect_link(std::move(endpoint), deadline), keys, std::move(options),
                               deadline);
 }
@@ -53,7 +62,10 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, std::
     m_session = Session::open(std::move(link), keys, std::move(options), deadline);
 }
 
-ORIZURU_INLINE ConsumerCore::~ConsumerCore() { m_session->close(); }
+ORIZURU_INLINE ConsumerCore::~ConsumerCore() {
+    m_collecting.reset();
+    m_session->close();
+}
 
 ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& timeout,
                                        Decode decode) {
