@@ -192,11 +192,13 @@ class Worker {
     int end(const detail::Signals* signals, detail::WorkerShutdown& ending);
     void wait(const detail::Signals* signals, detail::TimePoint deadline) const;
     void report();
+    void tell(WorkerEventKind kind, std::string_view detail = {}) const noexcept;
 
     Endpoint m_endpoint;
     std::shared_ptr<detail::WorkerCore> m_core;
     std::atomic<Mode> m_mode{Mode::run};
     std::atomic<bool> m_started{false};
+    bool m_told_start = false; ///< for the thread inside `run`
 };
 
 template <class T, JobHandler<T> F>

@@ -93,6 +93,8 @@ ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
     try {
         if (m_mode != Mode::stop) {
             m_core->open(m_endpoint);
+            m_told_start = true;
+            tell(WorkerEventKind::started);
         }
         await_stop(signals);
     } catch (...) {
@@ -103,6 +105,7 @@ ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
 }
 
 ORIZURU_INLINE void Worker::await_stop(const detail::Signals* signals) {
+    bool quieted = false;
     while (m_mode != Mode::stop) {
         m_core->wake.clear();
         while (const auto signal = signals == nullptr ? std::nullopt : signals->next()) {
@@ -112,8 +115,9 @@ ORIZURU_INLINE void Worker::await_stop(const detail::Signals* signals) {
                 *signal == SIGTSTP ? quiet() : stop();
             }
         }
-        if (m_mode == Mode::quiet) {
+        if (m_mode == Mode::quiet && !std::exchange(quieted, true)) {
             m_core->dispatcher->quiet();
+            tell(WorkerEventKind::quieted);
         }
         if (m_mode != Mode::stop) {
             wait(signals, detail::TimePoint::max());
@@ -128,6 +132,9 @@ ORIZURU_INLINE int Worker::end(const detail::Signals* signals, detail::WorkerShu
         signals->end_at_next();
     }
     ending.begin(deadline);
+    if (std::exchange(m_told_start, false)) {
+        tell(WorkerEventKind::stopping); // after begin: it may take its time
+    }
     const detail::TimePoint latest = deadline + detail::WorkerCore::busy_patience;
     detail::TimePoint until = deadline + detail::WorkerCore::idle_patience;
     while (!m_core->closed) {
@@ -160,8 +167,11 @@ ORIZURU_INLINE void Worker::report() {
     for (const RunningJob& job : running()) {
         text += (text.empty() ? "" : "\n") + to_string(job);
     }
-    m_core->shared->events.tell(
-        {.kind = WorkerEventKind::report, .detail = text.empty() ? "no thread is busy" : text});
+    tell(WorkerEventKind::report, text.empty() ? "no thread is busy" : text);
+}
+
+ORIZURU_INLINE void Worker::tell(WorkerEventKind kind, std::string_view detail) const noexcept {
+    m_core->shared->events.tell({.kind = kind, .detail = detail});
 }
 
 ORIZURU_INLINE WorkerStatistics Worker::statistics() const {

@@ -15,10 +15,16 @@
 namespace orizuru {
 
 enum class WorkerEventKind {
+    started,   ///< all queues are open, and jobs run
+    quieted,   ///< it fetches nothing more; jobs that run go on
+    stopping,  ///< `run` ends: it fetches nothing more, and handlers are told to end
+    succeeded, ///< a job was handled and acked; a deferred ack may still be on its way. It comes
+               ///< for each job, on the thread that handled it
     failed,    ///< a handler failed; the job is retried after `retry_in`. Without `retry_in`, the
                ///< handler had settled the job, and the worker does not retry it
     died,      ///< a job is on the dead list; payload: its bytes; detail: the reason
-    discarded, ///< a job failed for the last time and is gone; detail: the reason
+    discarded, ///< a job failed for the last time and is gone; payload: its bytes, unless its
+               ///< handler has moved its guard away; detail: the reason
     expired,   ///< a job had expired when it was taken; it is gone
     lost,      ///< the lease was lost while a job ran: another worker gets the job, too
     requeued,  ///< a job is back in the queue: it did not end within stop_timeout, or its handler
@@ -48,6 +54,14 @@ struct WorkerEvent {
 /// The enumerator's name, for log lines.
 [[nodiscard]] constexpr std::string_view to_string(WorkerEventKind kind) noexcept {
     switch (kind) {
+    case WorkerEventKind::started:
+        return "started";
+    case WorkerEventKind::quieted:
+        return "quieted";
+    case WorkerEventKind::stopping:
+        return "stopping";
+    case WorkerEventKind::succeeded:
+        return "succeeded";
     case WorkerEventKind::failed:
         return "failed";
     case WorkerEventKind::died:
@@ -76,8 +90,11 @@ struct WorkerEvent {
     return "unknown";
 }
 
-/// Writes a line to stderr. The default of WorkerOptions::on_event.
+/// Writes a line to stderr, but none for a success. The default of WorkerOptions::on_event.
 inline void write_to_stderr(const WorkerEvent& event) {
+    if (event.kind == WorkerEventKind::succeeded) {
+        return;
+    }
     std::string line = "orizuru: " + std::string(to_string(event.kind));
     const auto add = [&line](std::string_view name, std::string_view value) {
         if (!value.empty()) {

@@ -262,12 +262,12 @@ TEST_CASE_FIXTURE(Fixture, "a job that failed for the last time is buried, or go
     CHECK(eventually([&] { return diary.count(kind) == 1; }));
     CHECK(diary.of(kind).front().job_id == job.id);
     CHECK(diary.of(kind).front().detail == "no such user");
+    CHECK(diary.of(kind).front().payload == bytes);
     CHECK(held_jobs().empty());
     CHECK(put_off().empty());
     if (kind == WorkerEventKind::died) {
         REQUIRE(redis.llen(dead) == 1);
         CHECK(is_dead_entry(redis.lrange(dead).front(), bytes, "no such user", since, server_ms()));
-        CHECK(diary.of(kind).front().payload == bytes);
         CHECK(worker->statistics().died == 1);
     } else {
         CHECK(nothing_left());

@@ -145,13 +145,15 @@ TEST_CASE_FIXTURE(Fixture, "at most once: a job is acked before its handler runs
             throw std::runtime_error("no such user");
         },
         at_most_once);
-    push_jobs({"a"});
+    const std::string bytes = bytes_of(orizuru::make_job(Raw{"a"}));
+    push({bytes});
     Running running(worker);
     REQUIRE(gate.reached());
     CHECK(nothing_left());
     gate.open();
     REQUIRE(eventually([&] { return diary.count(WorkerEventKind::discarded) == 1; }));
     CHECK(diary.of(WorkerEventKind::discarded).front().detail == "no such user");
+    CHECK(diary.of(WorkerEventKind::discarded).front().payload == bytes);
     CHECK(running.stop() == 0);
     CHECK(nothing_left());
     CHECK(worker.statistics().failed == 1);

@@ -85,6 +85,7 @@ class WorkerDiary {
                         event.event != nullptr ? std::optional(event.event->kind) : std::nullopt});
         };
     }
+    [[nodiscard]] std::vector<WorkerTold> all() const { return m_record.all(); }
     [[nodiscard]] std::vector<WorkerTold> of(WorkerEventKind kind) const {
         std::vector<WorkerTold> found;
         std::ranges::copy_if(m_record.all(), std::back_inserter(found),

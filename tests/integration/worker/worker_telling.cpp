@@ -16,11 +16,16 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace worker_telling_test {
 
 using namespace std::chrono_literals;
+using orizuru::Guarantee;
 using orizuru::JobContext;
 using orizuru::QueueOptions;
 using orizuru::Raw;
@@ -34,7 +39,135 @@ using orizuru::test::Gate;
 using orizuru::test::Running;
 using orizuru::test::WorkerFixture;
 
-struct Fixture : WorkerFixture {};
+struct Fixture : WorkerFixture {
+    /// What a worker has told of itself, in order.
+    std::vector<WorkerEventKind> phases() const {
+        std::vector<WorkerEventKind> found;
+        for (const auto& told : diary.all()) {
+            if (told.kind <= WorkerEventKind::stopping) {
+                found.push_back(told.kind);
+            }
+        }
+        return found;
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a worker tells once that it has started, goes quiet and stops") {
+    using enum WorkerEventKind;
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", write_down());
+    std::vector<WorkerEventKind> expected{started};
+    Running running(worker);
+    REQUIRE(eventually([&] { return phases() == expected; }));
+    CHECK(ids().size() == 1);
+    SUBCASE("stopped at once") {}
+    SUBCASE("quieted twice before") {
+        worker.quiet();
+        expected.push_back(quieted);
+        REQUIRE(eventually([&] { return phases() == expected; }));
+        worker.quiet();
+        CHECK_FALSE(running.ended(50ms));
+    }
+    CHECK(running.stop() == 0);
+    expected.push_back(stopping);
+    CHECK(phases() == expected);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a worker that cannot start tells neither start nor stop") {
+    Worker worker("unix:///nowhere/redis.sock", options());
+    worker.handle<Raw>("q", write_down());
+    CHECK_THROWS_AS(worker.run(), orizuru::ConnectionError);
+    worker.stop();
+    CHECK(worker.run() == 0);
+    CHECK(phases().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "while a slow on_event hears of the stop, handlers know of it, too") {
+    const Gate gate;
+    std::atomic<bool> told{false};
+    WorkerOptions slow = options();
+    slow.on_event = [&](const WorkerEvent& event) {
+        if (event.kind == WorkerEventKind::stopping) {
+            CHECK(eventually([&] { return told.load(); }));
+        }
+    };
+    Worker worker(uri, slow);
+    worker.handle<Raw>("q", [&](JobContext<Raw>& job) {
+        gate.pass();
+        told = eventually([&] { return job.stop_token().stop_requested(); });
+    });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    gate.open();
+    CHECK(running.stop() == 0);
+    CHECK(told);
+}
+
+TEST_CASE_FIXTURE(Fixture, "each success of a job is told, and nothing else as a success") {
+    Worker worker(uri, options());
+    const auto handle = [](const Raw& payload, JobContext<Raw>& context) {
+        if (payload.bytes == "fails") {
+            throw std::runtime_error("no such user");
+        }
+        if (payload.bytes == "is settled") {
+            context.guard()->ack();
+        }
+    };
+    SUBCASE("at least once") { worker.handle<Raw>("q", handle, much_later()); }
+    SUBCASE("at most once") {
+        worker.handle<Raw>("q",
+                           [](const Raw& payload) {
+                               if (payload.bytes != "b") {
+                                   throw std::runtime_error("no such user");
+                               }
+                           },
+                           {.guarantee = Guarantee::at_most_once});
+    }
+    SUBCASE("in batches") {
+        worker.handle_batch<Raw>(
+            "q",
+            [&](orizuru::JobBatch<Raw> jobs) {
+                for (JobContext<Raw>& job : jobs) {
+                    if (job->payload.bytes == "fails") {
+                        job.fail("no such user");
+                    } else if (job->payload.bytes == "is settled") {
+                        job.guard()->ack();
+                    }
+                }
+            },
+            {.size = 3}, much_later());
+    }
+    push_jobs({"fails", "is settled"});
+    const std::string id = push_jobs({"b"});
+    Running running(worker);
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::succeeded) == 1; }));
+    CHECK(running.stop() == 0);
+    REQUIRE(diary.count(WorkerEventKind::succeeded) == 1);
+    CHECK(diary.of(WorkerEventKind::succeeded).front().job_id == id);
+    CHECK(diary.of(WorkerEventKind::succeeded).front().queue == "q");
+    CHECK(worker.statistics().succeeded == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a discarded job whose handler has its guard is told without its bytes") {
+    std::optional<orizuru::MessageGuard<orizuru::Job<Raw>>> mine;
+    Worker worker(uri, options());
+    worker.handle<Raw>("q",
+                       [&](JobContext<Raw>& context) {
+                           mine.emplace(std::move(*context.guard()));
+                           throw std::runtime_error("no such user");
+                       },
+                       {.guarantee = Guarantee::at_most_once});
+    const std::string id = push_jobs({"a"});
+    const Running running(worker);
+    REQUIRE(eventually([&] { return diary.count(WorkerEventKind::discarded) == 1; }));
+    const auto told = diary.of(WorkerEventKind::discarded).front();
+    CHECK(told.job_id == id);
+    CHECK(told.detail == "no such user");
+    CHECK(told.payload.empty());
+    CHECK(diary.count(WorkerEventKind::unsettled) == 0);
+}
 
 TEST_CASE_FIXTURE(Fixture, "the outcome of a job is reported with its guard unlocked") {
     std::atomic<JobContext<Raw>*> context{nullptr};

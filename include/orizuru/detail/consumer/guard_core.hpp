@@ -61,6 +61,7 @@ class GuardCore {
     [[nodiscard]] std::int64_t max_payload() const;
     [[nodiscard]] bool held() const;
     [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
+    [[nodiscard]] bool moved_from() const noexcept { return !m_delivery; }
 
   private:
     void check_not_moved_from() const;

@@ -18,7 +18,7 @@
 namespace orizuru::detail {
 
 ORIZURU_INLINE void GuardCore::check_not_moved_from() const {
-    if (!m_delivery) {
+    if (moved_from()) {
         throw std::logic_error("the message guard was moved from");
     }
 }

@@ -80,7 +80,10 @@ class JobSettling {
         (this->*step)();
     }
     bool ack();
+    void tell_success() const noexcept;
     void tell_buried();
+    [[nodiscard]] std::string_view acked_payload() const;
+    void tell_discarded(std::string_view reason, std::string_view payload) const noexcept;
     // The steps; each can be repeated.
     void succeed();
     void fail();

@@ -168,11 +168,14 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
         } else {
             perform(&JobSettling::succeed);
         }
+    } else if (by == SettledBy::handler && failure) {
+        tell(WorkerEventKind::failed, *failure);
+    } else if (by == SettledBy::handler) {
+        ++counts.settled;
     } else if (failure) {
-        tell(by == SettledBy::handler ? WorkerEventKind::failed : WorkerEventKind::discarded,
-             *failure);
+        tell_discarded(*failure, acked_payload());
     } else {
-        ++(by == SettledBy::handler ? counts.settled : counts.succeeded);
+        tell_success();
     }
 }
 
@@ -231,6 +234,25 @@ ORIZURU_INLINE void JobSettling::tell_buried() {
     m_queue.tell_died(m_job.id(), reason, payload);
 }
 
+ORIZURU_INLINE void JobSettling::tell_success() const noexcept {
+    ++m_queue.shared().counts.succeeded;
+    tell(WorkerEventKind::succeeded);
+}
+
+ORIZURU_INLINE void JobSettling::tell_discarded(std::string_view reason,
+                                                std::string_view payload) const noexcept {
+    m_queue.tell(WorkerEvent{.kind = WorkerEventKind::discarded,
+                             .job_id = m_job.id(),
+                             .detail = reason,
+                             .payload = payload});
+}
+
+/// Of a job that was acked before its handler; empty when that has moved the guard away.
+ORIZURU_INLINE std::string_view JobSettling::acked_payload() const {
+    const auto lock = m_job.lock_guard();
+    return m_job.m_core->moved_from() ? std::string_view() : m_job.m_core->payload();
+}
+
 /// Returns false when the ack did not succeed, which is reported.
 ORIZURU_INLINE bool JobSettling::ack() {
     return done(settle([this](GuardCore& guard) {
@@ -242,7 +264,7 @@ ORIZURU_INLINE bool JobSettling::ack() {
 
 ORIZURU_INLINE void JobSettling::succeed() {
     if (ack()) {
-        ++m_queue.shared().counts.succeeded;
+        tell_success();
     }
 }
 
@@ -305,7 +327,7 @@ ORIZURU_INLINE void JobSettling::fail() {
         m_queue.tell_died(m_job.id(), retried->reason, payload);
         break;
     case RetryOutcome::discarded:
-        tell(WorkerEventKind::discarded, m_failure);
+        tell_discarded(m_failure, payload);
         break;
     case RetryOutcome::lost:
         tell(WorkerEventKind::lost);
