@@ -3,8 +3,8 @@
 #pragma once
 
 // Jobs on top of messages: the envelope, retries, schedules, recurrences, unique and bounded
-// pushes, tools for dead lists, progress, batches and pauses. You can also include each header on
-// its own.
+// pushes, tools for dead lists and scheduled messages, progress, batches and pauses. You can also
+// include each header on its own.
 
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/batch.hpp>
@@ -20,6 +20,7 @@
 #include <orizuru/jobs/recurring.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
+#include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/jobs/time_zone.hpp>
 #include <orizuru/jobs/unique.hpp>

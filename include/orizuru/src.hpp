@@ -54,6 +54,8 @@
 #include <orizuru/jobs/retry.ipp>
 #include <orizuru/jobs/retry_policy.hpp>
 #include <orizuru/jobs/retry_policy.ipp>
+#include <orizuru/jobs/scheduled_list.hpp>
+#include <orizuru/jobs/scheduled_list.ipp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/jobs/scheduler.ipp>
 #include <orizuru/once/once.hpp>

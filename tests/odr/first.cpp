@@ -29,6 +29,7 @@ std::string use_all() {
         worker.run();
         orizuru::Recurring<int>("redis://localhost", "queue", {}).push_due();
         orizuru::DeadList("redis://localhost", "queue").trim();
+        orizuru::ScheduledList("redis://localhost", "queue").cancel({});
         orizuru::Progress("redis://localhost", "queue").set("job", 1);
         orizuru::Once("redis://localhost", "queue").renew();
         orizuru::Pause("redis://localhost", "queue").pause();

@@ -12,6 +12,7 @@
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/recurrence.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
@@ -45,6 +46,8 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"schedule", schedule_script()},
         {"schedule by a guard", schedule_body().source()},
         {"move what is due", move_due_script()},
+        {"cancel what is scheduled", cancel_scheduled_script()},
+        {"run what is scheduled", run_scheduled_script()},
         {"look at recurrences", look_at_recurrences_script()},
         {"push occurrences", push_occurrences_script()},
         {"begin a recurrence anew", begin_anew_script()},

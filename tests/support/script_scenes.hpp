@@ -199,6 +199,13 @@ inline void Scenes::schedule() {
             {scheduled, m_source, {m_keys.schedulers(), "zset"}},
             {"100", "1048576", "id", "60000"});
     }
+    const SceneKey lock{m_keys.unique("u"), "string"};
+    const Commands waiting{{"ZADD", scheduled.name, "1", "12345678x"},
+                           {"SET", lock.name, "ack id"}};
+    add("cancel what is scheduled", "without a lock", waiting, {scheduled}, {"12345678x"});
+    add("cancel what is scheduled", "with its lock", waiting, {scheduled, lock},
+        {"12345678x", "ack id"});
+    add("run what is scheduled", "", waiting, {scheduled, m_source}, {"12345678x"});
 }
 
 inline void Scenes::recurring() {

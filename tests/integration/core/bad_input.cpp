@@ -7,6 +7,7 @@
 #include "integration/core/queue_fixture.hpp"
 
 #include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/orizuru.hpp>
 
@@ -38,6 +39,7 @@ using orizuru::MessageGuard;
 using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::ReplyError;
+using orizuru::ScheduledList;
 using orizuru::Scheduler;
 using orizuru::test::contains;
 using orizuru::test::Diary;
@@ -221,6 +223,7 @@ TEST_CASE_FIXTURE(QueueFixture, "an impossible queue name is refused before anyt
         CHECK_THROWS_AS(GarbageCollector("unix:///nowhere", name), std::invalid_argument);
         CHECK_THROWS_AS(Scheduler("unix:///nowhere", name), std::invalid_argument);
         CHECK_THROWS_AS(DeadList("unix:///nowhere", name), std::invalid_argument);
+        CHECK_THROWS_AS(ScheduledList("unix:///nowhere", name), std::invalid_argument);
     }
     CHECK(redis.keys().empty());
 }

@@ -16,6 +16,7 @@
 #include <orizuru/jobs/pause.hpp>
 #include <orizuru/jobs/progress.hpp>
 #include <orizuru/jobs/recurring.hpp>
+#include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/orizuru.hpp>
@@ -161,6 +162,7 @@ TEST_CASE_FIXTURE(Fixture, "whatever keeps a connection goes on over a new one w
     orizuru::BufferedProducer<Raw> buffered(uri, "q", {.size = 10});
     orizuru::JobProducer<Raw> jobs(uri, "q");
     orizuru::DeadList dead_list(uri, "q");
+    orizuru::ScheduledList scheduled_list(uri, "q");
     orizuru::Pause pause(uri, "q");
     orizuru::Progress progress(uri, "q");
     orizuru::GarbageCollector collector(uri, "q");
@@ -187,6 +189,8 @@ TEST_CASE_FIXTURE(Fixture, "whatever keeps a connection goes on over a new one w
          [&] { return std::cmp_equal(buffered.size(), queued()); }},
         {"JobProducer", [&] { return jobs.push({"a"}) && jobs.push({"a"}, {.delay = 1h}); }},
         {"DeadList", [&] { return dead_list.size() == 0 && dead_list.list(0, 1).empty(); }},
+        {"ScheduledList",
+         [&] { return scheduled_list.list(0, 9).size() == scheduled_list.size(); }},
         {"Pause",
          [&] {
              pause.pause();

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of scheduled_list.hpp.
+
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/scheduled_scripts.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/jobs/unique_options.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+namespace detail {
+
+/// A message's element has a number of 8 bytes before it.
+inline constexpr std::size_t scheduled_number = 8;
+
+/// Nothing for what is no number. What another program has scheduled beyond all times is due at the
+/// first or the last of them.
+[[nodiscard]] inline std::optional<JobTime> due_time(const std::string& score) {
+    double number = 0;
+    const char* const end = score.data() + score.size();
+    const auto found = std::from_chars(score.data(), end, number);
+    if (found.ec != std::errc{} || found.ptr != end) {
+        return std::nullopt;
+    }
+    const auto bound = [](JobTime time) {
+        return static_cast<double>(time.time_since_epoch().count());
+    };
+    number = std::clamp(number, bound(earliest_job_time), bound(latest_job_time));
+    return JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(number)));
+}
+
+} // namespace detail
+
+ORIZURU_INLINE std::optional<Job<Raw>> ScheduledEntry::job() const {
+    try {
+        Scratch scratch;
+        return detail::decode<Job<Raw>>(payload, scratch);
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
+ORIZURU_INLINE ScheduledList::ScheduledList(Endpoint endpoint, std::string queue)
+    : m_keys(std::move(queue)),
+      m_scheduled(m_keys.scheduled()),
+      m_connection(std::move(endpoint)) {}
+
+ORIZURU_INLINE std::uint64_t ScheduledList::size() {
+    const Reply reply = m_connection.command(m_scheduled, "ZCARD", m_scheduled);
+    if (!detail::is_count(reply)) {
+        m_connection.refuse("ZCARD");
+    }
+    return static_cast<std::uint64_t>(reply.integer);
+}
+
+ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t first,
+                                                               std::int64_t count) {
+    if (first < 0 || count < 0) {
+        throw std::invalid_argument("a list of scheduled messages has no negative positions");
+    }
+    if (count == 0) {
+        return {};
+    }
+    constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t last = count > end - first ? end : first + count - 1;
+    Reply reply =
+        m_connection.command(m_scheduled, "ZRANGE", m_scheduled, first, last, "WITHSCORES");
+    if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
+        m_connection.refuse("ZRANGE");
+    }
+    std::vector<ScheduledEntry> entries;
+    entries.reserve(reply.elements.size() / 2);
+    for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
+        const std::optional<JobTime> due = detail::due_time(reply.elements[i + 1].text);
+        if (!due) {
+            m_connection.refuse("ZRANGE");
+        }
+        std::string& bytes = reply.elements[i].text;
+        std::string payload = bytes.substr(std::min(bytes.size(), detail::scheduled_number));
+        entries.push_back({std::move(payload), *due, std::move(bytes)});
+    }
+    return entries;
+}
+
+ORIZURU_INLINE bool ScheduledList::cancel(const ScheduledEntry& entry) {
+    const std::optional<Job<Raw>> job = entry.job();
+    if (!job || job->unique_id.empty()) {
+        return detail::is_yes(m_connection.command(
+            m_scheduled, "EVAL", detail::cancel_scheduled_script(), 1, m_scheduled, entry.bytes));
+    }
+    return detail::is_yes(
+        m_connection.command(m_scheduled, "EVAL", detail::cancel_scheduled_script(), 2, m_scheduled,
+                             detail::lock_key(job->unique_queue, job->unique_id, m_keys),
+                             entry.bytes, detail::lock_of(UniqueRelease::on_ack, job->id)));
+}
+
+ORIZURU_INLINE bool ScheduledList::run_now(const ScheduledEntry& entry) {
+    return detail::is_yes(m_connection.command(m_scheduled, "EVAL", detail::run_scheduled_script(),
+                                               2, m_scheduled, m_keys.source(), entry.bytes));
+}
+
+} // namespace orizuru
