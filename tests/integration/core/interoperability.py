@@ -121,7 +121,7 @@ def readme(server, _queue):
     names = {"msgpack": msgpack, "secrets": secrets, "time": time,
              "redis": types.SimpleNamespace(Redis=lambda: server)}
     dead_payload = b"\xff no order"
-    entry = [1, dead_payload, "a reason", 1_700_000_000_000]
+    entry = [2, dead_payload, b"a reason", 1_700_000_000_000]
     server.lpush("orizuru:{orders}:dead", msgpack.packb(entry))
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         exec(compile(block, "README.md", "exec"), names)
