@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no memory to decode,
         CHECK(redis.llen(unack) == 0);
         CHECK(redis.llen(dead) == 0);
         CHECK(held_jobs().empty());
-        REQUIRE(ids().empty());
+        REQUIRE(eventually([&] { return ids().empty(); })); // what is unattended ends by itself
     }
     CHECK(failing > 20);
 }
