@@ -43,8 +43,8 @@ class Producer : detail::NoCodec<T> {
 /// A producer for one queue: one connection, for one thread at a time.
 ///
 /// When an operation returns, Redis has the messages. When it throws, ConnectionError::in_doubt()
-/// says whether Redis may still have them; the producer repeats nothing by itself. You can use it
-/// again after any error: it reconnects.
+/// says whether Redis may still have them; the producer repeats nothing that Redis may have done.
+/// You can use it again after any error: it reconnects.
 ///
 /// BufferedProducer gathers messages and can be shared by threads.
 template <MessageEncodable T>
@@ -56,8 +56,10 @@ class Producer<T> {
         : m_core(std::move(endpoint), std::move(queue), options) {}
 
     /// Pushes one message; returns the queue's length after it.
-    /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout.
-    /// Throws: EncodeError and ReplyError (OOM: Redis' memory is full, WRONGTYPE: the key is no
+    /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout. When the server has
+    /// become a replica (READONLY, MASTERDOWN, UNBLOCKED: nothing ran), connects anew and pushes
+    /// once more, within as long again and connect_timeout. Throws: EncodeError and ReplyError
+    /// (OOM: Redis' memory is full, WRONGTYPE: the key is no
     ///     list), not pushed; ConnectionError; ProtocolError, in doubt.
     std::uint64_t push(const T& message) {
         const auto payload = [&](std::string& out) {

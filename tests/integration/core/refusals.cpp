@@ -135,13 +135,51 @@ TEST_CASE_FIXTURE(OwnServer, "a producer and a collector leave a server that has
     CHECK_THROWS_AS(producer.push({"a"}), ReplyError);
     CHECK_THROWS_AS(producer.push_all({Raw{"a"}, Raw{"b"}}), ReplyError);
     CHECK_THROWS_AS(collector.collect(), ReplyError);
-    CHECK(greetings == 3);
+    CHECK(greetings == 4);
     replica = false;
     CHECK(producer.push({"a"}) == 1);
     collector.collect();
-    CHECK(greetings == 5);
+    CHECK(greetings == 6);
     CHECK(producer.push({"b"}) == 2);
-    CHECK(greetings == 5);
+    CHECK(greetings == 6);
+}
+
+TEST_CASE_FIXTURE(OwnServer, "a push that a replica has refused is sent once more, on a new "
+                             "connection, and no other one is") {
+    std::atomic<int> pushes{0};
+    std::atomic<int> greetings{0};
+    std::string answer;
+    const FakeServer fake{[&](const Texts& argv) -> std::optional<std::string> {
+                              greetings += argv.at(0) == "PING" ? 1 : 0;
+                              if (argv.at(0) != "LPUSH") {
+                                  return FakeServer::pass;
+                              }
+                              const bool first = ++pushes == 1;
+                              if (first && answer.empty()) {
+                                  return std::nullopt; // it is in doubt
+                              }
+                              return first ? answer : FakeServer::pass;
+                          },
+                          server.socket_path()};
+    orizuru::Producer<Raw> producer{fake.uri(), "q"};
+    bool again = true;
+    SUBCASE("READONLY") { answer = "-READONLY You can't write against a read only replica.\r\n"; }
+    SUBCASE("UNBLOCKED") { answer = "-UNBLOCKED force unblock from blocking operation\r\n"; }
+    SUBCASE("OOM") {
+        answer = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+        again = false;
+    }
+    SUBCASE("no answer") { again = false; }
+    if (again) {
+        CHECK(producer.push({"a"}) == 1);
+        CHECK(pushes == 2);
+        CHECK(greetings == 2);
+        CHECK(everywhere() == Texts{"a"});
+    } else {
+        CHECK_THROWS_AS(producer.push({"a"}), orizuru::Error);
+        CHECK(pushes == 1);
+        CHECK(everywhere().empty());
+    }
 }
 
 TEST_CASE_FIXTURE(OwnServer, "replies of the wrong type lead to a few new connections, not to "
