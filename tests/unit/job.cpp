@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
+#include "support/old_envelope.hpp"
+
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -30,6 +33,7 @@ using orizuru::JobTime;
 using orizuru::make_job;
 using orizuru::Raw;
 using orizuru::Scratch;
+using orizuru::test::OldJob;
 
 struct NotDefault {
     explicit NotDefault(int number) : value(number) {}
@@ -213,6 +217,65 @@ TEST_CASE("attributes, a kind and max_attempts lie behind the payload, and nothi
     CHECK(encoded(job) == with(13, "\x03\xa1k"));
     CHECK(decoded<Raw>(encoded(job)).ledger_attempt == 3);
     CHECK(decoded<Raw>(with(14, "\xc0\xc0\xc0")).later.empty());
+}
+
+/// Jobs with and without each of the fields behind the payload.
+std::vector<Job<Raw>> jobs_with_later_fields() {
+    orizuru::JobAttributes many;
+    for (int i = 0; i < 64; ++i) {
+        many[std::to_string(100 + i)] = std::string(253, 'x');
+    }
+    std::vector<Job<Raw>> jobs;
+    for (const auto& attributes :
+         {orizuru::JobAttributes(), orizuru::JobAttributes{{"trace", "0af7"}}, many}) {
+        for (const std::string kind : {"", "charge"}) {
+            for (const auto most : {std::optional<int>(), std::optional(300)}) {
+                auto& job = jobs.emplace_back(some_job());
+                job.attributes = attributes;
+                job.kind = kind;
+                job.max_attempts = most;
+            }
+        }
+    }
+    return jobs;
+}
+
+TEST_CASE(
+    "a worker that knows eleven fields tries a newer job again, and all the others are kept") {
+    for (const Job<Raw>& job : jobs_with_later_fields()) {
+        auto old = OldJob::read(encoded(job));
+        CHECK(old.payload == job.payload.bytes);
+        CHECK(old.unique_id == job.unique_id);
+        old.fail("old and tired", 400);
+        const auto again = decoded<Raw>(old.bytes());
+        CHECK(again.attempt == job.attempt + 1);
+        CHECK(again.enqueued_at == JobTime(400ms));
+        CHECK(again.last_error == "old and tired");
+        auto expected = job;
+        expected.attempt = again.attempt;
+        expected.enqueued_at = again.enqueued_at;
+        expected.last_error = again.last_error;
+        CHECK(again.attributes == job.attributes);
+        CHECK(again.kind == job.kind);
+        CHECK(again.max_attempts == job.max_attempts);
+        CHECK(encoded(again) == encoded(expected));
+    }
+}
+
+TEST_CASE("a job of a worker that knows eleven fields is read, and goes back to it as it was") {
+    OldJob old{.id = "id", .attempt = 2, .first_enqueued_at = 1, .payload = "x"};
+    auto job = decoded<Raw>(old.bytes());
+    CHECK(job.attempt == 2);
+    CHECK(job.payload.bytes == "x");
+    CHECK(job.attributes.empty());
+    CHECK(job.kind.empty());
+    CHECK_FALSE(job.max_attempts);
+    CHECK(encoded(job) == old.bytes());
+    CHECK(OldJob::read(encoded(job)).later.empty());
+    old.later = {"\x07"}; // a Ledger's mark, as it was written before
+    job = decoded<Raw>(old.bytes());
+    CHECK(job.ledger_attempt == 7);
+    CHECK(encoded(job) == old.bytes());
 }
 
 TEST_CASE("the kind is read without the payload") {
