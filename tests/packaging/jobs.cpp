@@ -6,7 +6,6 @@
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/progress.hpp>
 #include <orizuru/jobs/recurring.hpp>
-#include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/orizuru.hpp>
@@ -32,7 +31,6 @@ bool beside_queues(const char* address) {
     orizuru::Once once(address, "later");
     return orizuru::Scheduler(address, "later").move_due() == 1 && recurring.push_due() == 0 &&
            orizuru::DeadList(address, "later").size() == 0 &&
-           orizuru::ScheduledList(address, "later").list(0, 1).empty() &&
            progress.get("job").value().fraction == 0.5 &&
            once.run("id", [] {}).outcome == orizuru::OnceOutcome::ran;
 }
