@@ -162,6 +162,7 @@ class JobProducer<T> {
     }
     static std::vector<std::string> ids_of(std::vector<Job<T>> jobs) {
         std::vector<std::string> ids;
+        ids.reserve(jobs.size());
         for (Job<T>& job : jobs) {
             ids.push_back(std::move(job.id));
         }
