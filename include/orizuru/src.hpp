@@ -62,5 +62,7 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
+#include <orizuru/worker/job_log.hpp>
+#include <orizuru/worker/job_log.ipp>
 #include <orizuru/worker/worker.hpp>
 #include <orizuru/worker/worker.ipp>

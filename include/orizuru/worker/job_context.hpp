@@ -66,8 +66,9 @@ template <class T>
 }
 
 class FetchingQueue;
+class HandlerCall;
+class JobLog;
 class JobSettling;
-class RunWithin;
 
 } // namespace detail
 
@@ -167,8 +168,9 @@ class JobRun {
 
   private:
     friend class detail::FetchingQueue;
+    friend class detail::HandlerCall;
+    friend class detail::JobLog;
     friend class detail::JobSettling;
-    friend class detail::RunWithin;
     template <class T>
     friend class JobContext;
 
@@ -176,6 +178,8 @@ class JobRun {
 
     /// The first two are settlements by the worker.
     enum class SettledBy { acking, requeuing, handler, nobody };
+    /// How far the handler has come, for the thread that handles the job.
+    enum class Stage { before, begun, out_of_time };
 
     [[nodiscard]] Lock lock_guard() const { return Lock(m_mutex); }
     /// Not locked when another thread holds the guard for longer than `patience`.
@@ -201,6 +205,7 @@ class JobRun {
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
     std::optional<std::stop_token> m_limited; ///< of a run with a time limit
+    Stage m_stage = Stage::before;
     bool m_attributes_changed = false;
     std::atomic<double> m_fraction{0};
     mutable Mutex m_mutex; ///< guards what follows

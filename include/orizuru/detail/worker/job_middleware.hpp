@@ -4,7 +4,6 @@
 
 // Runs a handler inside the worker's middleware, and within its time limit.
 
-#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -24,28 +23,49 @@ namespace orizuru::detail {
 
 /// How a run of a handler has ended.
 struct Handling {
-    bool begun = false;                ///< each middleware has called the next one
     std::optional<std::string> thrown; ///< the text of the exception, if any
     std::exception_ptr error = {};
     RetryDecision::Action action = RetryDecision::Action::by_policy; ///< by its type
     bool for_good = false;    ///< the exception forbids a retry
     bool interrupted = false; ///< it was thrown while the worker shuts down, and says no more
-    bool out_of_time = false;
 };
 
-/// Gives the jobs of one run a time limit, as long as it exists.
-class RunWithin {
+/// Marks the jobs of one call of a handler, which has a time limit or none, as long as it exists.
+class HandlerCall {
   public:
-    RunWithin(WorkerShared& shared, std::span<JobRun* const> jobs, std::chrono::milliseconds time)
-        : m_limit(shared.time_limits, shared.stop.get_token(), time) {
-        for (JobRun* const job : jobs) {
-            job->m_limited = m_limit.token();
+    HandlerCall(WorkerShared& shared, std::span<JobRun* const> jobs,
+                std::optional<std::chrono::milliseconds> time_limit)
+        : m_jobs(jobs) {
+        if (time_limit) {
+            m_limit.emplace(shared.time_limits, shared.stop.get_token(), *time_limit);
+        }
+        for (JobRun* const job : m_jobs) {
+            job->m_stage = JobRun::Stage::begun;
+            if (m_limit) {
+                job->m_limited = m_limit->token();
+            }
         }
     }
-    [[nodiscard]] bool over() const { return m_limit.exceeded(); }
+    HandlerCall(const HandlerCall&) = delete;
+    HandlerCall& operator=(const HandlerCall&) = delete;
+    ~HandlerCall() {
+        if (m_limit && m_limit->exceeded()) {
+            for (JobRun* const job : m_jobs) {
+                job->m_stage = JobRun::Stage::out_of_time;
+            }
+        }
+    }
+
+    /// Whether what it threw says no more than that the worker shuts down.
+    [[nodiscard]] static bool interrupted(const JobRun& job, const ThrownFailure& thrown) {
+        return thrown.action == RetryDecision::Action::by_policy && !thrown.last &&
+               job.m_stage != JobRun::Stage::out_of_time &&
+               job.m_host->stop_token().stop_requested();
+    }
 
   private:
-    TimeLimits::Limit m_limit;
+    std::span<JobRun* const> m_jobs;
+    std::optional<TimeLimits::Limit> m_limit;
 };
 
 template <class Handle>
@@ -67,24 +87,16 @@ Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> job
     Handling handling;
     try {
         run_in_middleware(shared.options, *jobs.front(), [&] {
-            handling.begun = true;
-            if (!time_limit) {
-                handle();
-                return;
-            }
-            const RunWithin limited(shared, jobs, *time_limit);
-            const auto end = at_exit([&] { handling.out_of_time = limited.over(); });
+            const HandlerCall call(shared, jobs, time_limit);
             handle();
         });
     } catch (...) {
         handling.error = std::current_exception();
         ThrownFailure failure = failure_of(handling.error);
+        handling.interrupted = HandlerCall::interrupted(*jobs.front(), failure);
         handling.thrown = std::move(failure.reason);
         handling.action = failure.action;
         handling.for_good = failure.last;
-        handling.interrupted = failure.action == RetryDecision::Action::by_policy &&
-                               !failure.last && !handling.out_of_time &&
-                               shared.stop.stop_requested();
     }
     return handling;
 }

@@ -152,7 +152,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
         return;
     }
     std::optional<std::string> failure = this->failure(handling);
-    if (!failure && !handling.begun && by != SettledBy::handler) {
+    if (!failure && m_job.m_stage == JobRun::Stage::before && by != SettledBy::handler) {
         failure = text_or_less("a middleware has not called next");
     }
     WorkerCounts& counts = m_queue.shared().counts;
@@ -183,7 +183,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
 ORIZURU_INLINE std::optional<std::string>
 JobSettling::failure(const Handling& handling) const noexcept {
     const auto& why = m_job.failure() ? m_job.failure() : handling.thrown;
-    if (handling.out_of_time) {
+    if (m_job.m_stage == JobRun::Stage::out_of_time) {
         try {
             return joined({"the time limit of ", text_of(*m_queue.time_limit(m_kind)), " is over",
                            why ? ": " : "", why ? *why : ""});

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A handle middleware that writes a line for each run of a job.
+
+#include <orizuru/worker/worker_options.hpp>
+
+#include <functional>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+namespace orizuru {
+
+/// Writes a line to stderr. The default of log_jobs.
+inline void write_line_to_stderr(std::string_view line) { std::cerr << std::string(line) + '\n'; }
+
+/// Make it the first of WorkerOptions::handle_middleware: it writes a line when a run has ended,
+///
+///     done queue=orders job=5f0c attempt=1 waited=12ms ran=340ms attr.trace=7b0c
+///     failed queue=orders job=5f0c kind=charge attempt=2 waited=9ms ran=3ms why="no such user"
+///
+/// with one of these words before the rest:
+///
+///     done      the handler has returned
+///     failed    for the reason in `why`
+///     settled   the handler has settled the job itself
+///     buried    so it has, for the reason in `why`
+///     requeued  the worker shuts down, and the run does not count
+///
+/// `waited` counts from when this try was enqueued, by the hosts' clocks, and has its delay in it;
+/// `ran` counts from since(). Values with a space or a quote are in quotes, and control characters
+/// escaped, so that a line is a line. What Redis answers to the settlement, and jobs that reach no
+/// handler, are told to on_event. Of a batch it sees the first job.
+///
+/// `write` is called on any thread, on one at a time for all copies; its exceptions are swallowed.
+/// Throws std::invalid_argument when it is empty.
+[[nodiscard]] HandleMiddleware
+log_jobs(std::function<void(std::string_view)> write = write_line_to_stderr);
+
+} // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/worker/job_log.ipp>
+#endif
