@@ -26,6 +26,10 @@
 
 namespace orizuru {
 
+namespace detail {
+struct ProducerAccess;
+} // namespace detail
+
 /// A range whose elements can be read as T. It is read once.
 template <class R, class T>
 concept RangeOf = requires(R& range) {
@@ -123,7 +127,21 @@ class Producer<T> {
     std::uint64_t size() { return m_core.length(); }
 
   private:
+    friend struct detail::ProducerAccess;
+
     detail::ProducerCore m_core;
 };
+
+namespace detail {
+
+/// For pushes that need more than Producer's own functions.
+struct ProducerAccess {
+    template <class T>
+    [[nodiscard]] static ProducerCore& core(Producer<T>& producer) noexcept {
+        return producer.m_core;
+    }
+};
+
+} // namespace detail
 
 } // namespace orizuru

@@ -186,6 +186,7 @@ inline void Scenes::schedule() {
                                      {m_keys.scheduled_wake(), "list"}};
     for (const std::string delay : {"0", "60000"}) {
         add("schedule", delay, {}, keys, {"after", delay, "x"});
+        add("schedule", delay + ", several", {}, keys, {"after", delay, "x", "y", "x"});
         by_guard("schedule by a guard", delay, {}, keys, {"after", delay});
         std::vector<SceneKey> with_lock = keys;
         with_lock.push_back({m_keys.unique("u"), "string"});

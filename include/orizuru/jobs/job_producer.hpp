@@ -5,7 +5,9 @@
 // Puts jobs on a queue, each in its envelope, through your middleware.
 
 #include <orizuru/codec.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/no_codec.hpp>
+#include <orizuru/detail/jobs/bulk_schedule.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/producer/push_count.hpp>
@@ -104,39 +106,36 @@ class JobProducer<T> {
     }
 
     /// Does the same for many; returns the ids of those that were pushed, in their order. All go
-    /// through the middleware before the first one is sent: what that throws leaves none.
-    /// Redis: as Producer::push_all; a command for each that is unique, bounded or for later.
-    /// Atomic: as there; each such command.
+    /// through the middleware before the first one is sent, and its `push()` only notes the job as
+    /// it is then: what the middleware throws leaves none. All are in memory meanwhile.
+    /// Redis: as Producer::push_all; for later, a script for each 1000 jobs or 1 MiB; a script for
+    ///     each job that is unique or bounded.
+    /// Atomic: each LPUSH or script, the whole is not.
     /// Blocks and throws as `push`, or as Producer::push_all: of the jobs that the middleware has
-    /// pushed, Error::pushed() counts the first ones that are certainly done.
+    ///     pushed, Error::pushed() counts the first ones that are certainly done, and what is in
+    ///     doubt is one script.
     template <RangeOf<T> R>
     std::vector<std::string> push_all(R&& payloads, const JobOptions& options = {}) {
         check(options);
         std::vector<Job<T>> jobs;
         for (const T& payload : payloads) {
             Job<T> job = made(payload, options);
-            bool wanted = false;
-            push_through(0, job, [&] { wanted = true; });
-            if (wanted) {
-                jobs.push_back(std::move(job));
-            }
+            push_through(0, job, [&] { jobs.push_back(job); });
         }
-        if (!options.unique && !options.bound && !is_for_later(options)) {
+        if (options.unique || options.bound) {
+            return send_singly(jobs, options);
+        }
+        if (is_for_later(options)) {
+            send_for_later(jobs, options);
+        } else {
             m_producer.push_all(jobs);
-            return ids_of(std::move(jobs));
         }
-        std::vector<Job<T>> pushed;
-        for (std::size_t i = 0; i < jobs.size(); ++i) {
-            try {
-                if (send(jobs[i], options)) {
-                    pushed.push_back(std::move(jobs[i]));
-                }
-            } catch (Error& error) {
-                detail::PushCount::set(error, i);
-                throw;
-            }
+        std::vector<std::string> ids;
+        ids.reserve(jobs.size());
+        for (const Job<T>& job : jobs) {
+            ids.push_back(job.id);
         }
-        return ids_of(std::move(pushed));
+        return ids;
     }
 
     std::vector<std::string> push_all(std::initializer_list<T> payloads,
@@ -160,14 +159,6 @@ class JobProducer<T> {
             throw std::invalid_argument("a job with a bound can be neither unique nor for later");
         }
     }
-    static std::vector<std::string> ids_of(std::vector<Job<T>> jobs) {
-        std::vector<std::string> ids;
-        ids.reserve(jobs.size());
-        for (Job<T>& job : jobs) {
-            ids.push_back(std::move(job.id));
-        }
-        return ids;
-    }
     [[nodiscard]] Job<T> made(T payload, const JobOptions& options) const {
         Job<T> job = make_job(std::move(payload));
         job.kind = m_options.kind;
@@ -181,22 +172,51 @@ class JobProducer<T> {
     /// Returns whether it is pushed.
     bool send(const Job<T>& job, const JobOptions& options) {
         if (options.unique) {
-            const std::string& id = *options.unique;
-            return detail::push_locked(m_producer, id, job, options.unique_options,
-                                       options.at ? detail::due_at(*options.at)
-                                                  : detail::due_after(options.delay));
+            return detail::push_locked(m_producer, *options.unique, job, options.unique_options,
+                                       due_of(options));
         }
         if (options.bound) {
             return push_bounded(m_producer, job, *options.bound).pushed;
         }
-        if (options.at) {
-            push_at(m_producer, *options.at, job);
-        } else if (is_for_later(options)) {
-            push_after(m_producer, options.delay, job);
+        if (is_for_later(options)) {
+            detail::schedule(m_producer, job, due_of(options));
         } else {
             m_producer.push(job);
         }
         return true;
+    }
+    /// Returns the ids of those that are pushed.
+    std::vector<std::string> send_singly(const std::vector<Job<T>>& jobs,
+                                         const JobOptions& options) {
+        std::vector<std::string> ids;
+        std::uint64_t done = 0;
+        try {
+            for (const Job<T>& job : jobs) {
+                if (send(job, options)) {
+                    ids.push_back(job.id);
+                }
+                ++done;
+            }
+        } catch (Error& error) {
+            detail::PushCount::set(error, done);
+            throw;
+        }
+        return ids;
+    }
+    void send_for_later(const std::vector<Job<T>>& jobs, const JobOptions& options) {
+        auto next = jobs.begin();
+        detail::schedule_all(detail::ProducerAccess::core(m_producer), due_of(options),
+                             [&](std::string& out) {
+                                 if (next == jobs.end()) {
+                                     return false;
+                                 }
+                                 detail::encode(*next, out, m_options.max_payload);
+                                 ++next;
+                                 return true;
+                             });
+    }
+    static std::vector<std::string> due_of(const JobOptions& options) {
+        return options.at ? detail::due_at(*options.at) : detail::due_after(options.delay);
     }
     static JobTime due(const JobOptions& options, JobTime now) {
         return std::clamp(options.at.value_or(detail::later(now, options.delay)), now,

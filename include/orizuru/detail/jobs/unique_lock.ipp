@@ -30,12 +30,11 @@ local lock = KEYS[5]
 local refused = refusal({{lock, 'string'}}, {{'EXISTS', lock}, {'SET', lock, 'x'}})
 if refused then return refused end
 if redis.call('EXISTS', lock) == 1 then return 0 end
-local payload
-local function schedule()
+local function schedule(ARGV, payload)
 )lua",
                                                  schedule_source, R"lua(
 end
-refused = schedule()
+refused = schedule({ARGV[1], ARGV[2], ARGV[3]})
 if refused then return refused end
 if ARGV[5] == '0' then
     redis.call('SET', lock, ARGV[4])

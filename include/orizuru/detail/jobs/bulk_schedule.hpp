@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Schedules many messages of one time in few round trips.
+
+#include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/producer/payload_source.hpp>
+#include <orizuru/detail/producer/producer_core.hpp>
+#include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/producer/push_count.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// The script of schedule.hpp with up to as many messages as an LPUSH of push_all has; each is
+/// atomic. Throws as ProducerCore::command and `payloads` do; Error::pushed() counts the messages
+/// that are certainly there.
+inline void schedule_all(ProducerCore& producer, const std::vector<std::string>& due,
+                         PayloadSource payloads) {
+    std::uint64_t done = 0;
+    std::string messages;
+    std::size_t count = 0;
+    const auto send = [&] {
+        std::string command;
+        begin_command(command, 9 + count);
+        append_argument(command, std::string_view("EVAL"));
+        append_argument(command, schedule_script());
+        append_argument(command, 4);
+        for (const std::string& key : schedule_keys(producer.keys())) {
+            append_argument(command, key);
+        }
+        append_argument(command, due[0]);
+        append_argument(command, due[1]);
+        command += messages;
+        producer.command("EVAL", command);
+        done += count;
+        messages.clear();
+        count = 0;
+    };
+    try {
+        for (std::string payload; payloads(payload); payload.clear()) {
+            append_argument(messages, payload);
+            if (++count == PushChunk::most_messages || messages.size() >= PushChunk::most_bytes) {
+                send();
+            }
+        }
+        if (count > 0) {
+            send();
+        }
+    } catch (Error& error) {
+        PushCount::set(error, done);
+        throw;
+    }
+}
+
+} // namespace orizuru::detail
