@@ -166,8 +166,10 @@ TEST_CASE_FIXTURE(Cutting, "a fetch through a cut connection loses nothing and r
         CAPTURE(static_cast<int>(spot.cut));
         begin();
         RawConsumer consumer{proxied(), "q", {.prefetch = prefetch}};
-        // This makes the wait connection.
-        CHECK_FALSE(consumer.next(1ms));
+        REQUIRE(eventually([&] { // this makes the wait connection, sooner or later
+            CHECK_FALSE(consumer.next(1ms));
+            return proxy.accepted() == control + 2;
+        }));
         std::optional<RawGuard> first;
         if (is_waiting) {
             auto next = take_in_background(consumer);
