@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(Cutting, "a fetch through a cut connection loses nothing and r
         RawConsumer consumer{proxied(), "q", {.prefetch = prefetch}};
         REQUIRE(eventually([&] { // this makes the wait connection, sooner or later
             CHECK_FALSE(consumer.next(1ms));
-            return proxy.accepted() == control + 2;
+            return proxy.accepted() >= control + 2;
         }));
         std::optional<RawGuard> first;
         if (is_waiting) {
