@@ -222,13 +222,15 @@ inline void JobBatchQueue::BatchTask::handle() {
     }
     const Handling handling = handle_in_middleware(
         m_queue.shared(), jobs, m_queue.options().time_limit, [&] { m_queue.m_handler(jobs); });
-    if (handling.interrupted) { // each goes to the queue's front, so the newest goes first
-        std::ranges::reverse(m_jobs);
-    }
-    for (const auto& job : m_jobs) {
+    const auto end = [&](const auto& job) {
         if (job->begun()) {
             job->settling().end(handling);
         }
+    };
+    if (handling.interrupted) { // each goes to the queue's front, so the newest goes first
+        std::for_each(m_jobs.rbegin(), m_jobs.rend(), end);
+    } else {
+        std::ranges::for_each(m_jobs, end);
     }
     flush_after_handler();
 }

@@ -79,7 +79,10 @@ class SingleJobQueue final : public FetchingQueue {
             return task;
         }
         next(token, awaited, task, [&](const std::string& payload) -> GuardCore& {
-            const std::string_view name = envelope_kind(payload, scratch().as<JobScratch>().zone);
+            auto& memory = scratch().as<JobScratch>();
+            memory.decoding = JobScratch::Part::envelope; // a shortage counts against the message
+            const std::string_view name = envelope_kind(payload, memory.zone);
+            memory.decoding = JobScratch::Part::nothing;
             const auto kind = m_kinds.find(name);
             if (kind == m_kinds.end()) {
                 return stand_in_for(task, payload, scratch(), why_unknown(name));
