@@ -133,8 +133,9 @@ class Consumer<T> {
     /// closes: only the processing list then tells which messages Redis knows of.
     [[nodiscard]] std::string name() const { return m_core.id(); }
 
-    /// False from when a connection to Redis is found broken until another one has been made: for
-    /// a health probe. No command, O(1).
+    /// False during an outage, for a health probe: from when a connection breaks in use, or when
+    /// one that Redis closed while it was idle cannot be replaced, until there is a new one. No
+    /// command, O(1).
     [[nodiscard]] bool connected() const { return m_core.connected(); }
 
     /// for (auto& guard : consumer): runs until stopped. It reports an undecodable message to

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -145,6 +146,30 @@ TEST_CASE_FIXTURE(Fixture, "a consumer survives Redis' time-out for idle connect
     CHECK(consumer.name() == name);
     CHECK(is_empty());
     CHECK(diary.count(EventKind::lease_lost) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a health probe and on_event hear nothing of it when Redis closes the "
+                           "connections of an idle consumer, and hear of an outage behind that") {
+    const Diary diary;
+    std::atomic<int> beats{0};
+    const RawConsumer consumer{
+        server.uri(), "q", {.lease = 300ms, .on_event = diary.pen(), .on_beat = [&] { ++beats; }}};
+    for (int i = 0; i < 3; ++i) {
+        close_all();
+        const int before = beats;
+        REQUIRE(eventually([&] { return beats >= before + 2; })); // its thread has looked since
+        CHECK(consumer.connected());
+    }
+    CHECK(diary.count(EventKind::disconnected) == 0);
+    CHECK(diary.count(EventKind::reconnected) == 0);
+
+    server.kill();
+    CHECK(eventually([&] { return !consumer.connected(); }));
+    CHECK(eventually([&] { return diary.count(EventKind::disconnected) == 1; }));
+    server.restart();
+    CHECK(eventually([&] { return consumer.connected(); }));
+    CHECK(eventually([&] { return diary.count(EventKind::reconnected) == 1; }));
+    CHECK(diary.count(EventKind::disconnected) == 1);
 }
 
 /// An operation of an object that keeps a connection; returns whether it has worked.

@@ -199,7 +199,7 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
             continue;
         }
         m_link->drop_closed();
-        bool busy = false;
+        bool busy = !m_link->connected();
         for (Member& member : m_members) {
             if (member.attend(now)) {
                 busy = true;

@@ -168,7 +168,7 @@ class Lane final : private LinkMember {
     }
     void forget_blocking_fetch() noexcept { m_mirror.forget_blocking_fetch(); }
 
-    [[nodiscard]] bool connected() const noexcept { return m_link->connected(); }
+    [[nodiscard]] bool in_outage() const noexcept { return m_link->in_outage(); }
 
     // Doubts and refusals.
 
@@ -260,6 +260,7 @@ class Lane final : private LinkMember {
     // all with what they call, whether it uses a consumer or not.
     inline Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
     [[gnu::cold]] inline void on_broken(std::string_view reason) noexcept override;
+    [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
     [[gnu::cold]] void on_connected() noexcept override { wake_poller(); }
     [[gnu::cold]] inline void on_reconnected(std::string_view detail) noexcept override;
     [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;

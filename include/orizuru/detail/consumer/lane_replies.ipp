@@ -113,10 +113,11 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
         begin_recovery(reason);
     }
     m_failure.clear();
-    if (m_link->connected()) {
-        note(EventKind::disconnected, reason);
-        wake_unless_driven();
-    }
+}
+
+inline void Lane::on_outage(std::string_view reason) noexcept {
+    note(EventKind::disconnected, reason);
+    wake_unless_driven();
 }
 
 inline void Lane::on_reconnected(std::string_view detail) noexcept {

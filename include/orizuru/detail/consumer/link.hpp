@@ -47,7 +47,7 @@ class Link {
 
     /// Connects until the deadline; throws as Control does.
     [[gnu::cold]] Link(Endpoint endpoint, TimePoint deadline)
-        : m_control(std::move(endpoint), deadline) {}
+        : m_control(std::move(endpoint), deadline), m_in_outage(!connected()) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
     [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }
@@ -72,6 +72,9 @@ class Link {
     void wake_all() noexcept { m_turns.wake_all(); }
 
     [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
+    /// True from a break of the connection, or the first failed attempt to replace one that was
+    /// closed while idle, until there is a new one.
+    [[nodiscard]] bool in_outage() const noexcept { return m_in_outage; }
     /// True when a request can be sent now.
     [[nodiscard]] bool ready() const noexcept { return m_control.ready(); }
     /// When a hold of all members ends, or `until`.
@@ -102,7 +105,7 @@ class Link {
     /// Breaks the link, because a reply was one that cannot be.
     [[gnu::cold]] void lose(std::string_view reason) noexcept;
     /// Ends an idle connection that Redis has closed, before anything is sent on it. Nothing is
-    /// then in doubt, and the next connection needs no recovery.
+    /// then in doubt: the next connection needs no recovery. It is an outage only if that fails.
     void drop_closed() noexcept;
 
     /// Puts Redis' address in front of `reason`.
@@ -121,11 +124,13 @@ class Link {
     void take(Reply&& reply);
     [[gnu::cold]] void act_on(const Verdict& verdict);
     [[gnu::cold]] void end(std::string_view reason) noexcept;
+    [[gnu::cold]] void begin_outage(std::string_view reason) noexcept;
 
     ForkMark m_mark;
     std::mutex m_mutex;
     LeaderFollowers m_turns;
     Control m_control;
+    bool m_in_outage;
     LinkedList<LinkMember> m_members;
     TimePoint m_polls_until = TimePoint::min(); ///< while the leader polls
     TimePoint m_broken_at{};                    ///< the connection before this one
@@ -160,7 +165,8 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
         attempt = Control::attempt(endpoint(), deadline, wake);
     }
     if (attempt.stream) {
-        if (m_control.use(std::move(attempt.stream))) {
+        const bool replaced = m_control.use(std::move(attempt.stream));
+        if (std::exchange(m_in_outage, false) && replaced) {
             const std::string detail =
                 joined({endpoint().address(), ", after ", Digits(milliseconds_since(m_broken_at)),
                         " ms: ", last_failure()});
@@ -175,6 +181,7 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
     } else if (!attempt.given_up) {
         m_control.note_failure(attempt.failure);
         m_control.delay_connecting();
+        begin_outage(attempt.failure);
         if (attempt.refusal) {
             for (LinkMember& member : m_members) {
                 member.on_refused(attempt.refusal);
@@ -285,7 +292,16 @@ inline void Link::end(std::string_view reason) noexcept {
 inline void Link::lose(std::string_view reason) noexcept {
     end(reason);
     m_control.delay_connecting();
+    begin_outage(reason);
     m_turns.wake_all();
+}
+
+inline void Link::begin_outage(std::string_view reason) noexcept {
+    if (!std::exchange(m_in_outage, true)) {
+        for (LinkMember& member : m_members) {
+            member.on_outage(reason);
+        }
+    }
 }
 
 } // namespace orizuru::detail

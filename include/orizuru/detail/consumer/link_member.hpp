@@ -30,9 +30,11 @@ class LinkMember : public Linked {
     virtual Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) = 0;
     /// The connection breaks, if there is one: requests without a reply are in doubt.
     virtual void on_broken(std::string_view reason) noexcept = 0;
-    /// Connected, for the first time.
+    /// No connection can be made, or the connection broke while it was in use.
+    virtual void on_outage(std::string_view reason) noexcept = 0;
+    /// Connected, but not after an outage.
     virtual void on_connected() noexcept = 0;
-    /// A new connection replaces the broken one.
+    /// A new connection ends an outage.
     virtual void on_reconnected(std::string_view detail) noexcept = 0;
     /// Redis refuses the connection, and only a person can help.
     virtual void on_refused(const std::exception_ptr& refusal) noexcept = 0;

@@ -288,7 +288,7 @@ inline std::string Session::id() {
 inline bool Session::connected() {
     m_lane.refuse_fork();
     const Lock lock(m_lane);
-    return m_lane.connected();
+    return !m_lane.in_outage();
 }
 
 inline void Session::tell(EventKind kind, std::string_view detail, std::string_view payload) {
