@@ -4,12 +4,12 @@
 
 // Options of a Consumer.
 
+#include <orizuru/collect_interval.hpp>
 #include <orizuru/event.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 namespace orizuru {
@@ -48,7 +48,7 @@ struct ConsumerOptions {
     /// what was rejected and for what dead consumers held (GarbageCollector::run): 1 ms or more.
     /// Empty = one runs elsewhere; where none does, nothing of this comes back. It costs a
     /// connection and a thread, and ends with the consumer.
-    std::optional<std::chrono::milliseconds> collect = {};
+    CollectInterval collect = {};
 
     /// Called with background events, on any thread, with no lock held; its exceptions are
     /// swallowed. A slow one can delay a beat: it should return well within a third of the lease.

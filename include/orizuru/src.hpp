@@ -14,6 +14,8 @@
 #error "<orizuru/src.hpp> is for programs that define ORIZURU_SEPARATE_COMPILATION"
 #endif
 
+#include <orizuru/collect_interval.hpp>
+#include <orizuru/collect_interval.ipp>
 #include <orizuru/connection.hpp>
 #include <orizuru/connection.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>

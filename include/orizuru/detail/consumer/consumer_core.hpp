@@ -24,7 +24,6 @@
 
 namespace orizuru::detail {
 
-class Collecting;
 class Heartbeat;
 class Session;
 class Wake;
@@ -89,7 +88,7 @@ class ConsumerCore {
                             const std::stop_token& token, TimePoint deadline);
 
     std::shared_ptr<Session> m_session;
-    std::unique_ptr<Collecting> m_collecting; ///< if it was chosen
+    std::shared_ptr<void> m_collecting; ///< if it was chosen
 };
 
 } // namespace orizuru::detail

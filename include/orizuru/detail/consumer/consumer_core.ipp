@@ -8,7 +8,6 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/collecting.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
@@ -21,7 +20,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -32,9 +30,6 @@ ORIZURU_INLINE void check(const ConsumerOptions& options) {
     check_time("lease", options.lease, std::chrono::milliseconds(100));
     check_count("prefetch", options.prefetch, largest_batch);
     check_max_payload(options.max_payload);
-    if (options.collect && *options.collect < std::chrono::milliseconds(1)) {
-        throw std::invalid_argument("collect must be 1 ms or more");
-    }
 }
 
 ORIZURU_INLINE std::shared_ptr<Heartbeat> connect_link(Endpoint endpoint, TimePoint deadline) {
@@ -46,10 +41,8 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(Endpoint endpoint, std::string queue,
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
-    if (options.collect) { // first: what throws behind it ends it
-        m_collecting =
-            std::make_unique<Collecting>(endpoint, keys, *options.collect, options.on_event);
-    }
+    // First: what throws behind it ends it.
+    m_collecting = options.collect.begin(endpoint, keys, options.on_event);
     m_session = Session::open(connect_link(std::move(endpoint), deadline), keys, std::move(options),
                               deadline);
 }
