@@ -18,6 +18,7 @@
 namespace orizuru {
 
 namespace detail {
+class Collecting;
 class ConsumerCore;
 } // namespace detail
 
@@ -38,15 +39,16 @@ class CollectInterval {
     friend class detail::ConsumerCore;
 
     using OnEvent = std::function<void(const Event&)>;
-    /// Collects until its result is destroyed. Throws std::system_error when the process can have
-    /// no more threads or descriptors.
-    using Start = std::shared_ptr<void>(const Endpoint&, const Keys&, std::chrono::milliseconds,
-                                        const OnEvent&);
+    using Running = std::unique_ptr<detail::Collecting, void (*)(detail::Collecting*)>;
+    using Start = Running(const Endpoint&, const Keys&, std::chrono::milliseconds, const OnEvent&);
     static Start start;
 
-    [[nodiscard]] std::shared_ptr<void> begin(const Endpoint& endpoint, const Keys& keys,
-                                              const OnEvent& on_event) const {
-        return m_start == nullptr ? nullptr : m_start(endpoint, keys, m_interval, on_event);
+    /// Collects until the result is destroyed. Throws std::system_error when the process can have
+    /// no more threads or descriptors.
+    [[nodiscard]] Running begin(const Endpoint& endpoint, const Keys& keys,
+                                const OnEvent& on_event) const {
+        return m_start == nullptr ? Running(nullptr, nullptr)
+                                  : m_start(endpoint, keys, m_interval, on_event);
     }
 
     std::chrono::milliseconds m_interval{};

@@ -8,11 +8,12 @@
 
 namespace orizuru {
 
-ORIZURU_INLINE std::shared_ptr<void> CollectInterval::start(const Endpoint& endpoint,
-                                                            const Keys& keys,
-                                                            std::chrono::milliseconds interval,
-                                                            const OnEvent& on_event) {
-    return std::make_shared<detail::Collecting>(endpoint, keys, interval, on_event);
+ORIZURU_INLINE CollectInterval::Running CollectInterval::start(const Endpoint& endpoint,
+                                                               const Keys& keys,
+                                                               std::chrono::milliseconds interval,
+                                                               const OnEvent& on_event) {
+    return {new detail::Collecting(endpoint, keys, interval, on_event),
+            [](detail::Collecting* collecting) { delete collecting; }};
 }
 
 } // namespace orizuru

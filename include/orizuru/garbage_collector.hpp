@@ -20,10 +20,6 @@
 
 namespace orizuru {
 
-namespace detail {
-class Passes;
-}
-
 /// A collector for one queue: one connection, for one thread at a time.
 class GarbageCollector {
   public:
@@ -62,7 +58,8 @@ class GarbageCollector {
     void run(std::stop_token token, std::chrono::milliseconds interval);
 
   private:
-    std::unique_ptr<detail::Passes> m_passes;
+    struct Parts;
+    std::unique_ptr<Parts> m_parts;
 };
 
 } // namespace orizuru

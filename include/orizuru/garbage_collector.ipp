@@ -16,21 +16,29 @@
 
 namespace orizuru {
 
+struct GarbageCollector::Parts {
+    Parts(Keys keys, Endpoint endpoint, GarbageCollectorOptions options)
+        : connection(std::move(endpoint)),
+          passes(std::move(keys), connection, std::move(options)) {}
+
+    Connection connection;
+    detail::Passes passes;
+};
+
+// Keys refuses a name before anything is sent.
 ORIZURU_INLINE GarbageCollector::GarbageCollector(Endpoint endpoint, std::string queue,
-                                                  GarbageCollectorOptions options) {
-    Keys keys(std::move(queue)); // refuses a name before anything is sent
-    m_passes = std::make_unique<detail::Passes>(
-        std::move(keys), std::make_shared<Connection>(std::move(endpoint)), std::move(options));
-}
+                                                  GarbageCollectorOptions options)
+    : m_parts(std::make_unique<Parts>(Keys(std::move(queue)), std::move(endpoint),
+                                      std::move(options))) {}
 ORIZURU_INLINE GarbageCollector::GarbageCollector(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector& GarbageCollector::operator=(GarbageCollector&&) noexcept = default;
 ORIZURU_INLINE GarbageCollector::~GarbageCollector() = default;
 
-ORIZURU_INLINE Collected GarbageCollector::collect() { return m_passes->collect(); }
+ORIZURU_INLINE Collected GarbageCollector::collect() { return m_parts->passes.collect(); }
 
 ORIZURU_INLINE void GarbageCollector::run(std::stop_token token,
                                           std::chrono::milliseconds interval) {
-    m_passes->run(token, interval);
+    m_parts->passes.run(token, interval);
 }
 
 } // namespace orizuru

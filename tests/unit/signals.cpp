@@ -3,7 +3,7 @@
 
 #include "support/child.hpp"
 
-#include <orizuru/detail/base/signals.hpp>
+#include <orizuru/detail/worker/signals.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 
 // Defines the functions of worker.hpp that depend on no type of message.
 
-#include <orizuru/detail/base/signals.hpp>
+#include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/job_batch_queue.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>

@@ -9,9 +9,11 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/own_thread.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -21,10 +23,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <stop_token>
-#include <string_view>
-#include <thread>
 #include <utility>
 
 namespace orizuru::detail {
@@ -35,23 +34,18 @@ class Collecting {
     /// process can have no more threads or descriptors.
     Collecting(const Endpoint& endpoint, Keys keys, std::chrono::milliseconds interval,
                std::function<void(const Event&)> on_event)
-        : m_thread(std::make_unique<std::jthread>(
-              [endpoint = m_cutoff.guard(endpoint), keys = std::move(keys), interval,
-               on_event = std::move(on_event)](const std::stop_token& token) {
-                  run(token, endpoint, keys, interval, on_event);
-              })) {}
+        : m_thread([token = m_stop.get_token(), endpoint = m_cutoff.guard(endpoint), interval,
+                    events = EventQueue(keys.source(), on_event), keys = std::move(keys),
+                    options = GarbageCollectorOptions{.on_event = std::move(on_event)}] {
+              run(token, endpoint, keys, interval, options, events);
+          }) {}
     Collecting(const Collecting&) = delete;
     Collecting& operator=(const Collecting&) = delete;
     /// Ends a pass that runs, wherever it waits.
     ~Collecting() {
-        if (m_fork.forked()) {
-            static_cast<void>(m_thread.release()); // it and its descriptors are the parent's
-            return;
-        }
-        m_thread->request_stop();
-        m_cutoff.signal();
-        if (m_thread->get_id() == std::this_thread::get_id()) {
-            m_thread->detach(); // on_event has destroyed the consumer
+        if (!m_fork.forked()) { // else its descriptors are the parent's
+            m_stop.request_stop();
+            m_cutoff.signal();
         }
     }
 
@@ -59,39 +53,26 @@ class Collecting {
     static constexpr std::chrono::milliseconds failure_pause{5000};
 
     static void run(const std::stop_token& token, const Endpoint& endpoint, const Keys& keys,
-                    std::chrono::milliseconds interval,
-                    const std::function<void(const Event&)>& on_event) {
+                    std::chrono::milliseconds interval, const GarbageCollectorOptions& options,
+                    const EventQueue& events) {
         JitteredPauses outage;
         while (!token.stop_requested()) {
             try {
-                Passes(keys, std::make_shared<Connection>(endpoint), {.on_event = on_event})
-                    .run(token, interval);
+                Connection connection(endpoint);
+                Passes(keys, connection, options).run(token, interval);
             } catch (const ConnectionError&) {
                 sleep_until(deadline_in(outage.next()), token);
             } catch (const std::exception& error) {
-                tell(on_event, keys, error.what());
+                events.tell({EventKind::collect_failed, keys.source(), "", error.what(), ""});
                 sleep_until(deadline_in(failure_pause), token);
             }
-        }
-    }
-    static void tell(const std::function<void(const Event&)>& on_event, const Keys& keys,
-                     std::string_view why) noexcept {
-        try {
-            if (on_event) {
-                on_event({.kind = EventKind::collect_failed,
-                          .queue = keys.source(),
-                          .consumer = {},
-                          .detail = why,
-                          .payload = {}});
-            }
-        } catch (...) { // NOLINT(bugprone-empty-catch)
-            // Exceptions are swallowed, as ConsumerOptions::on_event says.
         }
     }
 
     ForkMark m_fork;
     Cutoff m_cutoff;
-    std::unique_ptr<std::jthread> m_thread;
+    std::stop_source m_stop;
+    OwnThread m_thread;
 };
 
 } // namespace orizuru::detail

@@ -29,7 +29,6 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <set>
 #include <stdexcept>
 #include <stop_token>
@@ -39,10 +38,10 @@
 
 namespace orizuru::detail {
 
-/// The passes of one collector.
+/// The passes of one collector. The connection outlives it.
 class Passes {
   public:
-    Passes(Keys keys, std::shared_ptr<Connection> connection, GarbageCollectorOptions options);
+    Passes(Keys keys, Connection& connection, GarbageCollectorOptions options);
 
     Collected collect();
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
@@ -64,7 +63,7 @@ class Passes {
 
     Keys m_keys;
     GarbageCollectorOptions m_options;
-    std::shared_ptr<Connection> m_connection;
+    Connection& m_connection;
     EventQueue m_events;
     Grace m_grace{m_options.grace};
     Orphans m_orphans;
@@ -73,11 +72,10 @@ class Passes {
     PassTurns m_turns{m_keys.collected()};
 };
 
-inline Passes::Passes(Keys keys, std::shared_ptr<Connection> connection,
-                      GarbageCollectorOptions options)
+inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions options)
     : m_keys(std::move(keys)),
       m_options(std::move(options)),
-      m_connection(std::move(connection)),
+      m_connection(connection),
       m_events(m_keys.source(), m_options.on_event) {
     check_count("batch", m_options.batch, largest_batch);
     if (m_options.blamed < 1) {
@@ -92,12 +90,12 @@ inline Collected Passes::collect() { return pass(Sweeps::own); }
 
 inline Collected Passes::pass(Sweeps sweeps) {
     // On another connection the grace begins anew.
-    const Connection::Pin pin(*m_connection);
+    const Connection::Pin pin(m_connection);
     Collected collected;
-    const std::vector<std::string> registered = registered_consumers(*m_connection, m_keys);
-    const std::vector<std::string> unheard = unheard_consumers(*m_connection, m_keys, registered);
+    const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
+    const std::vector<std::string> unheard = unheard_consumers(m_connection, m_keys, registered);
     const bool idle = unheard.empty() && m_orphans.suspects().empty() && !m_orphans.search_due();
-    if (!(idle && m_grace.asked_lately(*m_connection)) && may_reap()) {
+    if (!(idle && m_grace.asked_lately(m_connection)) && may_reap()) {
         for (const std::string& id : unheard) {
             reap(id, collected);
         }
@@ -112,7 +110,7 @@ inline Collected Passes::pass(Sweeps sweeps) {
 }
 
 inline bool Passes::may_reap() {
-    const bool over = m_grace.over(*m_connection);
+    const bool over = m_grace.over(m_connection);
     const std::string& policy = m_grace.evicting_policy();
     if (!policy.empty() && !std::exchange(m_warned, true)) {
         m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
@@ -122,7 +120,7 @@ inline bool Passes::may_reap() {
 
 inline void Passes::reap(const std::string& id, Collected& collected) {
     const Reply reply =
-        run_script(*m_connection, m_keys.source(), cached_reap(), 6, m_keys.heartbeat(id),
+        run_script(m_connection, m_keys.source(), cached_reap(), 6, m_keys.heartbeat(id),
                    m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
                    m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
                    recovery_memory.count(), m_options.dead_limit, m_options.blamed);
@@ -134,7 +132,7 @@ inline void Passes::reap(const std::string& id, Collected& collected) {
         std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
         !std::all_of(parts.begin() + 2, parts.end(),
                      [](const Reply& part) { return part.is(Reply::Type::string); })) {
-        m_connection->refuse("EVALSHA");
+        m_connection.refuse("EVALSHA");
     }
     collected.consumers += 1;
     collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
@@ -151,7 +149,7 @@ inline bool Passes::search_due(Sweeps sweeps) {
         return m_orphans.search_due();
     }
     const FleetTurn turn{m_keys.swept(), interval, "SCAN"};
-    const std::chrono::milliseconds left = turn.take(*m_connection, interval);
+    const std::chrono::milliseconds left = turn.take(m_connection, interval);
     if (left.count() > 0) {
         m_orphans.postpone_search(left);
     }
@@ -161,7 +159,7 @@ inline bool Passes::search_due(Sweeps sweeps) {
 /// Searches all lists; finds none when SCAN is refused.
 inline std::set<std::string> Passes::search() {
     try {
-        return m_orphans.search(*m_connection, m_keys);
+        return m_orphans.search(m_connection, m_keys);
     } catch (const ReplyError& error) {
         if (error.code() != "NOPERM") {
             throw;
@@ -176,18 +174,18 @@ inline std::set<std::string> Passes::search() {
 
 inline void Passes::refill(Collected& collected) {
     const std::string unack = m_keys.unack();
-    const Reply length = m_connection->command(unack, "LLEN", unack);
+    const Reply length = m_connection.command(unack, "LLEN", unack);
     if (!is_count(length)) {
-        m_connection->refuse("LLEN");
+        m_connection.refuse("LLEN");
     }
     // Bounded: otherwise a handler that rejects at once could keep a pass from ending.
     std::int64_t left = length.integer;
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
         const Reply moved =
-            run_script(*m_connection, unack, cached_refill(), 2, unack, m_keys.source(), step);
+            run_script(m_connection, unack, cached_refill(), 2, unack, m_keys.source(), step);
         if (!is_count(moved) || moved.integer > step) {
-            m_connection->refuse("EVALSHA");
+            m_connection.refuse("EVALSHA");
         }
         if (moved.integer == 0) {
             return;
@@ -198,9 +196,9 @@ inline void Passes::refill(Collected& collected) {
 }
 
 inline void Passes::take_part(std::chrono::milliseconds interval) {
-    const Connection::Pin pin(*m_connection);
-    m_turns.give_back(*m_connection); // one taken on a connection that was lost
-    if (!m_grace.was_over(*m_connection) && !may_reap()) {
+    const Connection::Pin pin(m_connection);
+    m_turns.give_back(m_connection); // one taken on a connection that was lost
+    if (!m_grace.was_over(m_connection) && !may_reap()) {
         // The turn is for collectors that may reap.
         Collected collected;
         refill(collected);
@@ -208,12 +206,12 @@ inline void Passes::take_part(std::chrono::milliseconds interval) {
         return;
     }
     // Only this collector knows its suspects.
-    if (!m_turns.take(*m_connection, interval) && m_orphans.suspects().empty()) {
+    if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
         return;
     }
     pass(Sweeps::shared);
-    if (!m_grace.was_over(*m_connection)) {
-        m_turns.give_back(*m_connection); // to collectors that may reap
+    if (!m_grace.was_over(m_connection)) {
+        m_turns.give_back(m_connection); // to collectors that may reap
         m_turns.put_off(m_options.grace, interval);
         return;
     }
@@ -243,7 +241,7 @@ inline void Passes::run(const std::stop_token& token, std::chrono::milliseconds 
 inline void Passes::leave_turns() noexcept {
     m_turns.stand_back();
     try {
-        m_turns.give_back(*m_connection);
+        m_turns.give_back(m_connection);
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // The next run gives it back, or it expires.
     }

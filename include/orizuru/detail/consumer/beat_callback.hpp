@@ -4,11 +4,12 @@
 
 // Calls the user's on_beat on a thread of its own: a slow one delays no beat.
 
+#include <orizuru/detail/base/own_thread.hpp>
+
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 namespace orizuru::detail {
@@ -17,27 +18,12 @@ class BeatCallback {
   public:
     /// Throws std::system_error when the process can have no more threads.
     explicit BeatCallback(std::function<void()> on_beat)
-        : m_calls(std::make_shared<Calls>()),
-          m_thread([calls = m_calls, on_beat = std::move(on_beat)] {
-              while (calls->take()) {
-                  try {
-                      on_beat();
-                  } catch (...) { // NOLINT(bugprone-empty-catch)
-                      // Exceptions are swallowed, as ConsumerOptions::on_beat says.
-                  }
-              }
-          }) {}
+        : m_calls(std::make_shared<Calls>(std::move(on_beat))),
+          m_thread([calls = m_calls] { calls->run(); }) {}
     BeatCallback(const BeatCallback&) = delete;
     BeatCallback& operator=(const BeatCallback&) = delete;
     /// Waits for a call that runs, except inside that call.
-    ~BeatCallback() {
-        m_calls->ask(Asked::to_end);
-        if (m_thread.get_id() == std::this_thread::get_id()) {
-            m_thread.detach(); // the last guard died in the callback
-        } else {
-            m_thread.join();
-        }
-    }
+    ~BeatCallback() { m_calls->ask(Asked::to_end); }
 
     /// Asks for a call. Those that are asked for while one runs become one.
     void call() noexcept { m_calls->ask(Asked::to_call); }
@@ -47,6 +33,17 @@ class BeatCallback {
 
     class Calls {
       public:
+        explicit Calls(std::function<void()> on_beat) : m_on_beat(std::move(on_beat)) {}
+
+        void run() {
+            while (take()) {
+                try {
+                    m_on_beat();
+                } catch (...) { // NOLINT(bugprone-empty-catch)
+                    // Exceptions are swallowed, as ConsumerOptions::on_beat says.
+                }
+            }
+        }
         void ask(Asked asked) noexcept {
             {
                 const std::lock_guard lock(m_mutex);
@@ -54,6 +51,8 @@ class BeatCallback {
             }
             m_changed.notify_one();
         }
+
+      private:
         /// Waits for one; false at the end.
         bool take() {
             std::unique_lock lock(m_mutex);
@@ -67,14 +66,14 @@ class BeatCallback {
             return true;
         }
 
-      private:
+        std::function<void()> m_on_beat;
         std::mutex m_mutex;
         std::condition_variable m_changed;
         Asked m_asked = Asked::nothing;
     };
 
     std::shared_ptr<Calls> m_calls; ///< the thread may outlive this object
-    std::thread m_thread;
+    OwnThread m_thread;
 };
 
 } // namespace orizuru::detail

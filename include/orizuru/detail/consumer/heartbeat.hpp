@@ -10,6 +10,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
+#include <orizuru/detail/base/own_thread.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/beat_callback.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
@@ -51,7 +52,6 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
         if (m_stream) {
             m_stream.release()->close_after_fork();
         }
-        static_cast<void>(m_thread.release()); // can be neither joined nor detached
     }
 
   private:
@@ -76,7 +76,7 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     std::unique_ptr<Stream> m_stream;
 
     std::mutex m_joining; ///< guards the thread; taken before the link's lock
-    std::unique_ptr<std::thread> m_thread;
+    std::optional<OwnThread> m_thread;
     std::stop_source m_stop;
     std::atomic<std::thread::id> m_thread_id{};
 };

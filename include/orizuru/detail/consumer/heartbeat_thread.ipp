@@ -41,11 +41,10 @@ inline void Heartbeat::join(Member& member) {
 inline void Heartbeat::start() {
     m_stop = std::stop_source();
     m_stop_wake.clear();
-    m_thread = std::make_unique<std::thread>(
-        [own = shared_from_this(), token = m_stop.get_token()]() mutable {
-            own->run(token);
-            own.reset(); // before the thread counts as ended
-        });
+    m_thread.emplace([own = shared_from_this(), token = m_stop.get_token()]() mutable {
+        own->run(token);
+        own.reset(); // before the thread counts as ended
+    });
 }
 
 inline void Heartbeat::leave(Member& member) noexcept {
@@ -61,11 +60,6 @@ inline void Heartbeat::leave(Member& member) noexcept {
     m_stop.request_stop();
     m_stop_wake.signal();
     m_wake.signal();
-    if (m_thread->get_id() == std::this_thread::get_id()) {
-        m_thread->detach();
-    } else {
-        m_thread->join();
-    }
     m_thread.reset();
 }
 

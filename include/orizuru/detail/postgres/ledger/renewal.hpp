@@ -6,6 +6,7 @@
 // connection of its own, which neither a run nor Redis can hold up.
 
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/own_thread.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/client.hpp>
@@ -22,7 +23,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace orizuru::detail {
@@ -34,13 +34,12 @@ class LedgerRenewal {
         : m_database(std::move(database)),
           m_leases(leases),
           m_lease(lease),
-          m_thread(std::make_unique<std::thread>([this] { run(); })) {}
+          m_thread([this] { run(); }) {}
     LedgerRenewal(const LedgerRenewal&) = delete;
     LedgerRenewal& operator=(const LedgerRenewal&) = delete;
     /// Waits for connect_timeout at most.
     ~LedgerRenewal() {
         if (m_fork_mark.forked()) {
-            static_cast<void>(m_thread.release()); // can be neither joined nor detached
             return;
         }
         m_closing.store(true);
@@ -52,7 +51,6 @@ class LedgerRenewal {
                 ::shutdown((*m_client)->sock(), SHUT_RDWR);
             }
         }
-        m_thread->join();
     }
 
   private:
@@ -101,7 +99,7 @@ WHERE job.id = renewed.id
     std::atomic<bool> m_closing{false};
     std::mutex m_mutex; ///< guards m_client's being there; only the thread changes and uses it
     std::unique_ptr<Client> m_client;
-    std::unique_ptr<std::thread> m_thread;
+    OwnThread m_thread;
 };
 
 inline void LedgerRenewal::renew_once() {

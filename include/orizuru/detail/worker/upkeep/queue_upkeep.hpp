@@ -124,7 +124,7 @@ inline void QueueUpkeep::collect(ServedQueue& queue) {
         return;
     }
     const auto passes = std::make_shared<Passes>(
-        queue.keys(), m_connection,
+        queue.keys(), *m_connection,
         GarbageCollectorOptions{.max_recoveries = queue.options().max_recoveries,
                                 .dead_limit = queue.options().dead.most,
                                 .on_event = [&queue](const Event& event) { queue.tell(event); },
