@@ -51,7 +51,7 @@ class Consumer<T> {
     ///     credentials, or the user lacks a right that consuming needs; std::system_error when the
     ///     process has no descriptor or thread left.
     Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
-        : m_core(std::move(endpoint), std::move(queue), std::move(options)) {}
+        : m_core(endpoint, std::move(queue), std::move(options)) {}
 
     Consumer(const Consumer&) = delete;
     Consumer& operator=(const Consumer&) = delete;

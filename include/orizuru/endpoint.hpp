@@ -26,8 +26,8 @@ class Cutoff;
 class Wake;
 } // namespace detail
 
-/// An address and its credentials: a cheap value, no connection. It does not change once made, so
-/// any number of threads may read it.
+/// An address and its credentials: a cheap value, no connection. Copies share what was parsed,
+/// which does not change: any number of threads may read it. Of no use once it was moved from.
 class Endpoint {
   public:
     /// Parses `uri`, which must not be null. Throws std::invalid_argument that names the address
@@ -37,23 +37,23 @@ class Endpoint {
     Endpoint(std::string_view uri);
 
     /// The socket's path; empty for TCP.
-    [[nodiscard]] const std::string& path() const noexcept { return m_address.path; }
-    [[nodiscard]] const std::string& host() const noexcept { return m_address.host; }
-    [[nodiscard]] int port() const noexcept { return m_address.port; }
-    [[nodiscard]] int db() const noexcept { return m_address.db; }
-    [[nodiscard]] const std::string& user() const noexcept { return m_address.user; }
+    [[nodiscard]] const std::string& path() const noexcept { return m_address->path; }
+    [[nodiscard]] const std::string& host() const noexcept { return m_address->host; }
+    [[nodiscard]] int port() const noexcept { return m_address->port; }
+    [[nodiscard]] int db() const noexcept { return m_address->db; }
+    [[nodiscard]] const std::string& user() const noexcept { return m_address->user; }
     [[nodiscard]] const std::optional<std::string>& password() const noexcept {
-        return m_address.password;
+        return m_address->password;
     }
-    [[nodiscard]] const std::string& client_name() const noexcept { return m_address.client_name; }
+    [[nodiscard]] const std::string& client_name() const noexcept { return m_address->client_name; }
 
     /// The limit on connecting and greeting, name resolution excluded.
     [[nodiscard]] std::chrono::milliseconds connect_timeout() const noexcept {
-        return m_address.connect_timeout;
+        return m_address->connect_timeout;
     }
     /// The limit on waiting for a reply, on top of the time that a command itself blocks.
     [[nodiscard]] std::chrono::milliseconds command_timeout() const noexcept {
-        return m_address.command_timeout;
+        return m_address->command_timeout;
     }
 
     /// The address for log messages: scheme, host and port or path, database; no user, no password.
@@ -62,7 +62,7 @@ class Endpoint {
   private:
     friend class detail::Cutoff;
 
-    detail::Address m_address;
+    std::shared_ptr<const detail::Address> m_address;
     std::shared_ptr<const detail::Wake> m_cutoff;
 };
 

@@ -57,7 +57,7 @@ class Producer<T> {
     /// Connects. Throws std::invalid_argument for an invalid queue name or option, ConnectionError
     /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
     [[gnu::cold]] Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
-        : m_core(std::move(endpoint), std::move(queue), options) {}
+        : m_core(endpoint, std::move(queue), options) {}
 
     /// Pushes one message; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout. When the server has

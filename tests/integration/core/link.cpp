@@ -57,8 +57,9 @@ using State = Delivery::State;
 /// A registered consumer of a queue, whose requests the test sends one by one.
 struct Queue {
     Queue(const std::shared_ptr<Link>& link, const std::string& name)
-        : lane(link, Mirror(Keys(name), 30s, [name] { return make_identity(name); }),
-               EventQueue(name, [this](const Event& event) { events.push_back(event.kind); })) {
+        : lane(
+              link, [&] { return Mirror(Keys(name), 30s, [name] { return make_identity(name); }); },
+              EventQueue(name, [this](const Event& event) { events.push_back(event.kind); })) {
         drive([this] { return lane.running(); });
     }
 

@@ -51,7 +51,9 @@ Mirror registered_mirror() {
 /// A wait in Redis, sent or about to be.
 struct Waiting {
     explicit Waiting(const std::string& uri)
-        : lane(std::make_shared<Link>(uri, deadline), registered_mirror(), EventQueue("q", {})) {
+        : lane(
+              std::make_shared<Link>(uri, deadline), [] { return registered_mirror(); },
+              EventQueue("q", {})) {
         Lane::Lock lock(lane);
         waiter.start(lock, deadline); // connects
         waiter.start(lock, deadline); // composes

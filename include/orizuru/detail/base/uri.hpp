@@ -28,7 +28,7 @@ class UriParser {
 
     /// Call it once. Throws std::invalid_argument that names the address, without any password, and
     /// the reason.
-    [[gnu::cold]] Address parse();
+    [[gnu::cold]] std::shared_ptr<const Address> parse();
 
   private:
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
@@ -43,10 +43,10 @@ class UriParser {
     [[gnu::cold]] void parse_query(std::string_view text);
 
     std::string_view m_uri;
-    Address m_address;
+    std::shared_ptr<Address> m_address = std::make_shared<Address>();
 };
 
-inline Address UriParser::parse() {
+inline std::shared_ptr<const Address> UriParser::parse() {
     if (const auto nul = m_uri.find('\0'); nul != std::string_view::npos) {
         m_uri = m_uri.substr(0, nul);
         refuse("a NUL byte follows");
@@ -88,8 +88,8 @@ inline Address UriParser::parse() {
         if (!authority.empty() || tail.size() < 2) {
             refuse("a socket's path is needed, as in unix:///run/redis.sock");
         }
-        m_address.path = decoded(tail);
-        if (m_address.path.size() >= sizeof(sockaddr_un::sun_path)) {
+        m_address->path = decoded(tail);
+        if (m_address->path.size() >= sizeof(sockaddr_un::sun_path)) {
             refuse(
                 joined({"its path is longer than the ", Digits(sizeof(sockaddr_un::sun_path) - 1),
                         " bytes that a Unix socket address can hold"}));
@@ -97,14 +97,14 @@ inline Address UriParser::parse() {
     } else {
         parse_host(authority);
         if (tail.size() > 1) {
-            m_address.db = static_cast<int>(
+            m_address->db = static_cast<int>(
                 number(tail.substr(1), "the database", 0, std::numeric_limits<int>::max()));
         }
     }
     if (!query.empty()) {
         parse_query(query);
     }
-    return std::move(m_address);
+    return m_address;
 }
 
 inline void UriParser::parse_credentials(std::string_view text) {
@@ -112,8 +112,8 @@ inline void UriParser::parse_credentials(std::string_view text) {
     if (colon == std::string_view::npos) {
         refuse("a user without a password; write user:password@ or :password@");
     }
-    m_address.user = decoded(text.substr(0, colon));
-    m_address.password = decoded(text.substr(colon + 1));
+    m_address->user = decoded(text.substr(0, colon));
+    m_address->password = decoded(text.substr(colon + 1));
 }
 
 inline void UriParser::parse_host(std::string_view text) {
@@ -124,7 +124,7 @@ inline void UriParser::parse_host(std::string_view text) {
         if (close == std::string_view::npos) {
             refuse("'[' without ']'");
         }
-        m_address.host = decoded(text.substr(1, close - 1));
+        m_address->host = decoded(text.substr(1, close - 1));
         text = text.substr(close + 1);
         if (!text.empty() && !text.starts_with(':')) {
             refuse("only a port may follow ']'");
@@ -136,15 +136,15 @@ inline void UriParser::parse_host(std::string_view text) {
         if (colon != text.rfind(':')) {
             refuse("an IPv6 address belongs in brackets, as in redis://[::1]:6379");
         }
-        m_address.host = decoded(text.substr(0, colon));
+        m_address->host = decoded(text.substr(0, colon));
         has_port = colon != std::string_view::npos;
         port = has_port ? text.substr(colon + 1) : std::string_view();
     }
-    if (m_address.host.empty()) {
+    if (m_address->host.empty()) {
         refuse("the host is missing");
     }
     if (has_port) {
-        m_address.port = static_cast<int>(number(port, "the port", 1, 65535));
+        m_address->port = static_cast<int>(number(port, "the port", 1, 65535));
     }
 }
 
@@ -159,24 +159,24 @@ inline void UriParser::parse_query(std::string_view text) {
             equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1);
         constexpr long longest = 24L * 60 * 60 * 1000;
         if (key == "connect_timeout") {
-            m_address.connect_timeout = std::chrono::milliseconds(
+            m_address->connect_timeout = std::chrono::milliseconds(
                 number(value, "connect_timeout (milliseconds)", 1, longest));
         } else if (key == "command_timeout") {
-            m_address.command_timeout = std::chrono::milliseconds(
+            m_address->command_timeout = std::chrono::milliseconds(
                 number(value, "command_timeout (milliseconds)", 1, longest));
         } else if (key == "client_name") {
-            m_address.client_name = decoded(value);
-            for (const char c : m_address.client_name) {
+            m_address->client_name = decoded(value);
+            for (const char c : m_address->client_name) {
                 if (c < '!' || c > '~') {
                     refuse("client_name may hold only printable ASCII without spaces");
                 }
             }
-        } else if (key == "db" && !m_address.path.empty()) {
-            m_address.db =
+        } else if (key == "db" && !m_address->path.empty()) {
+            m_address->db =
                 static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
         } else {
             // Does not name the key: it may be a part of a password.
-            refuse(m_address.path.empty()
+            refuse(m_address->path.empty()
                        ? "a query key other than connect_timeout, command_timeout, client_name"
                        : "a query key other than db, connect_timeout, command_timeout, "
                          "client_name");

@@ -29,7 +29,7 @@ class Session;
 class Wake;
 
 /// Connects a link, and makes its heartbeat. Throws as Consumer's constructor does.
-[[nodiscard]] [[gnu::cold]] std::shared_ptr<Heartbeat> connect_link(Endpoint endpoint,
+[[nodiscard]] [[gnu::cold]] std::shared_ptr<Heartbeat> connect_link(const Endpoint& endpoint,
                                                                     TimePoint deadline);
 
 /// Throws std::invalid_argument for invalid options.
@@ -38,10 +38,11 @@ class Wake;
 /// Blocks, throws and allows threads as Consumer documents.
 class ConsumerCore {
   public:
-    [[gnu::cold]] ConsumerCore(Endpoint endpoint, std::string queue, ConsumerOptions options);
+    [[gnu::cold]] ConsumerCore(const Endpoint& endpoint, std::string&& queue,
+                               ConsumerOptions&& options);
     /// On a link that it shares.
-    [[gnu::cold]] ConsumerCore(std::shared_ptr<Heartbeat> link, std::string queue,
-                               ConsumerOptions options);
+    [[gnu::cold]] ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
+                               ConsumerOptions&& options);
     ConsumerCore(const ConsumerCore&) = delete;
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
@@ -88,7 +89,7 @@ class ConsumerCore {
                             const std::stop_token& token, TimePoint deadline);
 
     std::shared_ptr<Session> m_session;
-    std::shared_ptr<void> m_collecting; ///< if it was chosen
+    CollectInterval::Running m_collecting{nullptr, nullptr}; ///< if it was chosen
 };
 
 } // namespace orizuru::detail

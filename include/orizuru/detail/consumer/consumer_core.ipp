@@ -32,24 +32,23 @@ ORIZURU_INLINE void check(const ConsumerOptions& options) {
     check_max_payload(options.max_payload);
 }
 
-ORIZURU_INLINE std::shared_ptr<Heartbeat> connect_link(Endpoint endpoint, TimePoint deadline) {
-    return std::make_shared<Heartbeat>(std::make_shared<Link>(std::move(endpoint), deadline));
+ORIZURU_INLINE std::shared_ptr<Heartbeat> connect_link(const Endpoint& endpoint,
+                                                       TimePoint deadline) {
+    return std::make_shared<Heartbeat>(std::make_shared<Link>(endpoint, deadline));
 }
 
-ORIZURU_INLINE ConsumerCore::ConsumerCore(Endpoint endpoint, std::string queue,
-                                          ConsumerOptions options) {
+ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&& queue,
+                                          ConsumerOptions&& options) {
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
     // First: what throws behind it ends it.
     m_collecting = options.collect.begin(endpoint, keys, options.on_event);
-    m_session = Session::open(connect_link(std::move(endpoint), deadline), keys, std::move(options),
-                              deadline);
+    m_session = Session::open(connect_link(endpoint, deadline), keys, std::move(options), deadline);
 }
 
-ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, std::string queue,
-                                          ConsumerOptions options) {
-    const Keys keys(std::move(queue));
+ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
+                                          ConsumerOptions&& options) {
     check(options);
     const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
     m_session = Session::open(std::move(link), keys, std::move(options), deadline);

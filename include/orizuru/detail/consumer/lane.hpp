@@ -50,7 +50,8 @@ class Lane final : private LinkMember {
     class HurriedAcks;
     class Attendance;
 
-    [[gnu::cold]] Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events);
+    [[gnu::cold]] Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
+                       EventQueue&& events);
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
     [[gnu::cold]] ~Lane();

@@ -14,8 +14,9 @@
 
 namespace orizuru::detail {
 
-inline Lane::Lane(std::shared_ptr<Link> link, Mirror mirror, EventQueue events)
-    : m_link(std::move(link)), m_mirror(std::move(mirror)), m_events(std::move(events)) {
+inline Lane::Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
+                  EventQueue&& events)
+    : m_link(std::move(link)), m_mirror(make_mirror()), m_events(std::move(events)) {
     const Link::Lock lock(m_link->mutex());
     m_link->join(*this);
 }

@@ -46,8 +46,8 @@ class Link {
     using Purpose = LinkMember::Purpose;
 
     /// Connects until the deadline; throws as Control does.
-    [[gnu::cold]] Link(Endpoint endpoint, TimePoint deadline)
-        : m_control(std::move(endpoint), deadline), m_in_outage(!connected()) {}
+    [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline)
+        : m_control(endpoint, deadline), m_in_outage(!connected()) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
     [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }

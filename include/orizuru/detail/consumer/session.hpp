@@ -44,7 +44,7 @@ class Session {
     /// goes, the session requeues what it holds and leaves the registry, for at most
     /// command_timeout.
     [[gnu::cold]] static std::shared_ptr<Session> open(std::shared_ptr<Heartbeat> heartbeat,
-                                                       const Keys& keys, ConsumerOptions options,
+                                                       const Keys& keys, ConsumerOptions&& options,
                                                        TimePoint deadline);
 
     /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
@@ -123,7 +123,7 @@ class Session {
     static constexpr std::chrono::milliseconds grace{100};
 
     [[gnu::cold]] Session(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
-                          ConsumerOptions options);
+                          ConsumerOptions&& options);
 
     [[gnu::cold]] void start(TimePoint deadline);
     [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline);
@@ -148,7 +148,7 @@ class Session {
 };
 
 inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbeat,
-                                              const Keys& keys, ConsumerOptions options,
+                                              const Keys& keys, ConsumerOptions&& options,
                                               TimePoint deadline) {
     std::shared_ptr<Session> session(new Session(std::move(heartbeat), keys, std::move(options)));
     session->start(deadline);
@@ -173,12 +173,15 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
 }
 
 inline Session::Session(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
-                        ConsumerOptions options)
+                        ConsumerOptions&& options)
     : m_heartbeat(std::move(heartbeat)),
       m_options(std::move(options)),
       m_lane(
           m_heartbeat->link(),
-          Mirror(keys, m_options.lease, [label = m_options.name] { return make_identity(label); }),
+          [&] {
+              return Mirror(keys, m_options.lease,
+                            [label = m_options.name] { return make_identity(label); });
+          },
           EventQueue(keys.source(), m_options.on_event)),
       m_fetcher(m_lane, m_options) {}
 

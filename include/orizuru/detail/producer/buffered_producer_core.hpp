@@ -20,7 +20,8 @@ namespace orizuru::detail {
 /// Blocks and throws as BufferedProducer documents.
 class BufferedProducerCore {
   public:
-    BufferedProducerCore(Endpoint endpoint, std::string queue, BufferedProducerOptions options);
+    BufferedProducerCore(const Endpoint& endpoint, std::string queue,
+                         BufferedProducerOptions options);
     BufferedProducerCore(const BufferedProducerCore&) = delete;
     BufferedProducerCore& operator=(const BufferedProducerCore&) = delete;
     BufferedProducerCore(BufferedProducerCore&&) noexcept;

@@ -18,11 +18,11 @@
 namespace orizuru::detail {
 
 struct BufferedProducerCore::Parts {
-    Parts(Endpoint endpoint, std::string queue, BufferedProducerOptions chosen)
+    Parts(const Endpoint& endpoint, std::string queue, BufferedProducerOptions chosen)
         : keys(std::move(queue)),
           options(checked(chosen)),
-          buffer(new PushBuffer(std::move(endpoint), keys.source(),
-                                static_cast<std::size_t>(options.size), options.time)) {}
+          buffer(new PushBuffer(endpoint, keys.source(), static_cast<std::size_t>(options.size),
+                                options.time)) {}
 
     static BufferedProducerOptions checked(BufferedProducerOptions options) {
         check_max_payload(options.max_payload);
@@ -36,9 +36,10 @@ struct BufferedProducerCore::Parts {
     PushBuffer::Pointer buffer;
 };
 
-ORIZURU_INLINE BufferedProducerCore::BufferedProducerCore(Endpoint endpoint, std::string queue,
+ORIZURU_INLINE BufferedProducerCore::BufferedProducerCore(const Endpoint& endpoint,
+                                                          std::string queue,
                                                           BufferedProducerOptions options)
-    : m_parts(std::make_unique<Parts>(std::move(endpoint), std::move(queue), options)) {}
+    : m_parts(std::make_unique<Parts>(endpoint, std::move(queue), options)) {}
 ORIZURU_INLINE
 BufferedProducerCore::BufferedProducerCore(BufferedProducerCore&&) noexcept = default;
 ORIZURU_INLINE BufferedProducerCore&

@@ -21,7 +21,8 @@ namespace orizuru::detail {
 /// For one thread at a time. Blocks and throws as Producer documents.
 class ProducerCore {
   public:
-    [[gnu::cold]] ProducerCore(Endpoint endpoint, std::string queue, ProducerOptions options);
+    [[gnu::cold]] ProducerCore(const Endpoint& endpoint, std::string&& queue,
+                               ProducerOptions options);
     ProducerCore(const ProducerCore&) = delete;
     ProducerCore& operator=(const ProducerCore&) = delete;
     ProducerCore(ProducerCore&&) noexcept;

@@ -20,11 +20,11 @@
 namespace orizuru::detail {
 
 struct ProducerCore::Parts {
-    [[gnu::cold]] Parts(Endpoint endpoint, std::string queue, ProducerOptions chosen)
+    [[gnu::cold]] Parts(const Endpoint& endpoint, std::string&& queue, ProducerOptions chosen)
         : keys(std::move(queue)),
           options(checked(chosen)),
           chunks{PushChunk(keys.source()), PushChunk(keys.source())},
-          pipeline(std::move(endpoint), keys.source()) {}
+          pipeline(endpoint, keys.source()) {}
 
     [[gnu::cold]] static ProducerOptions checked(ProducerOptions options) {
         check_max_payload(options.max_payload);
@@ -37,9 +37,9 @@ struct ProducerCore::Parts {
     PushPipeline pipeline;
 };
 
-ORIZURU_INLINE ProducerCore::ProducerCore(Endpoint endpoint, std::string queue,
+ORIZURU_INLINE ProducerCore::ProducerCore(const Endpoint& endpoint, std::string&& queue,
                                           ProducerOptions options)
-    : m_parts(std::make_unique<Parts>(std::move(endpoint), std::move(queue), options)) {}
+    : m_parts(std::make_unique<Parts>(endpoint, std::move(queue), options)) {}
 ORIZURU_INLINE ProducerCore::ProducerCore(ProducerCore&&) noexcept = default;
 ORIZURU_INLINE ProducerCore& ProducerCore::operator=(ProducerCore&&) noexcept = default;
 ORIZURU_INLINE ProducerCore::~ProducerCore() = default;

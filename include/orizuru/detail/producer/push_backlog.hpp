@@ -33,8 +33,8 @@ namespace orizuru::detail {
 class PushBacklog {
   public:
     /// Connects. A chunk with `most` messages is full.
-    [[gnu::cold]] PushBacklog(Endpoint endpoint, const std::string& key, std::size_t most)
-        : m_pipeline(std::move(endpoint), key),
+    [[gnu::cold]] PushBacklog(const Endpoint& endpoint, const std::string& key, std::size_t most)
+        : m_pipeline(endpoint, key),
           m_most(most),
           m_chunks{PushChunk(key), PushChunk(key), PushChunk(key)} {}
     PushBacklog(const PushBacklog&) = delete;

@@ -48,9 +48,9 @@ class PushBuffer {
     using Pointer = std::unique_ptr<PushBuffer, Close>;
 
     /// Connects, and starts the thread.
-    [[gnu::cold]] PushBuffer(Endpoint endpoint, const std::string& key, std::size_t most,
+    [[gnu::cold]] PushBuffer(const Endpoint& endpoint, const std::string& key, std::size_t most,
                              std::chrono::milliseconds time)
-        : m_line(std::move(endpoint), key, most), m_time(time), m_thread([this] { run(); }) {}
+        : m_line(endpoint, key, most), m_time(time), m_thread([this] { run(); }) {}
     PushBuffer(const PushBuffer&) = delete;
     PushBuffer& operator=(const PushBuffer&) = delete;
     /// Tries to flush, for at most command_timeout.

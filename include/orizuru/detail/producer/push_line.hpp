@@ -33,8 +33,8 @@ class PushLine {
     using Lock = std::unique_lock<std::mutex>;
 
     /// Connects.
-    PushLine(Endpoint endpoint, const std::string& key, std::size_t most)
-        : m_backlog(std::move(endpoint), key, most) {}
+    PushLine(const Endpoint& endpoint, const std::string& key, std::size_t most)
+        : m_backlog(endpoint, key, most) {}
 
     [[nodiscard]] PushBacklog& backlog() noexcept { return m_backlog; }
     [[nodiscard]] const PushBacklog& backlog() const noexcept { return m_backlog; }

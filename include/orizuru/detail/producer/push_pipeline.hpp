@@ -37,8 +37,8 @@ class PushPipeline {
     static constexpr std::size_t most = 2;
 
     /// Connects as Connection does; error messages name `key`.
-    [[gnu::cold]] PushPipeline(Endpoint endpoint, std::string key)
-        : m_connection(std::move(endpoint)), m_key(std::move(key)) {}
+    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key)
+        : m_connection(endpoint), m_key(std::move(key)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }

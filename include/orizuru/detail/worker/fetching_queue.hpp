@@ -186,7 +186,7 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const auto consumer = std::make_shared<ConsumerCore>(m_link, queue(), std::move(chosen));
+        const auto consumer = std::make_shared<ConsumerCore>(m_link, keys(), std::move(chosen));
         consumer->watch(m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
