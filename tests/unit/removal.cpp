@@ -20,10 +20,13 @@ struct Fixture {
 
     /// x goes, a dot stays.
     void tell(std::string_view messages, std::size_t bytes = 10) {
+        others.clear();
         for (const char message : messages) {
             message == 'x' ? removal.remove() : removal.keep(bytes);
         }
-        removal.arguments(others);
+        removal.arguments(
+            [&](auto number) { others.push_back(static_cast<std::int64_t>(number)); });
+        CHECK(removal.arguments() == others.size());
     }
 };
 

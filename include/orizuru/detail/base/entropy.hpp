@@ -27,7 +27,7 @@ template <std::size_t Bytes>
     return bytes;
 }
 
-[[nodiscard]] inline std::uint64_t entropy() {
+[[nodiscard]] [[gnu::cold]] inline std::uint64_t entropy() {
     return std::bit_cast<std::uint64_t>(random_bytes<8>());
 }
 

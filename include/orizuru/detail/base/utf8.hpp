@@ -26,37 +26,26 @@ namespace orizuru::detail {
 }
 
 /// The size in bytes of the UTF-8 character that begins a text; 0 if none does.
+/// Source: The Unicode Standard, table 3-7, "Well-Formed UTF-8 Byte Sequences".
 [[nodiscard]] inline std::size_t utf8_size(std::string_view text) noexcept {
-    const auto lies_in = [&](std::size_t at, unsigned least, unsigned most) {
-        return at < text.size() && static_cast<unsigned char>(text[at]) >= least &&
-               static_cast<unsigned char>(text[at]) <= most;
+    const auto byte = [&](std::size_t at) {
+        return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
     };
-    const auto continue_to = [&](std::size_t size) {
-        for (std::size_t at = 2; at < size; ++at) {
-            if (!lies_in(at, 0x80, 0xbf)) {
-                return std::size_t{0};
-            }
-        }
-        return size;
-    };
-    if (lies_in(0, 0x00, 0x7f)) {
-        return 1;
+    const unsigned first = byte(0);
+    if (first < 0x80) {
+        return text.empty() ? 0 : 1;
     }
-    if (lies_in(0, 0xc2, 0xdf) && lies_in(1, 0x80, 0xbf)) {
-        return 2;
+    const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    for (std::size_t at = 1; at < size; ++at) {
+        if ((byte(at) & 0xc0U) != 0x80) {
+            return 0;
+        }
     }
     // No overlong form, no surrogate, nothing beyond U+10FFFF.
-    if ((lies_in(0, 0xe0, 0xe0) && lies_in(1, 0xa0, 0xbf)) ||
-        (lies_in(0, 0xed, 0xed) && lies_in(1, 0x80, 0x9f)) ||
-        (lies_in(0, 0xe1, 0xef) && !lies_in(0, 0xed, 0xed) && lies_in(1, 0x80, 0xbf))) {
-        return continue_to(3);
-    }
-    if ((lies_in(0, 0xf0, 0xf0) && lies_in(1, 0x90, 0xbf)) ||
-        (lies_in(0, 0xf1, 0xf3) && lies_in(1, 0x80, 0xbf)) ||
-        (lies_in(0, 0xf4, 0xf4) && lies_in(1, 0x80, 0x8f))) {
-        return continue_to(4);
-    }
-    return 0;
+    const bool refused = first < 0xc2 || first > 0xf4 || (first == 0xe0 && byte(1) < 0xa0) ||
+                         (first == 0xed && byte(1) > 0x9f) || (first == 0xf0 && byte(1) < 0x90) ||
+                         (first == 0xf4 && byte(1) > 0x8f);
+    return refused ? 0 : size;
 }
 
 /// The text with U+FFFD for each byte that belongs to no UTF-8 character.

@@ -25,11 +25,16 @@
 
 namespace orizuru::detail {
 
+[[noreturn]] [[gnu::cold]] inline void throw_errno(const char* call) {
+    throw std::system_error(errno, std::generic_category(), call);
+}
+
 class Wake {
   public:
+    /// Throws std::system_error without a free descriptor.
     Wake() : m_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
         if (m_fd < 0) {
-            throw std::system_error(errno, std::generic_category(), "eventfd");
+            throw_errno("eventfd");
         }
     }
     Wake(const Wake&) = delete;
@@ -44,7 +49,7 @@ class Wake {
         const Wake own;
         // Replaces it in one step: another thread may be in signal().
         if (::dup3(own.m_fd, m_fd, O_CLOEXEC) < 0) {
-            throw std::system_error(errno, std::generic_category(), "dup3");
+            throw_errno("dup3");
         }
     }
 
@@ -84,7 +89,7 @@ inline std::optional<short> poll_ready(int fd, short events, const Wake* wake,
                               pollfd{wake == nullptr ? -1 : wake->fd(), POLLIN, 0}};
     const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(time.count()));
     if (ready < 0 && errno != EINTR) {
-        throw std::system_error(errno, std::generic_category(), "poll");
+        throw_errno("poll");
     }
     if (wake != nullptr && fds[1].revents != 0) {
         wake->found_signalled();

@@ -2,22 +2,27 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Reads a whole number from a text. std::from_chars would be compiled anew for each type of number.
+// Reads a whole number from a text. std::from_chars is compiled anew in every program, for all bases.
 
-#include <charconv>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 namespace orizuru::detail {
 
 /// The number that the whole text is; nothing when it has anything but digits, or too many.
 [[nodiscard]] inline std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, number);
-    return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(number) : std::nullopt;
+    for (const char c : text) {
+        const auto digit = static_cast<std::uint64_t>(c - '0');
+        if (c < '0' || digit > 9 || number > (most - digit) / 10) {
+            return std::nullopt;
+        }
+        number = number * 10 + digit;
+    }
+    return text.empty() ? std::nullopt : std::optional(number);
 }
 
 } // namespace orizuru::detail

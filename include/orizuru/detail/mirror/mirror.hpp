@@ -245,11 +245,10 @@ class Mirror {
     std::size_t m_next = 0;    ///< position of the oldest that waits to be handed out
     Fifo<DeliveryPtr> m_moves; ///< wanted and not sent, except acks
     DeliveryPool m_pool;
-    Removal m_removal;                  ///< of the composed request
-    std::vector<std::int64_t> m_others; ///< its arguments
-    std::size_t m_open = 0;             ///< messages whose guards may give an ack or have
-    std::size_t m_acks = 0;             ///< acks wanted and not sent
-    std::size_t m_sent = 0;             ///< messages in unanswered requests
+    Removal m_removal;      ///< of the composed request
+    std::size_t m_open = 0; ///< messages whose guards may give an ack or have
+    std::size_t m_acks = 0; ///< acks wanted and not sent
+    std::size_t m_sent = 0; ///< messages in unanswered requests
 
     Fifo<Request> m_requests;
     std::uint64_t m_confirmed = 0; ///< version of the last request that is known to have run

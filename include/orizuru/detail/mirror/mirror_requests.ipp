@@ -93,12 +93,12 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
                 m_removal.keep(message->payload.size());
             }
         }
-        m_removal.arguments(m_others);
         const std::size_t oldest = m_removal.oldest();
         // Then the list is long enough if it has them.
-        const bool proves_length = m_others.empty() && live() == oldest;
+        const bool proves_length = m_removal.arguments() == 0 && live() == oldest;
         begin_request(out, request, cached_settle().sha1(), cached_settle().source(),
-                      fetch > 0 ? 2 : 1, proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_others.size());
+                      fetch > 0 ? 2 : 1,
+                      proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_removal.arguments());
         append_argument(out, m_processing);
         if (fetch > 0) {
             append_argument(out, m_keys.source());
@@ -111,9 +111,7 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
         if (!proves_length) {
             append_argument(out, live());
         }
-        for (const std::int64_t other : m_others) {
-            append_argument(out, other);
-        }
+        m_removal.arguments([&](auto number) { append_argument(out, number); });
         m_acks -= request.messages;
     });
 }

@@ -4,9 +4,10 @@
 
 // Which messages of a processing list a SETTLE removes, and how.
 
+#include <orizuru/detail/base/fifo.hpp>
+
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -43,20 +44,24 @@ class Removal {
     /// How many are removed from the oldest on.
     [[nodiscard]] std::size_t oldest() const noexcept { return m_oldest; }
 
-    /// SETTLE's arguments for the others. Marking: the index of each from the right, before
-    /// anything is removed. Rewriting: by turns how many stay and how many go, behind the oldest.
-    void arguments(std::vector<std::int64_t>& out) const {
-        out.clear();
+    /// How many arguments SETTLE gets for the others.
+    [[nodiscard]] std::size_t arguments() const noexcept {
+        return rewrites() ? 2 * m_runs.size() : m_behind;
+    }
+    /// Passes them to `take`, numbers. Marking: the index of each from the right, before anything
+    /// is removed. Rewriting: by turns how many stay and how many go, behind the oldest.
+    template <class Take>
+    void arguments(Take take) const {
         std::size_t index = m_oldest;
         for (const Run& run : m_runs) {
             if (rewrites()) {
-                out.push_back(static_cast<std::int64_t>(run.kept));
-                out.push_back(static_cast<std::int64_t>(run.removed));
+                take(run.kept);
+                take(run.removed);
                 continue;
             }
             index += run.kept;
             for (std::size_t i = 0; i < run.removed; ++i) {
-                out.push_back(-static_cast<std::int64_t>(index++) - 2);
+                take(-static_cast<std::int64_t>(index++) - 2);
             }
         }
     }
@@ -80,7 +85,7 @@ class Removal {
                m_behind * a_mark;
     }
 
-    std::vector<Run> m_runs;
+    Fifo<Run> m_runs;
     std::size_t m_oldest = 0;
     std::size_t m_kept = 0; ///< older than a removed one
     std::size_t m_kept_bytes = 0;
