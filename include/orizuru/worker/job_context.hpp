@@ -114,8 +114,12 @@ class JobRun {
     /// time limit is over. A job whose handler has not ended within WorkerOptions::stop_timeout is
     /// requeued. A std::stop_callback on this token is called on the thread that shuts the worker
     /// down, and no job is requeued until it returns; or on the one that looks after time limits,
-    /// and no other limit is seen until it returns.
+    /// and no other limit is seen until it returns. Any thread.
+    ///
+    /// Each call of a handler with a time limit has a token of its own, which hears of nothing once
+    /// the call has ended. Before and behind it, a middleware gets the worker's.
     [[nodiscard]] std::stop_token stop_token() const noexcept {
+        const std::lock_guard lock(m_limiting);
         return m_limited ? *m_limited : m_host->stop_token();
     }
 
@@ -197,6 +201,10 @@ class JobRun {
         const std::lock_guard lock(m_mutex);
         return m_core->settled() ? m_worker : SettledBy::nobody;
     }
+    void limit_to(std::optional<std::stop_token> token) noexcept {
+        const std::lock_guard lock(m_limiting);
+        m_limited = std::move(token);
+    }
     void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
 
     detail::JobHost* m_host;
@@ -204,7 +212,8 @@ class JobRun {
     const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
-    std::optional<std::stop_token> m_limited; ///< of a run with a time limit
+    mutable std::mutex m_limiting; ///< guards the next; m_mutex may be held for a settlement
+    std::optional<std::stop_token> m_limited; ///< while a handler with a time limit runs
     Stage m_stage = Stage::before;
     bool m_attributes_changed = false;
     std::atomic<double> m_fraction{0};

@@ -18,10 +18,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace worker_limits_test {
 
@@ -236,6 +239,86 @@ TEST_CASE_FIXTURE(Fixture, "a shutdown asks a handler with a time limit to stop,
     CHECK(worker.statistics().failed == 0);
     CHECK(jobs() == Texts{"a"});
     CHECK(job_of(waiting().front()).attempt == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "behind a handler with a time limit, a middleware hears of a shutdown "
+                           "and not of the limit") {
+    const Gate gate;
+    orizuru::WorkerOptions around = options();
+    around.handle_middleware = {[gate](orizuru::JobRun& job, const std::function<void()>& next) {
+        const std::stop_token before = job.stop_token();
+        next();
+        CHECK_FALSE(before.stop_requested());
+        CHECK_FALSE(job.stop_token().stop_requested());
+        gate.pass();
+        wait_for_stop(before);
+        wait_for_stop(job.stop_token());
+    }};
+    Worker worker(uri, around);
+    QueueOptions of_queue = much_later();
+    std::size_t failed = 0;
+    const auto wait = [](JobContext<Raw>& job) { wait_for_stop(job.stop_token()); };
+    SUBCASE("that was too slow") {
+        of_queue.time_limit = 20ms;
+        failed = 1;
+        worker.handle<Raw>("q", wait, of_queue);
+    }
+    SUBCASE("that was in time") {
+        of_queue.time_limit = 1h;
+        worker.handle<Raw>(
+            "q", [](const Raw&) {}, of_queue);
+    }
+    SUBCASE("of batches") {
+        of_queue.time_limit = 20ms;
+        failed = 1;
+        worker.handle_batch<Raw>(
+            "q", [&](const orizuru::JobBatch<Raw>& jobs) { wait(jobs[0]); }, {.size = 1}, of_queue);
+    }
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(gate.reached());
+    worker.stop();
+    gate.open();
+    CHECK(running.stop() == 0);
+    CHECK(worker.statistics().failed == failed);
+    CHECK(put_off().size() == failed);
+}
+
+// For ThreadSanitizer: each call of the handler has a token of its own.
+TEST_CASE_FIXTURE(Fixture, "a middleware's thread asks for the token while handlers begin and end, "
+                           "and sees each limit") {
+    std::atomic<int> seen{0};
+    std::atomic<int> calls{0};
+    orizuru::WorkerOptions around = options();
+    around.handle_middleware = {[&](orizuru::JobRun& job, const std::function<void()>& next) {
+        const std::jthread watcher([&](const std::stop_token& end) {
+            std::stop_token last;
+            while (!end.stop_requested()) {
+                std::stop_token now = job.stop_token();
+                if (now.stop_requested() && now != last) {
+                    last = std::move(now);
+                    ++seen;
+                }
+                std::this_thread::yield();
+            }
+        });
+        for (int i = 0; i < 3; ++i) {
+            next();
+            CHECK_FALSE(job.stop_token().stop_requested());
+        }
+    }};
+    Worker worker(uri, around);
+    worker.handle<Raw>("q",
+                       [&](JobContext<Raw>& job) {
+                           ++calls;
+                           wait_for_stop(job.stop_token());
+                           CHECK(eventually([&] { return seen == calls; }));
+                       },
+                       {.retry = much_later().retry, .time_limit = 20ms});
+    push_jobs({"a"});
+    const Running running(worker);
+    CHECK(eventually([&] { return put_off().size() == 1; }));
+    CHECK(calls == 3);
 }
 
 } // namespace worker_limits_test

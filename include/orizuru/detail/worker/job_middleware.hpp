@@ -42,15 +42,20 @@ class HandlerCall {
         for (JobRun* const job : m_jobs) {
             job->m_stage = JobRun::Stage::begun;
             if (m_limit) {
-                job->m_limited = m_limit->token();
+                job->limit_to(m_limit->token());
             }
         }
     }
     HandlerCall(const HandlerCall&) = delete;
     HandlerCall& operator=(const HandlerCall&) = delete;
     ~HandlerCall() {
-        if (m_limit && m_limit->exceeded()) {
-            for (JobRun* const job : m_jobs) {
+        if (!m_limit) {
+            return;
+        }
+        const bool exceeded = m_limit->exceeded();
+        for (JobRun* const job : m_jobs) {
+            job->limit_to({});
+            if (exceeded) {
                 job->m_stage = JobRun::Stage::out_of_time;
             }
         }
