@@ -121,9 +121,10 @@ class [[nodiscard]] MessageGuard {
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
         return m_core.push(queue, encoded(replacement));
     }
-    /// The same with a message of another type, such as a failure that holds this one.
+    /// The same with a message of another type, such as a failure that holds this one. U's Codec
+    /// writes it, even when it converts to T; what has no Codec becomes a T, as braces do.
     template <MessageEncodable U>
-    bool push(std::string_view queue, const U& other) requires(!std::convertible_to<const U&, T>) {
+    bool push(std::string_view queue, const U& other) requires(!std::same_as<U, T>) {
         return m_core.push(queue, encoded(other));
     }
 

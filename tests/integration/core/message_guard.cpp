@@ -483,6 +483,13 @@ struct Amount {
     MSGPACK_DEFINE(cents)
 };
 
+/// Has no Codec.
+struct Coins {
+    int count;
+
+    operator Amount() const { return count; } // NOLINT
+};
+
 struct Failure {
     std::string what;
     int times = 0;
@@ -490,27 +497,54 @@ struct Failure {
     MSGPACK_DEFINE(what, times)
 };
 
+struct DetailedFailure : Failure {
+    std::string detail;
+
+    MSGPACK_DEFINE(what, times, detail)
+};
+
 TEST_CASE_FIXTURE(QueueFixture, "a message of another type can be pushed in place of this one") {
     Consumer<std::string> consumer(uri, "q");
-    orizuru::Producer<std::string>(uri, "q").push_all({"a", "b", "c"});
+    orizuru::Producer<std::string>(uri, "q").push_all({"a", "b", "c", "d"});
     auto guard = *consumer.next();
     CHECK(guard.push("other", Failure{"too late", 3}));
     guard = *consumer.next();
     CHECK(guard.push("other", {"as before"}));
     guard = *consumer.next();
     CHECK(guard.push("other", "as before"));
+    guard = *consumer.next();
+    const char* const text = "as before";
+    CHECK(guard.push("other", text));
     const Texts pushed = redis.lrange("other");
-    REQUIRE(pushed.size() == 3);
-    CHECK(read<Failure>(pushed.at(2)).times == 3);
+    REQUIRE(pushed.size() == 4);
+    CHECK(read<Failure>(pushed.at(3)).times == 3);
+    CHECK(read<std::string>(pushed.at(2)) == "as before");
     CHECK(read<std::string>(pushed.at(1)) == "as before");
     CHECK(read<std::string>(pushed.at(0)) == "as before");
     CHECK(held().empty());
+}
 
-    // Not as an int, though an int has a Codec.
-    orizuru::Producer<Amount>(uri, "q").push(7);
-    Consumer<Amount> amounts(uri, "q");
-    CHECK(amounts.next()->push("amounts", 8));
-    CHECK(read<Amount>(redis.lrange("amounts").at(0)).cents == 8);
+TEST_CASE_FIXTURE(QueueFixture, "a message of another type is pushed whole, even where it converts "
+                                "to that of the guard") {
+    const auto pushed_by = [this]<class T>(const T& own, const auto& push) {
+        orizuru::Producer<T>(uri, "q").push(own);
+        Consumer<T> consumer(uri, "q");
+        CHECK(push(*consumer.next()));
+        return redis.lrange("other").at(0);
+    };
+    const auto in_place_of = [&](const auto& own, const auto& other) {
+        return pushed_by(own, [&](auto guard) { return guard.push("other", other); });
+    };
+    CHECK(read<DetailedFailure>(in_place_of(Failure{"late", 3}, DetailedFailure{{"late", 3}, "x"}))
+              .detail == "x");
+    CHECK(read<double>(in_place_of(7, 2.5)) == 2.5);
+    CHECK(read<int>(in_place_of(Amount(7), 8)) == 8);
+    CHECK(read<Amount>(in_place_of(Amount(7), Amount(8))).cents == 8);
+    // Named, or without a Codec of its own, it becomes the guard's type.
+    CHECK(read<Amount>(in_place_of(Amount(7), Coins{9})).cents == 9);
+    CHECK(read<Amount>(pushed_by(Amount(7), [](auto guard) {
+              return guard.push("other", {8});
+          })).cents == 8);
 }
 
 TEST_CASE_FIXTURE(QueueFixture, "a message that throws while it is decoded goes to the dead list") {
