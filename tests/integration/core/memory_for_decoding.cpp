@@ -566,6 +566,35 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a payload that there is never memory for i
     CHECK(shortages.left("large") == 999);
 }
 
+TEST_CASE_FIXTURE(MemoryForDecoding, "a payload that there is no memory for is tried again, and "
+                                     "expires, as its kind says") {
+    const auto push_as = [this](const std::string& kind) {
+        Job<Raw> job = orizuru::make_job(Raw{"large"});
+        job.first_enqueued_at -= 2min;
+        job.kind = kind;
+        redis.lpush("q", bytes_of(job));
+    };
+    for (const char* kind : {"days", "hours", "once", "short"}) {
+        push_as(kind);
+    }
+    shortages.set("large", 4);
+    const auto none = [](const Large&) {};
+    const auto days = orizuru::backoff::fixed(48h);
+    Worker worker(uri, options());
+    worker.serve("q", {.retry = {.backoff = orizuru::backoff::fixed(1h)}, .expires_after = 24h})
+        .handle<Large>("q", "days", none, {.retry = orizuru::RetryPolicy{.backoff = days}})
+        .handle<Large>("q", "hours", none)
+        .handle<Large>("q", "once", none, {.retry = orizuru::RetryPolicy{.max_attempts = 1}})
+        .handle<Large>("q", "short", none, {.expires_after = 1min});
+    Running running(worker);
+    CHECK(eventually([&] { return diary.count(WorkerEventKind::expired) == 1; }));
+    running.stop();
+    CHECK(diary.count(WorkerEventKind::died) == 1);
+    REQUIRE(put_off().size() == 2);
+    CHECK(put_off().front().kind == "hours");
+    CHECK(put_off().back().kind == "days");
+}
+
 /// A backoff that throws std::bad_alloc this often.
 orizuru::Backoff short_of_memory(int times) {
     return [left = std::make_shared<std::atomic<int>>(times)](int, std::uint64_t) {

@@ -30,8 +30,8 @@ namespace orizuru::detail {
 /// For one thread at a time, except `requeue`.
 class JobSettling {
   public:
-    /// For a job whose kind is not known.
-    JobSettling(ServedQueue& queue, JobRun& job) : JobSettling(queue, job, queue.of_no_kind()) {}
+    JobSettling(ServedQueue& queue, JobRun& job)
+        : JobSettling(queue, job, queue.options_of(job.kind())) {}
     /// `kind` lives as long as the queue.
     JobSettling(ServedQueue& queue, JobRun& job, const KindOptions& kind)
         : m_queue(queue), m_job(job), m_kind(kind) {}

@@ -81,8 +81,10 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] virtual bool has_time_limit() const noexcept {
         return m_options.time_limit.has_value();
     }
-    /// Jobs without one have none of its options.
-    [[nodiscard]] const KindOptions& of_no_kind() const noexcept { return m_of_no_kind; }
+    /// Empty for a kind that has no handler of its own here. Lives as long as the queue.
+    [[nodiscard]] virtual const KindOptions& options_of(std::string_view /*kind*/) const noexcept {
+        return m_of_no_kind;
+    }
     /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
     /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
     virtual void limit(int free) = 0;

@@ -66,6 +66,11 @@ class SingleJobQueue final : public FetchingQueue {
             }
         }
     }
+    [[nodiscard]] const KindOptions& options_of(std::string_view kind) const noexcept override {
+        const auto found = m_kinds.find(kind);
+        return found == m_kinds.end() ? FetchingQueue::options_of(kind)
+                                      : found->second.handler.options;
+    }
     [[nodiscard]] bool has_time_limit() const noexcept override {
         return FetchingQueue::has_time_limit() ||
                std::ranges::any_of(m_kinds, [](const auto& kind) {
