@@ -3,7 +3,8 @@
 
 // The N-th operator new of a running worker fails, in any thread, for N = 1, 2, ... until there are
 // fewer; then there is memory again. The worker must live on, and each job must be where its
-// handling has put it.
+// handling has put it. The program is linked with malloc replaced, which msgpack's zone calls
+// directly.
 
 #include "crash/support/failing_memory.hpp"
 #include "crash/support/library_call.hpp"
@@ -13,6 +14,7 @@
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
+#include <msgpack.hpp>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +28,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+extern "C" {
+void* __real_malloc(std::size_t size);
+void* __wrap_malloc(std::size_t size) {
+    return orizuru::test::FailingMemory::refuses(size) ? nullptr : __real_malloc(size);
+}
+}
 
 namespace failing_worker_memory_test {
 
@@ -243,6 +252,27 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job for which the Codec of its envelop
     push_jobs({payload(0)});
     CHECK(eventually([&] { return redis.llen(dead) == 1; }));
     running.stop();
+    CHECK(held_jobs().empty());
+}
+
+TEST_CASE_FIXTURE(FailingWorkerMemory, "an envelope whose kind there is never memory to find goes "
+                                       "to the dead list, and the worker goes on") {
+    Worker worker(uri, options());
+    worker.handle<Raw>("q", "k", write_down());
+    Job<Raw> job = orizuru::make_job(Raw{payload(0)});
+    job.kind = "k";
+    const std::string small = bytes_of(job);
+    constexpr std::size_t values = 50'000; // a byte each here, and a msgpack::object there
+    job.later = {"\xdc\xc3\x50" + std::string(values, '\xc0')};
+    Running running(worker);
+    REQUIRE(so_many_wait(1));
+    FailingMemory::refuse(sizeof(msgpack::object) * values, std::numeric_limits<int>::max());
+    redis.lpush("q", bytes_of(job));
+    redis.lpush("q", small);
+    CHECK(has_handled({payload(0)}));
+    FailingMemory::end();
+    running.stop();
+    CHECK(redis.llen(dead) == 1);
     CHECK(held_jobs().empty());
 }
 

@@ -12,6 +12,7 @@ class Program:
     built: tuple  # by tests/run, under build/tests/tests: the program, with what makes it this one
     arguments: tuple = ()
     packages: tuple = ()  # of pkg-config, besides what all need
+    link: tuple = ()  # more arguments of the linker
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +131,7 @@ PROGRAMS = {
     "failing_worker_memory": Program(("crash/failing_worker_memory.cpp", "support/main.cpp"),
                                      ("crash/failing_memory",
                                       "--source-file=*/failing_worker_memory.cpp"),
-                                     ("--abort-after=1",)),
+                                     ("--abort-after=1",), link=("-Wl,--wrap=malloc",)),
     "clock_leaps": postgres("clock_leaps"),
     "ledger_losses": postgres("ledger_losses"),
     "ledger_reconciler": postgres("ledger_reconciler"),
@@ -758,6 +759,10 @@ MUTANTS = [
     code("a kind has no expiry of its own", "detail/worker/job_settling.ipp",
          "m_kind.expires_after ? m_kind.expires_after", "false ? m_kind.expires_after",
          "worker_kinds"),
+    code("a kind that takes too much memory holds up its queue",
+         "detail/worker/single_job_queue.hpp",
+         "memory.decoding = JobScratch::Part::envelope; // a shortage counts", "//",
+         "failing_worker_memory --test-case='an envelope whose kind*'"),
     code("an undecoded job has none of its kind's options", "detail/worker/single_job_queue.hpp",
          "return found == m_kinds.end() ? FetchingQueue::options_of(kind)",
          "return true ? FetchingQueue::options_of(kind)",

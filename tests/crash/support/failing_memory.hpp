@@ -43,6 +43,10 @@ class FailingMemory {
     }
     /// How many of them have not come.
     [[nodiscard]] static int to_refuse() { return s_to_refuse; }
+    /// Whether this one fails, and counts it.
+    [[nodiscard]] static bool refuses(std::size_t size) {
+        return !LibraryCall::outside && refused(size);
+    }
 
     // If inlined, the compiler would see its malloc beside a delete.
     [[gnu::noinline]] static void* allocate(std::size_t size) {
