@@ -19,10 +19,10 @@
 
 namespace orizuru {
 
-// For a T without a Codec.
+// For a T without a Codec that can encode it.
 template <class T>
-class BufferedProducer : detail::NoCodec<T> {
-    using detail::NoCodec<T>::NoCodec;
+class BufferedProducer : detail::NoCodec<T, detail::Coding::encode> {
+    using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
 /// A producer for one queue, shared by any number of threads. It owns one connection and one

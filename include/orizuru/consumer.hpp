@@ -28,10 +28,10 @@
 
 namespace orizuru {
 
-// For a T without a Codec.
+// For a T without a Codec that can decode it.
 template <class T>
-class Consumer : detail::NoCodec<T> {
-    using detail::NoCodec<T>::NoCodec;
+class Consumer : detail::NoCodec<T, detail::Coding::decode> {
+    using detail::NoCodec<T, detail::Coding::decode>::NoCodec;
 };
 
 /// A consumer of one queue: three connections, and a thread that keeps the lease.

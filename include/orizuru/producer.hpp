@@ -38,10 +38,10 @@ concept RangeOf = requires(R& range) {
     std::ranges::end(range);
 };
 
-// For a T without a Codec.
+// For a T without a Codec that can encode it.
 template <class T>
-class Producer : detail::NoCodec<T> {
-    using detail::NoCodec<T>::NoCodec;
+class Producer : detail::NoCodec<T, detail::Coding::encode> {
+    using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
 /// A producer for one queue: one connection, for one thread at a time.

@@ -34,6 +34,7 @@
 #include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
+#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -121,6 +122,9 @@ struct JobScratch {
     Scratch payload;
     Part decoding = Part::envelope; ///< what an exception has interrupted
 };
+
+template <class T>
+inline constexpr bool has_codec<Job<T>> = has_codec<T>;
 
 } // namespace detail
 

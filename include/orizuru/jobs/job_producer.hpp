@@ -74,10 +74,10 @@ struct JobProducerOptions {
     std::int64_t max_payload = ProducerOptions().max_payload;
 };
 
-// For a T without a Codec.
+// For a T without a Codec that can encode it.
 template <class T>
-class JobProducer : detail::NoCodec<T> {
-    using detail::NoCodec<T>::NoCodec;
+class JobProducer : detail::NoCodec<T, detail::Coding::encode> {
+    using detail::NoCodec<T, detail::Coding::encode>::NoCodec;
 };
 
 /// A producer of jobs for one queue: one connection, used by one thread at a time.

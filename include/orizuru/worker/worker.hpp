@@ -86,7 +86,7 @@ class Worker {
     template <class T, class F>
     Worker& handle(std::string_view /*queue*/, F /*handler*/, // NOLINT(performance-*)
                    const QueueOptions& /*options*/ = {}) requires(!JobHandler<F, T>) {
-        detail::refuse_handler<T, F>();
+        static_cast<void>(detail::Refusal<T, F>());
         return *this;
     }
 
@@ -103,7 +103,7 @@ class Worker {
     Worker& handle(std::string_view /*queue*/, std::string_view /*kind*/,
                    F /*handler*/, // NOLINT(performance-*)
                    const KindOptions& /*options*/ = {}) requires(!JobHandler<F, T>) {
-        detail::refuse_handler<T, F>();
+        static_cast<void>(detail::Refusal<T, F>());
         return *this;
     }
     /// Sets the options of a queue whose handlers all have a kind. Once, before `run`; throws as

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""A type without a Codec and a handler that returns a value are refused at the call, in a few lines
-that say what is missing.
+"""A type without a Codec, or with one that cannot do what is asked, and a handler that returns a
+value are refused at the call, in a few lines that say what is missing.
 
 Arguments: the build's compile_commands.json, a source in it whose flags are taken, the compiler.
 The build's own compiler has to do it, g++ and clang++ too where they are installed.
@@ -19,10 +19,15 @@ from build_flags import flags_of  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 NO_CODEC = "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise orizuru::Codec<T>"
+UNDECODABLE = "orizuru::Codec<T> cannot decode: it needs"
 REFUSED = {
     "producer.cpp": (NO_CODEC, "Plain"),
     "consumer.cpp": (NO_CODEC, "Plain"),
     "worker.cpp": (NO_CODEC, "Plain"),
+    "envelope.cpp": (NO_CODEC, "Plain"),
+    "no_default.cpp": (UNDECODABLE, "Plain"),
+    "wrong_decode.cpp": (UNDECODABLE, "Plain"),
+    "read_only.cpp": ("orizuru::Codec<T> cannot encode: it needs", "Plain"),
     "handler.cpp": ("a handler must return void", "handler.cpp"),
 }
 MOST_LINES = 15

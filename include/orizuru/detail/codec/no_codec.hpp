@@ -2,21 +2,33 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the compiler says of a type that has no Codec: one sentence, where a failed constraint takes
-// twenty lines.
+// What the compiler says of a type whose Codec is missing or unfit: one sentence, where a failed
+// constraint takes twenty lines.
+
+#include <orizuru/codec.hpp>
 
 namespace orizuru::detail {
 
-// It depends on T, so that only a use of it fails.
+/// Whether there is one, whatever it can do.
 template <class T>
-inline constexpr bool has_codec = false;
+inline constexpr bool has_codec = requires {
+    sizeof(Codec<T>);
+};
+
+enum class Coding { encode, decode };
 
 /// The base of what a class template is for such a T. Any arguments construct it: the compiler
 /// would else say more.
-template <class T>
+template <class T, Coding needed>
 class NoCodec {
     static_assert(has_codec<T>, "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise "
                                 "orizuru::Codec<T>; is msgpack.hpp in the include path?");
+    static_assert(!has_codec<T> || needed != Coding::encode,
+                  "orizuru::Codec<T> cannot encode: it needs "
+                  "'static std::string encode(const T&)' (orizuru/codec.hpp)");
+    static_assert(!has_codec<T> || needed != Coding::decode,
+                  "orizuru::Codec<T> cannot decode: it needs 'static T decode(std::string_view)'; "
+                  "msgpack's needs a default constructor of T");
 
   public:
     template <class... Arguments>

@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace orizuru::detail {
@@ -77,17 +78,15 @@ void check_handler(const F& handler, const std::string& queue) {
 template <class F>
 inline constexpr bool is_handler = false; // it depends on F, so that only a use of it fails
 
-/// Does not compile, and says why in one sentence.
+template <class F>
+struct NoHandler {
+    static_assert(is_handler<F>, "a handler must return void, be copyable, and take const T&, "
+                                 "JobContext<T>& or const Job<T>& (JobHandler)");
+};
+/// Does not compile as an object, and says why in one sentence.
 template <class T, class F>
-void refuse_handler() {
-    if constexpr (MessageDecodable<Job<T>>) {
-        static_assert(is_handler<F>, "a handler must return void, be copyable, and take const T&, "
-                                     "JobContext<T>& or const Job<T>& (JobHandler)");
-    } else {
-        static_assert(has_codec<T>, "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise "
-                                    "orizuru::Codec<T>; is msgpack.hpp in the include path?");
-    }
-}
+using Refusal =
+    std::conditional_t<MessageDecodable<Job<T>>, NoHandler<F>, NoCodec<T, Coding::decode>>;
 
 /// Calls the handler in the first form that it accepts.
 template <class T, JobHandler<T> F>
