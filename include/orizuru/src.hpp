@@ -20,6 +20,7 @@
 #include <orizuru/connection.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
+#include <orizuru/detail/consumer/consumer_polling.ipp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/consumer/guard_core.ipp>
 #include <orizuru/detail/jobs/job_envelope.hpp>

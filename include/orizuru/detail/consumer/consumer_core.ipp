@@ -65,17 +65,6 @@ ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& ti
                 [](const std::string&, const std::bad_alloc&) { return nullptr; });
 }
 
-ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* awaited,
-                                       Decode decode, StandIn stand_in) {
-    Timeout timeout(std::chrono::milliseconds(0));
-    return take(
-        [&] {
-            return awaited == nullptr ? m_session->next(token, timeout)
-                                      : m_session->poll(token, *awaited);
-        },
-        token, timeout, decode, stand_in);
-}
-
 template <class Fetch>
 bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& timeout, Decode decode,
                         StandIn stand_in) {

@@ -282,5 +282,4 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
 
 } // namespace orizuru::detail
 
-#include <orizuru/detail/consumer/fetcher_polling.ipp>
 #include <orizuru/detail/consumer/fetcher_waiting.ipp>

@@ -209,3 +209,7 @@ class FetchingQueue : public ServedQueue {
 };
 
 } // namespace orizuru::detail
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/detail/consumer/consumer_polling.ipp>
+#endif

@@ -2,9 +2,26 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Asks Redis for a message in steps, for a thread that waits for several consumers at once.
+// Asks Redis for a message in steps, for a thread that waits for several consumers at once. Only a
+// worker has one.
+
+#include <orizuru/detail/consumer/consumer_core.hpp>
+#include <orizuru/detail/consumer/consumer_core.ipp>
+#include <orizuru/detail/consumer/fetcher.hpp>
+#include <orizuru/detail/consumer/session.hpp>
 
 namespace orizuru::detail {
+
+ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* awaited,
+                                       Decode decode, StandIn stand_in) {
+    Timeout timeout(std::chrono::milliseconds(0));
+    return take(
+        [&] {
+            return awaited == nullptr ? m_session->next(token, timeout)
+                                      : m_session->poll(token, *awaited);
+        },
+        token, timeout, decode, stand_in);
+}
 
 inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited) {
     const auto inside = enter();
