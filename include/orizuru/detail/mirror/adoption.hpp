@@ -7,6 +7,7 @@
 // the same target under another new identity. The fence of the earlier ADOPT then names the new
 // owner.
 
+#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/limits.hpp>
@@ -20,7 +21,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,7 +46,8 @@ class Adoption {
     [[gnu::cold]] void send(std::string& out, const Keys& keys, std::chrono::milliseconds lease,
                             const std::function<Identity()>& make_identity) {
         m_result.reset(); // the caller failed to use it
-        const Identity& next = m_tried.emplace_back(make_identity());
+        m_tried.push_back(make_identity());
+        const Identity& next = m_tried.back();
         append_command(out, "EVAL", adopt_script(), 5, keys.heartbeat(m_target.id),
                        keys.processing(m_target.id), keys.heartbeat(next.id),
                        keys.processing(next.id), keys.consumers(), m_target.id, next.id,
@@ -75,7 +76,7 @@ class Adoption {
     [[gnu::cold]] bool on_list(const Reply& reply);
 
     Identity m_target;
-    std::list<Identity> m_tried;
+    Fifo<Identity> m_tried;
     std::optional<std::string> m_header;
     std::optional<Result> m_result;
 };

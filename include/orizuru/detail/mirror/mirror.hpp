@@ -35,7 +35,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -261,7 +260,7 @@ class Mirror {
     std::uint64_t m_fetches = 0;
     int m_failed_fetches = 0; ///< in a row, each for a reason of its own
     std::string m_fetch_failure;
-    std::list<std::string> m_cached; ///< names of the scripts that Redis has seen: a few
+    Fifo<std::string> m_cached; ///< names of the scripts that Redis has seen: a few
 
     std::optional<Adoption> m_adoption; ///< while recovering
     std::optional<Recovered> m_recovered;

@@ -20,7 +20,7 @@ inline void Mirror::begin_request(std::string& out, Request& request, std::strin
     append_argument(out, cached ? sha1 : source);
     append_argument(out, keys);
     if (!cached) {
-        m_cached.emplace_back(sha1);
+        m_cached.push_back(std::string(sha1));
     }
 }
 

@@ -4,10 +4,10 @@
 
 // Notes events while a lock is held; tells them to the user once it is not.
 
+#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/event.hpp>
 
 #include <functional>
-#include <list>
 #include <new>
 #include <string>
 #include <string_view>
@@ -23,7 +23,7 @@ class EventQueue {
         std::string detail;
         std::string payload;
     };
-    using Batch = std::list<Noted>;
+    using Batch = Fifo<Noted>;
 
     EventQueue(std::string queue, std::function<void(const Event&)> on_event)
         : m_queue(std::move(queue)), m_on_event(std::move(on_event)) {}
