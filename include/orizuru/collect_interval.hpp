@@ -18,7 +18,6 @@
 namespace orizuru {
 
 namespace detail {
-class Collecting;
 class ConsumerCore;
 } // namespace detail
 
@@ -39,16 +38,15 @@ class CollectInterval {
     friend class detail::ConsumerCore;
 
     using OnEvent = std::function<void(const Event&)>;
-    using Running = std::unique_ptr<detail::Collecting, void (*)(detail::Collecting*)>;
-    using Start = Running(const Endpoint&, const Keys&, std::chrono::milliseconds, const OnEvent&);
+    using Start = std::shared_ptr<void>(const Endpoint&, const Keys&, std::chrono::milliseconds,
+                                        const OnEvent&);
     static Start start;
 
     /// Collects until the result is destroyed. Throws std::system_error when the process can have
     /// no more threads or descriptors.
-    [[nodiscard]] Running begin(const Endpoint& endpoint, const Keys& keys,
-                                const OnEvent& on_event) const {
-        return m_start == nullptr ? Running(nullptr, nullptr)
-                                  : m_start(endpoint, keys, m_interval, on_event);
+    [[nodiscard]] std::shared_ptr<void> begin(const Endpoint& endpoint, const Keys& keys,
+                                              const OnEvent& on_event) const {
+        return m_start == nullptr ? nullptr : m_start(endpoint, keys, m_interval, on_event);
     }
 
     std::chrono::milliseconds m_interval{};

@@ -17,14 +17,24 @@ namespace orizuru::detail {
 /// kilobyte, whether it uses that part or not.
 class OwnThread {
   public:
+    OwnThread() = default;
     /// Throws std::system_error when the process can have no more threads.
-    explicit OwnThread(std::function<void()> body)
-        : m_thread(std::make_unique<std::thread>(std::move(body))) {}
+    explicit OwnThread(std::function<void()> body) { start(std::move(body)); }
     OwnThread(const OwnThread&) = delete;
     OwnThread& operator=(const OwnThread&) = delete;
-    /// Waits for the end of the thread, except on the thread itself. In a forked child, which has
-    /// no such thread, it can be neither joined nor detached.
-    ~OwnThread() {
+    ~OwnThread() { end(); }
+
+    [[nodiscard]] bool started() const noexcept { return m_thread != nullptr; }
+    /// Not while there is a thread. Throws as the constructor.
+    void start(std::function<void()> body) {
+        m_thread = std::make_unique<std::thread>(std::move(body));
+    }
+    /// Waits for the end of the thread, if there is one, except on the thread itself. In a forked
+    /// child, which has no such thread, it can be neither joined nor detached.
+    void end() noexcept {
+        if (m_thread == nullptr) {
+            return;
+        }
         if (m_mark.forked()) {
             static_cast<void>(m_thread.release());
         } else if (m_thread->get_id() == std::this_thread::get_id()) {
@@ -32,6 +42,7 @@ class OwnThread {
         } else {
             m_thread->join();
         }
+        m_thread.reset();
     }
 
   private:

@@ -16,17 +16,21 @@ namespace orizuru::detail {
 
 class BeatCallback {
   public:
-    /// Throws std::system_error when the process can have no more threads.
-    explicit BeatCallback(std::function<void()> on_beat)
-        : m_calls(std::make_shared<Calls>(std::move(on_beat))),
-          m_thread([calls = m_calls] { calls->run(); }) {}
+    /// Does nothing when there is no on_beat. Throws std::system_error when the process can have no
+    /// more threads.
+    explicit BeatCallback(const std::function<void()>& on_beat) {
+        if (on_beat) {
+            m_calls = std::make_shared<Calls>(on_beat);
+            m_thread.start([calls = m_calls] { calls->run(); });
+        }
+    }
     BeatCallback(const BeatCallback&) = delete;
     BeatCallback& operator=(const BeatCallback&) = delete;
     /// Waits for a call that runs, except inside that call.
-    ~BeatCallback() { m_calls->ask(Asked::to_end); }
+    ~BeatCallback() { ask(Asked::to_end); }
 
     /// Asks for a call. Those that are asked for while one runs become one.
-    void call() noexcept { m_calls->ask(Asked::to_call); }
+    void call() noexcept { ask(Asked::to_call); }
 
   private:
     enum class Asked { nothing, to_call, to_end };
@@ -71,6 +75,12 @@ class BeatCallback {
         std::condition_variable m_changed;
         Asked m_asked = Asked::nothing;
     };
+
+    void ask(Asked asked) noexcept {
+        if (m_calls) {
+            m_calls->ask(asked);
+        }
+    }
 
     std::shared_ptr<Calls> m_calls; ///< the thread may outlive this object
     OwnThread m_thread;

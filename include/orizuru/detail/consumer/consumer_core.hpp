@@ -89,7 +89,7 @@ class ConsumerCore {
                             const std::stop_token& token, TimePoint deadline);
 
     std::shared_ptr<Session> m_session;
-    CollectInterval::Running m_collecting{nullptr, nullptr}; ///< if it was chosen
+    std::shared_ptr<void> m_collecting; ///< if it was chosen
 };
 
 } // namespace orizuru::detail

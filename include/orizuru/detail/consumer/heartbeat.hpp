@@ -76,7 +76,7 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     std::unique_ptr<Stream> m_stream;
 
     std::mutex m_joining; ///< guards the thread; taken before the link's lock
-    std::optional<OwnThread> m_thread;
+    OwnThread m_thread;
     std::stop_source m_stop;
     std::atomic<std::thread::id> m_thread_id{};
 };
@@ -108,7 +108,7 @@ class Heartbeat::Member : public Linked {
     const std::shared_ptr<const void> m_owner;
     Lane& m_lane;
     const std::chrono::milliseconds m_lease;
-    std::optional<BeatCallback> m_callback;
+    BeatCallback m_callback;
     Lane::Watch m_watch;
 
     // Under the link's lock.

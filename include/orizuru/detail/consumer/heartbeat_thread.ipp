@@ -20,17 +20,15 @@ inline Heartbeat::Member::Member(Heartbeat& heartbeat, std::shared_ptr<const voi
       m_owner(std::move(owner)),
       m_lane(lane),
       m_lease(options.lease),
+      m_callback(options.on_beat),
       m_watch(lane, heartbeat.m_wake),
       m_due(Clock::now() + m_lease / 3) {
-    if (options.on_beat) {
-        m_callback.emplace(options.on_beat);
-    }
     heartbeat.join(*this);
 }
 
 inline void Heartbeat::join(Member& member) {
     const std::lock_guard joining(m_joining);
-    if (!m_thread) {
+    if (!m_thread.started()) {
         start();
     }
     const Link::Lock lock(m_link->mutex());
@@ -41,7 +39,7 @@ inline void Heartbeat::join(Member& member) {
 inline void Heartbeat::start() {
     m_stop = std::stop_source();
     m_stop_wake.clear();
-    m_thread.emplace([own = shared_from_this(), token = m_stop.get_token()]() mutable {
+    m_thread.start([own = shared_from_this(), token = m_stop.get_token()]() mutable {
         own->run(token);
         own.reset(); // before the thread counts as ended
     });
@@ -60,7 +58,7 @@ inline void Heartbeat::leave(Member& member) noexcept {
     m_stop.request_stop();
     m_stop_wake.signal();
     m_wake.signal();
-    m_thread.reset();
+    m_thread.end();
 }
 
 inline void Heartbeat::run(const std::stop_token& token) {
@@ -171,9 +169,7 @@ inline void Heartbeat::Member::take(TimePoint when, const Reply& reply) {
     }
     if (reply.integer == 1) {
         m_lane.confirm_lease(when);
-        if (m_callback) {
-            m_callback->call();
-        }
+        m_callback.call();
     } else if (!m_lane.mirror().leaving()) {
         m_lane.begin_recovery(reply.integer == 0 ? "a collector has taken the consumer for dead"
                                                  : "Redis has lost the consumer's list");
