@@ -175,11 +175,13 @@ inline void UriParser::parse_query(std::string_view text) {
             m_address->db =
                 static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
         } else {
-            // Does not name the key: it may be a part of a password.
-            refuse(m_address->path.empty()
-                       ? "a query key other than connect_timeout, command_timeout, client_name"
-                       : "a query key other than db, connect_timeout, command_timeout, "
-                         "client_name");
+            // Names the key only if it can hardly be a part of a password.
+            const bool plain =
+                equals != std::string_view::npos && equals > 0 && equals <= 32 &&
+                key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string_view::npos;
+            refuse(joined({"unknown query key", plain ? " '" : "", plain ? key : "",
+                           plain ? "'" : "", "; known: ", m_address->path.empty() ? "" : "db, ",
+                           "connect_timeout, command_timeout, client_name"}));
         }
     }
 }
