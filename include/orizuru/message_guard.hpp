@@ -10,6 +10,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/script.hpp>
 
+#include <cassert>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -73,19 +74,18 @@ class [[nodiscard]] MessageGuard {
     /// in the background.
     ~MessageGuard() = default;
 
-    /// The message. Valid as long as the guard, settled or not; not after a move from it.
+    /// The message. Valid as long as the guard, settled or not; not after a move from it, which a
+    /// debug build asserts.
     [[nodiscard]] const T& operator*() const noexcept {
-        if constexpr (inside) {
-            return m_message;
-        } else {
-            return *m_message;
-        }
+        assert(!m_core.moved_from() && "the message guard was moved from");
+        return message();
     }
     [[nodiscard]] const T* operator->() const noexcept { return std::addressof(**this); }
 
     /// Moves the message out, for one that is large or cannot be copied. The guard is still to be
     /// settled. What the message refers to in payload() is valid as long as that.
     [[nodiscard]] T take() requires std::move_constructible<T> {
+        assert(!m_core.moved_from() && "the message guard was moved from");
         if constexpr (inside) {
             return std::move(m_message);
         } else {
@@ -174,6 +174,14 @@ class [[nodiscard]] MessageGuard {
         }
     }
 
+    [[nodiscard]] const T& message() const noexcept {
+        if constexpr (inside) {
+            return m_message;
+        } else {
+            return *m_message;
+        }
+    }
+
     template <MessageEncodable U>
     [[nodiscard]] std::string encoded(const U& message) const {
         std::string payload;
@@ -197,6 +205,11 @@ struct GuardAccess {
     template <class T>
     [[nodiscard]] static MessageGuard<T> decoded(std::string_view payload, Scratch& scratch) {
         return decoded<T>([&] { return detail::decode<T>(payload, scratch); });
+    }
+    /// Also before there is anything to settle.
+    template <class T>
+    [[nodiscard]] static const T& message(const MessageGuard<T>& guard) noexcept {
+        return guard.message();
     }
     template <class T>
     [[nodiscard]] static GuardCore& core(MessageGuard<T>& guard) noexcept {

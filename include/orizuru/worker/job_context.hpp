@@ -246,7 +246,8 @@ class JobContext final : public JobRun {
     JobContext(detail::JobHost& host, std::string_view payload, Scratch& scratch)
         : JobRun(host),
           m_guard(detail::GuardAccess::decoded<Job<T>>([&] { return decode(payload, scratch); })) {
-        hold(detail::head_of(*m_guard), detail::GuardAccess::core(m_guard));
+        hold(detail::head_of(detail::GuardAccess::message(m_guard)),
+             detail::GuardAccess::core(m_guard));
     }
 
     [[nodiscard]] const Job<T>& operator*() const noexcept { return *m_guard; }

@@ -4,12 +4,17 @@
 // Each way of settling a message, and the states of a guard.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/child.hpp"
 
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -29,6 +34,7 @@ using orizuru::ReplyError;
 using orizuru::Script;
 using orizuru::test::is_dead_entry;
 using orizuru::test::QueueFixture;
+using orizuru::test::status_of_child;
 using orizuru::test::Texts;
 using std::chrono::milliseconds;
 
@@ -241,6 +247,27 @@ TEST_CASE_FIXTURE(Held, "a moved guard settles the message, and the one moved fr
     CHECK(held().empty());
     CHECK_FALSE(redis.exists(unack));
 }
+
+#ifndef NDEBUG
+TEST_CASE_FIXTURE(Held, "a debug build stops at the message of a guard that was moved from") {
+    auto first = take("a");
+    const MessageGuard<Raw> second(std::move(first));
+    const auto aborts = [](const std::function<void()>& use) {
+        return status_of_child([&] {
+                   ::signal(SIGABRT, SIG_DFL); // the test's own would report a crash
+                   ::close(STDERR_FILENO);     // where it is told
+                   use();
+                   return orizuru::test::as_expected;
+               }) == -1;
+    };
+    // NOLINTBEGIN(bugprone-use-after-move)
+    CHECK(aborts([&] { static_cast<void>(*first); }));
+    CHECK(aborts([&] { static_cast<void>(first->bytes); }));
+    CHECK(aborts([&] { static_cast<void>(first.take()); }));
+    // NOLINTEND(bugprone-use-after-move)
+    CHECK_FALSE(aborts([&] { static_cast<void>(*second); }));
+}
+#endif
 
 TEST_CASE_FIXTURE(Held, "a guard that gets another one's message rejects its own first") {
     auto first = take("a");
