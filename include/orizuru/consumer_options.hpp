@@ -24,7 +24,9 @@ enum class AckMode {
 };
 
 struct ConsumerOptions {
-    /// Label in the consumer's id, for people: 1 to 100 of A-Z a-z 0-9 _ . -
+    /// Label in the consumer's id, for people: 1 to 100 of A-Z a-z 0-9 _ . - Any but the default
+    /// also names its connections (CLIENT SETNAME) where the address has no client_name; a user
+    /// without the right to that connects nevertheless.
     std::string name = "consumer";
 
     /// How long the consumer may go unheard before a collector gives its messages to others; 100 ms

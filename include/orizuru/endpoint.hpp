@@ -22,6 +22,7 @@
 namespace orizuru {
 
 namespace detail {
+struct ClientLabel;
 class Cutoff;
 class Wake;
 } // namespace detail
@@ -60,9 +61,11 @@ class Endpoint {
     [[nodiscard]] [[gnu::cold]] std::string address() const;
 
   private:
+    friend struct detail::ClientLabel;
     friend class detail::Cutoff;
 
     std::shared_ptr<const detail::Address> m_address;
+    std::shared_ptr<const std::string> m_label; ///< in place of an empty client_name
     std::shared_ptr<const detail::Wake> m_cutoff;
 };
 

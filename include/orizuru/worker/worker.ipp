@@ -4,9 +4,10 @@
 
 // Defines the functions of worker.hpp that depend on no type of message.
 
-#include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/worker/job_batch_queue.hpp>
+#include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
 #include <orizuru/detail/worker/worker_core.hpp>
@@ -20,12 +21,16 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace orizuru {
 
 ORIZURU_INLINE Worker::Worker(Endpoint endpoint, WorkerOptions options)
     : m_endpoint(std::move(endpoint)), m_core(std::make_shared<detail::WorkerCore>()) {
     detail::check(options);
+    if (options.name != WorkerOptions().name) {
+        m_endpoint = detail::ClientLabel::give(std::move(m_endpoint), options.name);
+    }
     m_core->command_timeout = m_endpoint.command_timeout();
     m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
 }

@@ -112,7 +112,8 @@ struct KindOptions {
 };
 
 struct WorkerOptions {
-    /// A label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . -
+    /// A label in the consumers' ids, for people: 1 to 100 of A-Z a-z 0-9 _ . - Any but the default
+    /// also names its connections, as ConsumerOptions::name does.
     std::string name = "worker";
     /// How many jobs or batches run at once, each on a thread: 1 to 10,000.
     int concurrency = 10;

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -162,6 +163,48 @@ TEST_CASE_FIXTURE(Restricted,
         CHECK(nobody_left());
         push({"a"});
         CHECK(orizuru::test::eventually([this] { return waiting() == Texts{"a"}; }));
+    }
+}
+
+TEST_CASE_FIXTURE(Restricted, "a consumer's name is that of its connections, where the user may "
+                              "set it and the address has none") {
+    const auto named = [this](const std::string& name) {
+        std::istringstream clients(redis.command({"CLIENT", "LIST"}).text);
+        int count = 0;
+        for (std::string line; std::getline(clients, line);) {
+            count += contains(line, " name=" + name + " ") ? 1 : 0;
+        }
+        return count;
+    };
+    /// Whether so many connections have this name while there is such a consumer.
+    const auto named_by = [&](const std::string& address, const std::string& name,
+                              const std::string& expected, int count) {
+        Consumer<Raw> consumer(address, "q", {.name = name, .collect = milliseconds(10)});
+        push({"a"});
+        CHECK(consumer.next()->ack());
+        CHECK_FALSE(consumer.next(milliseconds(10))); // waits on a connection of its own
+        return orizuru::test::eventually([&] { return named(expected) == count; });
+    };
+    SUBCASE("every connection has it") { CHECK(named_by(uri, "billing", "billing", 3)); }
+    SUBCASE("the address' own name precedes it") {
+        CHECK(named_by(uri + "?client_name=mill", "billing", "mill", 3));
+    }
+    SUBCASE("the default names nothing") {
+        CHECK(named_by(uri, ConsumerOptions().name, "consumer", 0));
+    }
+    SUBCASE("without the right to it") {
+        allow_all_but({"-client|setname"});
+        CHECK(named_by(clerk, "billing", "billing", 0));
+        check_refused([this] { const Consumer<Raw> other(clerk + "?client_name=mill", "q"); });
+        change({"off"});
+        CHECK_THROWS_AS(Consumer<Raw>(clerk, "q", {.name = "billing"}), ReplyError);
+    }
+    SUBCASE("a server that wants a password is heard") {
+        const orizuru::test::RedisServer guarded({"--requirepass", "open-sesame"});
+        CHECK(contains(orizuru::test::message_of<ReplyError>([&] {
+                           const Consumer<Raw> other(guarded.uri(), "q", {.name = "billing"});
+                       }),
+                       "NOAUTH"));
     }
 }
 

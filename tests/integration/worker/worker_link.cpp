@@ -85,6 +85,25 @@ TEST_CASE_FIXTURE(Fixture, "a queue that recovers while the only thread is busy 
     }
 }
 
+TEST_CASE_FIXTURE(Fixture, "a worker's name is that of each of its connections") {
+    auto named = options(1);
+    named.name = "mill";
+    named.collect_interval = 10ms;
+    Worker worker(uri, named);
+    worker.handle<Raw>("q", write_down());
+    const Running running(worker);
+    REQUIRE(so_many_wait(1));
+    push_jobs({"a"});
+    REQUIRE(has_handled({"a"}));
+    REQUIRE(eventually([this] { return redis.exists("orizuru:{q}:collected"); }));
+    std::istringstream list(redis.command({"CLIENT", "LIST"}).text);
+    int others = 0;
+    for (std::string line; std::getline(list, line);) {
+        others += line.find(" name=mill ") == std::string::npos ? 1 : 0;
+    }
+    CHECK(others == 1); // this test's own
+}
+
 TEST_CASE_FIXTURE(Fixture, "however slow the queues' on_beat is, each keeps its lease") {
     constexpr int queues = 6;
     std::array<std::atomic<int>, queues> beats{};

@@ -11,6 +11,7 @@
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
+#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
@@ -42,9 +43,12 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
+    const Endpoint labelled = options.name == ConsumerOptions().name
+                                  ? endpoint
+                                  : ClientLabel::give(endpoint, options.name);
     // First: what throws behind it ends it.
-    m_collecting = options.collect.begin(endpoint, keys, options.on_event);
-    m_session = Session::open(connect_link(endpoint, deadline), keys, std::move(options), deadline);
+    m_collecting = options.collect.begin(labelled, keys, options.on_event);
+    m_session = Session::open(connect_link(labelled, deadline), keys, std::move(options), deadline);
 }
 
 ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,

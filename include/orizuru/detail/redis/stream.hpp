@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
+#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -170,6 +171,7 @@ class Stream {
     std::array<const char*, 3> m_greeting{}; ///< commands of the greeting
     std::size_t m_greetings = 0;             ///< how many there are
     std::size_t m_greeted = 0;               ///< how many of them are answered
+    std::size_t m_needed = 0;                ///< how many of them no refusal may answer
     std::string m_output;
     std::size_t m_sent = 0;
     std::string m_input = std::string(std::size_t{64} << 10, '\0'); ///< what a recv brings

@@ -57,14 +57,18 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
         append_command(m_output, "SELECT", endpoint.db());
         m_greeting[m_greetings++] = "SELECT";
     }
-    if (!endpoint.client_name().empty()) {
-        append_command(m_output, "CLIENT", "SETNAME", endpoint.client_name());
+    const bool named = !endpoint.client_name().empty();
+    const std::string* const name = named ? &endpoint.client_name() : ClientLabel::of(endpoint);
+    m_needed = named ? m_greetings + 1 : m_greetings;
+    if (name != nullptr) {
+        append_command(m_output, "CLIENT", "SETNAME", *name);
         m_greeting[m_greetings++] = "CLIENT SETNAME";
     }
     if (m_greetings == 0) {
         // With no other greeting, only PING shows whether Redis would talk to us.
         append_command(m_output, "PING");
         m_greeting[m_greetings++] = "PING";
+        m_needed = 1;
     }
 }
 
@@ -112,6 +116,10 @@ inline void Stream::check_greeting(const Reply& reply) {
     if (reply.is(Reply::Type::error)) {
         if (reply.text.starts_with("ERR max number of clients")) {
             fail(reply.text);
+        }
+        const bool may_not = reply.text.starts_with("NOPERM ") || reply.text.starts_with("ERR ");
+        if (may_not && m_greeted >= m_needed) {
+            return;
         }
         throw reply_error(joined({m_address, ": ", command}), reply.text);
     }
