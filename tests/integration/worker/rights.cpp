@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// Which commands each class needs: takes one right after the other from a user who has all, and
+// compares what is refused then with the table in examples/README.md.
+
+#include "integration/worker/worker_fixture.hpp"
+#include "support/library_scripts.hpp"
+#include "support/redis_client.hpp"
+
+#include <orizuru/buffered_producer.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/jobs.hpp>
+#include <orizuru/once.hpp>
+#include <orizuru/worker/recur.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace rights_test {
+
+using namespace orizuru;
+using namespace std::chrono_literals;
+using orizuru::test::Answer;
+using orizuru::test::contains;
+using orizuru::test::eventually;
+using orizuru::test::RedisClient;
+using orizuru::test::Texts;
+using orizuru::test::WorkerFixture;
+
+#ifdef SOURCE_ROOT
+const std::filesystem::path source_root = SOURCE_ROOT;
+#else
+const std::filesystem::path source_root = ".";
+#endif
+
+using Names = std::set<std::string>;
+
+// For what is neither done nor refused.
+constexpr auto patience = 3s;
+
+struct Row {
+    std::string name;
+    /// Writes what there is before, as a user who may do everything.
+    std::function<void(const std::string& uri, RedisClient&)> prepare;
+    /// Throws ReplyError where a right is missing.
+    std::function<void(const std::string& uri)> use;
+    std::vector<std::string> bases = {}; ///< names of rows whose rights it needs, too
+};
+
+Recurrence<Job<Raw>> hourly() {
+    return {.name = "hourly", .cron = Cron("0 * * * *"), .message = [](std::chrono::sys_seconds) {
+                return make_job(Raw{"recurring"});
+            }};
+}
+
+void nothing(const std::string& /*uri*/, RedisClient& /*redis*/) {}
+void leave_messages(const std::string& /*uri*/, RedisClient& redis) {
+    redis.lpush("q", {"a", "b", "c", "d", "e", "f"});
+}
+void leave_a_job(const std::string& uri, RedisClient& /*redis*/) {
+    JobProducer<Raw>(uri, "q").push({"a"}, {.unique = "u"});
+}
+void leave_jobs(const std::string& uri, RedisClient& redis) {
+    JobProducer<Raw> producer(uri, "q");
+    producer.push({"rejected"});
+    redis.command({"RENAME", "q", "orizuru:{q}:unack"});
+    producer.push({std::string(100'000, 'x')}, {.unique = "u"}); // too large for a script
+    producer.push({"bad"});
+    redis.command({"HSET", "orizuru:{q}:recurring", "hourly", "5"});
+}
+void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {
+    JobProducer<Raw> producer(uri, "q");
+    producer.push({"a"}, {.delay = 1h, .unique = "u"});
+    producer.push({"b"}, {.delay = 1ms});
+    std::this_thread::sleep_for(2ms);
+}
+void leave_the_dead(const std::string& uri, RedisClient& redis) {
+    leave_messages(uri, redis);
+    Consumer<Raw> consumer(uri, "q");
+    for (int i = 0; i < 5; ++i) {
+        consumer.next()->bury("bad");
+    }
+}
+void leave_a_recurrence(const std::string& /*uri*/, RedisClient& redis) {
+    redis.command({"HSET", "orizuru:{q}:recurring", "hourly", "5"});
+}
+void leave_a_dead_consumer(const std::string& /*uri*/, RedisClient& redis) {
+    redis.command({"SADD", "orizuru:{q}:consumers", "id"});
+    redis.lpush("orizuru:{q}:processing:id", {"orz:0123456789abcdef:0", "a", "b"});
+    redis.lpush("orizuru:{q}:unack", {"c"});
+}
+
+/// Runs until a command shows the result, or the first exception.
+void run_until(const std::function<void(std::stop_token)>& runs, const Texts& command,
+               const std::function<bool(const Answer&)>& shows) {
+    std::stop_source stop;
+    std::atomic<bool> ended{false};
+    const std::jthread watch([&] {
+        RedisClient redis(orizuru::test::server().uri());
+        static_cast<void>(
+            eventually([&] { return ended || shows(redis.command(command)); }, patience));
+        stop.request_stop();
+    });
+    const auto at_end = orizuru::detail::at_exit([&] { ended = true; });
+    runs(stop.get_token());
+}
+void produce(const std::string& uri) {
+    Producer<Raw> producer(uri, "q");
+    producer.push({"a"});
+    producer.push_all({Raw{"b"}, Raw{"c"}});
+    static_cast<void>(producer.size());
+}
+void produce_buffered(const std::string& uri) {
+    BufferedProducer<Raw> producer(uri, "q");
+    producer.push({"a"});
+    producer.flush();
+}
+void produce_jobs(const std::string& uri) {
+    JobProducer<Raw>(uri, "q").push_all({Raw{"a"}, Raw{"b"}});
+}
+void produce_later(const std::string& uri) {
+    Producer<Raw> producer(uri, "q");
+    push_after(producer, 1h, Raw{"a"});
+    push_after(producer, 0ms, Raw{"a"});
+}
+void produce_unique_jobs(const std::string& uri) {
+    Producer<Job<Raw>> producer(uri, "q");
+    auto job = make_job(Raw{"a"});
+    push_unique_after(producer, "u", 1h, job);
+    push_unique(producer, "v", job);
+    job.unique_id = "v";
+    extend_unique(producer, job, 2h);
+}
+void produce_within_a_bound(const std::string& uri) {
+    Producer<Raw> producer(uri, "q");
+    for (int i = 0; i < 2; ++i) {
+        static_cast<void>(push_bounded(producer, Raw{"a"}, {1, Overflow::drop_oldest}));
+    }
+}
+void consume(const std::string& uri) {
+    {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->ack();
+        consumer.next()->reject();
+        consumer.next()->release();
+        consumer.next()->push("other");
+        consumer.next()->bury();
+        static_cast<void>(consumer.size());
+    }
+    Consumer<Raw> consumer(uri, "q", {.lease = 100ms, .prefetch = 3, .ack = AckMode::deferred});
+    while (auto guard = consumer.next(40ms)) {
+        guard->ack();
+    }
+    consumer.flush();
+}
+void consume_batches(const std::string& uri) {
+    Consumer<Raw> consumer(uri, "q");
+    for (auto& guard : next_batch(consumer, {.size = 10, .time = 5ms})) {
+        guard.ack();
+    }
+}
+void put_off(const std::string& uri) {
+    Consumer<Job<Raw>> consumer(uri, "q");
+    auto guard = *consumer.next();
+    retry(guard, {.backoff = backoff::fixed(1h)}, "failed");
+}
+void ack_unique_jobs(const std::string& uri) {
+    Consumer<Job<Raw>> consumer(uri, "q");
+    auto guard = *consumer.next();
+    ack_unique(guard);
+}
+void collect(const std::string& uri) {
+    const GarbageCollectorOptions options{.max_recoveries = 1, .grace = 0ms};
+    run_until([&](const auto& stop) { GarbageCollector(uri, "q", options).run(stop, 5ms); },
+              {"LLEN", "orizuru:{q}:unack"},
+              [](const Answer& length) { return length.integer == 0; });
+    GarbageCollector(uri, "q", options).collect();
+}
+void schedule(const std::string& uri) {
+    Scheduler scheduler(uri, "q");
+    scheduler.move_due();
+    run_until([&](const auto& stop) { scheduler.run(stop); }, {"CLIENT", "LIST"},
+              [](const Answer& clients) { return contains(clients.text, "cmd=blpop"); });
+}
+void recur(const std::string& uri) {
+    for (const std::string name : {"hourly", "new"}) {
+        auto recurrence = hourly();
+        recurrence.name = name;
+        Recurring<Job<Raw>>(uri, "q", {recurrence}).push_due();
+    }
+}
+void look_after_the_dead(const std::string& uri) {
+    DeadList dead(uri, "q");
+    static_cast<void>(dead.size());
+    dead.redrive(dead.list(0, 1).at(0));
+    dead.redrive_all(1);
+    dead.trim({.most = 2});
+    dead.purge(0ms);
+    dead.purge();
+}
+void look_after_the_scheduled(const std::string& uri) {
+    ScheduledList scheduled(uri, "q");
+    static_cast<void>(scheduled.size());
+    const auto entries = scheduled.list(0, 2);
+    scheduled.run_now(entries.at(0));
+    scheduled.cancel(entries.at(1));
+}
+void pause(const std::string& uri) {
+    Pause pause(uri, "q");
+    pause.pause();
+    static_cast<void>(pause.paused());
+    pause.resume();
+}
+void progress(const std::string& uri) {
+    Progress progress(uri, "q");
+    progress.set("id", 0.5);
+    static_cast<void>(progress.get("id"));
+    progress.set_result("id", "x");
+    static_cast<void>(progress.result("id"));
+}
+void claim(const std::string& uri) {
+    Once once(uri, "q");
+    static_cast<void>(once.run("done", [] {}));
+    const Claim mine = once.claim("released");
+    once.renew();
+    once.release(mine.token);
+}
+void claim_messages(const std::string& uri) {
+    Once once(uri, "q");
+    Consumer<Raw> consumer(uri, "q");
+    auto guard = *consumer.next();
+    once.run(guard, "done", [] {});
+    const Claim other = once.claim("busy");
+    auto busy = *consumer.next();
+    once.run(busy, "busy", [] {});
+}
+void work(const std::string& uri) {
+    std::atomic<int> done{0};
+    std::atomic<bool> refused{false};
+    const auto on_event = [&](const WorkerEvent& event) {
+        using enum WorkerEventKind;
+        done += event.kind == succeeded || event.kind == died ? 1 : 0;
+        refused = refused || (event.kind != consumer && contains(event.detail, "NOPERM"));
+    };
+    Worker worker(uri, {.stop_timeout = 100ms,
+                        .signals = SignalHandling::none,
+                        .recheck = 10ms,
+                        .collect_interval = 10ms,
+                        .on_event = on_event});
+    const auto handler = [](JobContext<Raw>& job) {
+        if (job->payload.bytes == "bad") {
+            throw DoNotRetry("bad");
+        }
+        if (job->payload.bytes.size() > 1000 && job.attempt() == 1) {
+            job.progress(0.5);
+            job.extend_unique(2h);
+            throw std::runtime_error("again");
+        }
+    };
+    worker.handle<Raw>("q", handler, {.retry = {.backoff = backoff::fixed(1ms)}, .prefetch = 2})
+        .recur<Raw>("q", {hourly()});
+    orizuru::test::Running running(worker);
+    const bool all =
+        eventually([&] { return refused || done == 4 || running.ended(0ms); }, patience);
+    running.stop();
+    if (refused || !all) {
+        throw ReplyError("NOPERM", "of a worker");
+    }
+}
+
+const std::string consumer_row = "`Consumer`, `MessageGuard`";
+const std::vector<Row> rows{
+    {"`Producer`", nothing, produce},
+    {"`BufferedProducer`", nothing, produce_buffered},
+    {"`JobProducer`", nothing, produce_jobs},
+    {"a push for later", nothing, produce_later},
+    {"a push within a bound", nothing, produce_within_a_bound},
+    {"a unique push, `extend_unique`", nothing, produce_unique_jobs},
+    {consumer_row, leave_messages, consume},
+    {"`next_batch`", leave_messages, consume_batches, {consumer_row}},
+    {"`retry`, `push_after` of a guard", leave_a_job, put_off, {consumer_row}},
+    {"`ack_unique`", leave_a_job, ack_unique_jobs, {consumer_row}},
+    {"`Once`", nothing, claim},
+    {"`Once` with a guard", leave_messages, claim_messages, {consumer_row, "`Once`"}},
+    {"`GarbageCollector`", leave_a_dead_consumer, collect},
+    {"`Scheduler`", leave_scheduled_jobs, schedule},
+    {"`Recurring`", leave_a_recurrence, recur},
+    {"`DeadList`", leave_the_dead, look_after_the_dead},
+    {"`ScheduledList`", leave_scheduled_jobs, look_after_the_scheduled},
+    {"`Pause`", nothing, pause},
+    {"`Progress`", nothing, progress},
+    {"`Worker`", leave_jobs, work, {consumer_row, "`GarbageCollector`", "`Scheduler`"}},
+};
+
+Names without(Names names, const Names& others) {
+    std::erase_if(names, [&](const auto& name) { return others.contains(name); });
+    return names;
+}
+
+struct Clerk : WorkerFixture {
+    ~Clerk() { redis.try_command({"ACL", "DELUSER", "clerk"}); }
+
+    /// Whether it is refused to a user who may do everything, or everything but this.
+    bool refused(const Row& row, const std::string& command) {
+        redis.flushall();
+        row.prepare(uri, redis);
+        redis.command({"SCRIPT", "FLUSH"});
+        redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">x", "~*", "&*", "+@all",
+                       command.empty() ? "+@all" : "-" + command});
+        redis.command({"CONFIG", "RESETSTAT"});
+        try {
+            row.use("unix://clerk:x@" + orizuru::test::server().socket_path() +
+                    "?command_timeout=300");
+            return false;
+        } catch (const ReplyError& error) {
+            CHECK_MESSAGE(error.code() == "NOPERM", error.what());
+            return true;
+        }
+    }
+    /// The commands that Redis has run since.
+    Names run() {
+        static const std::regex line("cmdstat_([^:]+):calls=[1-9]");
+        const std::string stats = redis.command({"INFO", "commandstats"}).text;
+        Names names;
+        for (std::sregex_iterator at(stats.begin(), stats.end(), line), end; at != end; ++at) {
+            names.insert((*at)[1]);
+        }
+        return without(names, {"auth", "client|list", "config|resetstat"}); // everybody's, and ours
+    }
+};
+
+std::string listed(const Names& names, const std::string& before = "") {
+    std::string text = before;
+    for (std::string name : names) {
+        std::ranges::transform(name, name.begin(),
+                               [](unsigned char c) { return c == '|' ? ' ' : std::toupper(c); });
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text;
+}
+
+TEST_CASE_FIXTURE(Clerk, "the table of rights lists what is refused to a user without it") {
+    std::map<std::string, Names> run_by;
+    Names candidates;
+    for (const auto& [name, script] : orizuru::test::library_scripts()) {
+        static const std::regex call(R"(redis\.p?call\('([A-Z]+)')");
+        for (std::sregex_iterator at(script.begin(), script.end(), call), end; at != end; ++at) {
+            std::string command = (*at)[1];
+            std::ranges::transform(command, command.begin(),
+                                   [](unsigned char c) { return std::tolower(c); });
+            candidates.insert(command);
+        }
+    }
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK_FALSE(refused(row, ""));
+        run_by[row.name] = run();
+        candidates.insert(run_by[row.name].begin(), run_by[row.name].end());
+    }
+    std::map<std::string, Names> needed_by;
+    std::map<std::string, Names> dispensable_for;
+    std::vector<std::pair<std::string, std::string>> lines; // classes, and the rest
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Names& needed = needed_by[row.name];
+        std::ranges::copy_if(candidates, std::inserter(needed, needed.end()),
+                             [&](const auto& command) { return refused(row, command); });
+        dispensable_for[row.name] = without(run_by[row.name], needed);
+        Names more = needed;
+        Names dispensable = dispensable_for[row.name];
+        std::string as;
+        for (const std::string& base : row.bases) {
+            more = without(more, needed_by.at(base));
+            dispensable =
+                without(without(dispensable, needed_by.at(base)), dispensable_for.at(base));
+            as += (as.empty() ? "as " : ", ") + base;
+        }
+        const std::string rest = listed(more, as) + " | " + listed(dispensable);
+        if (!lines.empty() && lines.back().second == rest) {
+            lines.back().first += ", " + row.name;
+        } else {
+            lines.emplace_back(row.name, rest);
+        }
+    }
+    std::string table = "| | needs | does without |\n|---|---|---|\n";
+    for (const auto& [names, rest] : lines) {
+        table += "| " + names + " | " + rest + " |\n";
+    }
+    std::ifstream file(source_root / "examples/README.md");
+    const std::string document(std::istreambuf_iterator<char>(file), {});
+    CHECK_MESSAGE(contains(document, "\n\n" + table + "\n"), "it should be:\n" << table);
+}
+
+} // namespace rights_test
