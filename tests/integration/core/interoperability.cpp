@@ -18,10 +18,14 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace interoperability_test {
@@ -51,6 +55,27 @@ struct Everything {
     MSGPACK_DEFINE(signed_number, unsigned_number, floating, flag, text, binary, optional, crane,
                    flock)
     friend bool operator==(const Everything&, const Everything&) = default;
+};
+
+enum class Colour { white, red };
+
+/// One of each kind of type that README.md names.
+struct Kinds {
+    int number = 0;
+    double floating = 0;
+    Colour colour = Colour::white;
+    std::chrono::milliseconds lasts{};
+    std::chrono::sys_seconds at{};
+    std::string text;
+    std::vector<char> bytes;
+    std::set<int> set;
+    std::map<std::string, int> map;
+    std::pair<int, std::string> pair;
+    std::tuple<bool, double> tuple;
+    std::optional<int> nothing = 9;
+    std::shared_ptr<int> pointer;
+    MSGPACK_DEFINE(number, floating, colour, lasts, at, text, bytes, set, map, pair, tuple, nothing,
+                   pointer)
 };
 
 template <class T>
@@ -158,6 +183,38 @@ TEST_CASE_FIXTURE(PythonFixture, "Python pops the message that a guard pushes on
         replace = !replace;
     }
     CHECK(python("pop"));
+}
+
+TEST_CASE_FIXTURE(PythonFixture, "each kind of type comes from Python and goes to it") {
+    REQUIRE(python("push_kinds"));
+    orizuru::Consumer<Kinds> consumer(uri(), "cranes");
+    for (const std::string bytes : {"\0\xff"s, "\0é"s}) {
+        auto kinds = *consumer.next(patience);
+        CHECK(kinds->number == -7);
+        CHECK(kinds->floating == 2);
+        CHECK(kinds->colour == Colour::red);
+        CHECK(kinds->lasts.count() == 1500);
+        CHECK(kinds->at.time_since_epoch().count() == 1'700'000'000);
+        CHECK(kinds->text == "text");
+        CHECK(std::string(kinds->bytes.begin(), kinds->bytes.end()) == bytes);
+        CHECK(kinds->set == std::set{1, 2});
+        CHECK(kinds->map == std::map<std::string, int>{{"one", 1}});
+        CHECK(kinds->pair == std::pair{3, "x"s});
+        CHECK(kinds->tuple == std::tuple{true, 0.5});
+        CHECK_FALSE(kinds->nothing);
+        CHECK((kinds->pointer && *kinds->pointer == 5));
+        CHECK(kinds.push("seen", *kinds));
+    }
+    auto missing = *consumer.next(patience);
+    CHECK(missing->number == 0);
+    CHECK(missing->nothing == 9);
+    CHECK(missing.ack());
+    auto more = *consumer.next(patience);
+    CHECK((more->pointer && *more->pointer == 5));
+    CHECK(more.ack());
+    CHECK_THROWS_AS((void)consumer.next(patience), orizuru::DecodeError); // bytes as numbers
+    redis().command({"LMOVE", "seen", "cranes", "RIGHT", "LEFT"});
+    CHECK(python("pop_kinds"));
 }
 
 TEST_CASE_FIXTURE(PythonFixture, "Python reads the dead list") {

@@ -5,7 +5,8 @@
 """The other half of interoperability.cpp, written as a Python program that knows nothing of this
 library would be: LPUSH and RPOP of msgpack, structs as arrays.
 
-usage: interoperability.py push|pop|dead|push_job|pop_job|readme <socket> <queue>
+usage: interoperability.py MODE <socket> <queue>
+MODE: push|pop|push_kinds|pop_kinds|dead|push_job|pop_job|readme
 """
 
 import pathlib
@@ -46,6 +47,24 @@ def pop(server, queue):
         assert msgpack.unpackb(payload) == message, (payload, message)
         assert payload == msgpack.packb(message), (payload, message)
     assert server.rpop(queue) is None
+
+
+# A value of each kind of type that README.md names, in the order of interoperability.cpp's Kinds.
+KINDS = [-7, 2, 1, 1500, 1_700_000_000, "text", b"\0\xff", [1, 2], {"one": 1}, [3, "x"],
+         [True, 0.5], None, 5]
+
+
+def push_kinds(server, queue):
+    as_others = list(KINDS)
+    as_others[1] = 2.0
+    as_others[5:7] = [b"text", "\0é"]  # bin and str for each other
+    numbers = KINDS[:6] + [[0, 255]]
+    for fields in KINDS, as_others, [], KINDS + ["more", {}], numbers:
+        server.lpush(queue, msgpack.packb(fields))
+
+
+def pop_kinds(server, queue):
+    assert msgpack.unpackb(server.rpop(queue)) == KINDS
 
 
 def dead(server, queue):
@@ -142,5 +161,5 @@ def readme(server, _queue):
 if __name__ == "__main__":
     mode, path, name = sys.argv[1:]
     modes = {"push": push, "pop": pop, "dead": dead, "push_job": push_job, "pop_job": pop_job,
-             "readme": readme}
+             "push_kinds": push_kinds, "pop_kinds": pop_kinds, "readme": readme}
     modes[mode](redis.Redis(unix_socket_path=path), name)
