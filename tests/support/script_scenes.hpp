@@ -188,6 +188,8 @@ inline void Scenes::schedule() {
         add("schedule", delay, {}, keys, {"after", delay, "x"});
         add("schedule", delay + ", several", {}, keys, {"after", delay, "x", "y", "x"});
         by_guard("schedule by a guard", delay, {}, keys, {"after", delay});
+        by_guard("schedule by a guard", delay + ", another payload", {}, keys,
+                 {"after", delay, "x"});
         std::vector<SceneKey> with_lock = keys;
         with_lock.push_back({m_keys.unique("u"), "string"});
         for (const std::string ttl : {"0", "60000"}) {

@@ -12,6 +12,7 @@
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
 
+#include <orizuru/jobs/retry.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <atomic>
@@ -55,6 +56,10 @@ class ConsumerUser : public ProducerUser {
     }
     void bury_one() {
         settle(Place::dead, [](Guard& guard) { return guard.bury("bad"); });
+    }
+    void put_off() {
+        settle(Place::waiting,
+               [](Guard& guard) { return push_after(guard, std::chrono::milliseconds(0)); });
     }
     void settle_by_script() {
         settle(Place::other, [](Guard& guard) {

@@ -10,7 +10,9 @@
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
+#include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <optional>
@@ -106,6 +108,11 @@ inline bool fetch(const Texts& argv) { return is_settle(argv) && argv.at(2) == "
 inline bool push(const Texts& argv) { return is_body(argv, detail::push_body()); }
 inline bool give_back(const Texts& argv) { return is_body(argv, detail::release_body()); }
 inline bool bury(const Texts& argv) { return is_body(argv, detail::bury_body()); }
+inline bool put_off(const Texts& argv) { return is_body(argv, detail::schedule_body()); }
+inline bool schedule(const Texts& argv) { return is_script(argv, detail::schedule_script(), ""); }
+inline bool bounded(const Texts& argv) {
+    return is_script(argv, detail::push_bounded_script(), "");
+}
 inline bool own_script(const Texts& argv) { return is_body(argv, CommandUsers::own_script()); }
 inline bool release(const Texts& argv) {
     return is_script(argv, detail::release_script(), detail::cached_release().sha1());
@@ -128,6 +135,7 @@ inline std::vector<Command> library_commands() {
         {"MOVE to another queue", settle, command::push, &U::push_on},
         {"MOVE to the dead list", settle, command::bury, &U::bury_one},
         {"MOVE with a new body", settle, command::push, &U::push_on_replaced},
+        {"MOVE to the schedule", settle, command::put_off, &U::put_off},
         {"MOVE by one's own script", settle, command::own_script, &U::settle_by_script},
         {"MOVE by the guard's end", by_the_way, command::push, &U::let_go},
         {"SETTLE of deferred acks", settle, command::settle, &U::ack_later},
@@ -144,6 +152,8 @@ inline std::vector<Command> library_commands() {
         {"LLEN of a consumer", size, command::llen, &U::look_at_source},
         {"LPUSH of one", Column::command, command::lpush, &U::push_one},
         {"LPUSH of many", Column::command, command::lpush, &U::push_some},
+        {"SCHEDULE", Column::command, command::schedule, &U::push_scheduled},
+        {"PUSH within a bound", Column::command, command::bounded, &U::push_within_a_bound},
         {"LPUSH of a flush", Column::command, command::lpush, &U::buffer_and_flush},
         {"LPUSH of a buffer", buffer, command::lpush, &U::buffer_and_wait},
         {"LLEN of a producer", Column::command, command::llen, &U::look_at_length},

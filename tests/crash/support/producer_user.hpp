@@ -11,6 +11,8 @@
 
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/error.hpp>
+#include <orizuru/jobs/bounded_push.hpp>
+#include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/producer.hpp>
 
 #include <chrono>
@@ -31,6 +33,16 @@ class ProducerUser : public QueueUsers {
     void push_some() {
         pushing({new_message(), new_message(), new_message()},
                 [&](const auto& messages) { producer().push_all(messages); });
+    }
+    void push_scheduled() {
+        pushing({new_message()}, [&](const auto& messages) {
+            push_after(producer(), std::chrono::milliseconds(0), messages.front());
+        });
+    }
+    void push_within_a_bound() {
+        pushing({new_message()}, [&](const auto& messages) {
+            require(push_bounded(producer(), messages.front(), {1'000'000}).pushed, "it was full");
+        });
     }
     void look_at_length() {
         in_library([&] { static_cast<void>(producer().size()); });
