@@ -4,8 +4,8 @@
 
 // The definitions of endpoint.hpp.
 
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/uri.hpp>
 
 #include <string>

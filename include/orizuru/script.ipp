@@ -6,8 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/settling_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
 
 #include <memory>

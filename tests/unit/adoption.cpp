@@ -4,8 +4,8 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/adoption.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

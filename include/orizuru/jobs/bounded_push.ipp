@@ -4,8 +4,8 @@
 
 // The definitions of bounded_push.hpp.
 
-#include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/error.hpp>
 
 #include <cstdint>

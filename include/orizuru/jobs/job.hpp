@@ -30,7 +30,7 @@
 // Needs msgpack-c, whatever Codec<T> is.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>

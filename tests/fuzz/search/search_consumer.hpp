@@ -14,8 +14,8 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

@@ -10,7 +10,7 @@
 #include "fuzz/simulation/simulated_consumer.hpp"
 
 #include <orizuru/detail/mirror/scripts.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

@@ -18,7 +18,7 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>

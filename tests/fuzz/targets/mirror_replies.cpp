@@ -18,7 +18,6 @@
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 

@@ -4,8 +4,8 @@
 
 // Checks of arguments that several parts share, before anything is sent.
 
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 #include <chrono>
 #include <stdexcept>

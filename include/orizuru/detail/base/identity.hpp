@@ -5,10 +5,9 @@
 // The name of one incarnation of a consumer, and the header of its list.
 
 #include <orizuru/detail/base/any_in.hpp>
-#include <orizuru/detail/base/digits.hpp>
-#include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/random.hpp>
 
 #include <unistd.h>
 

@@ -5,6 +5,7 @@
 // Pauses between attempts: exponential from 50 ms to 5 s with full jitter (drawn evenly between
 // zero and the bound), so that clients do not all arrive at once when Redis comes back.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/random.hpp>
 
 #include <algorithm>
@@ -28,6 +29,30 @@ class JitteredPauses {
 
     int m_attempts = 0;
     Random m_random;
+};
+
+/// Holds back the next attempt after a refusal. The holds grow until an attempt succeeds.
+class Hold {
+  public:
+    /// Does nothing while one lasts: errors to requests that were sent together are one failure.
+    void begin() noexcept {
+        if (over()) {
+            m_until = Clock::now() + m_pauses.next();
+        }
+    }
+    /// The next hold is a short one again.
+    void succeeded() noexcept { m_pauses.reset(); }
+    [[nodiscard]] bool over() const noexcept {
+        return m_until == TimePoint() || Clock::now() >= m_until;
+    }
+    /// The end of the hold that lasts at `now` where that comes before `deadline`, else `deadline`.
+    [[nodiscard]] TimePoint bound(TimePoint deadline, TimePoint now) const noexcept {
+        return now >= m_until ? deadline : std::min(deadline, m_until);
+    }
+
+  private:
+    JitteredPauses m_pauses;
+    TimePoint m_until{};
 };
 
 } // namespace orizuru::detail

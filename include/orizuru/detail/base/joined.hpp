@@ -2,8 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Joins pieces of text in one function; the compiler would expand each chain of operator+ anew.
+// Joins pieces of text: at run time in one function, since the compiler would expand each chain of
+// operator+ anew, and literals while the program is compiled.
 
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -21,6 +23,30 @@ namespace orizuru::detail {
     for (const std::string_view piece : pieces) {
         text += piece;
     }
+    return text;
+}
+
+/// A text that is part of the program.
+template <std::size_t Size>
+struct JoinedText {
+    std::array<char, Size> characters;
+
+    [[nodiscard]] constexpr operator std::string_view() const noexcept { // NOLINT: it is a text
+        return {characters.data(), Size};
+    }
+};
+
+template <std::size_t... Sizes>
+[[nodiscard]] consteval auto joined_text(const char (&... literals)[Sizes]) {
+    JoinedText<(... + (Sizes - 1))> text{};
+    char* end = text.characters.data();
+    const auto append = [&end](const char* literal, std::size_t size) {
+        // std::copy_n takes the compiler several times as long for each character.
+        for (std::size_t i = 0; i < size; ++i) {
+            *end++ = literal[i];
+        }
+    };
+    (append(literals, Sizes - 1), ...);
     return text;
 }
 

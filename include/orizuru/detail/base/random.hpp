@@ -2,14 +2,46 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Random numbers for waiting times; they differ from process to process. <random> would add 11,000
-// lines to each program.
+// Random bits that no other process has, and random waiting times. std::random_device would do, but
+// it reads the processor's own source, which takes microseconds for each word.
 
-#include <orizuru/detail/base/entropy.hpp>
+#include <unistd.h>
 
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <system_error>
 
 namespace orizuru::detail {
+
+/// Throws std::system_error on a system without entropy, as do the functions below.
+template <std::size_t Bytes>
+[[nodiscard]] std::array<unsigned char, Bytes> random_bytes() {
+    std::array<unsigned char, Bytes> bytes;
+    if (::getentropy(bytes.data(), bytes.size()) != 0) {
+        throw std::system_error(errno, std::generic_category(), "getentropy");
+    }
+    return bytes;
+}
+
+[[nodiscard]] [[gnu::cold]] inline std::uint64_t entropy() {
+    return std::bit_cast<std::uint64_t>(random_bytes<8>());
+}
+
+/// `Digits` random hexadecimal digits, an even number.
+template <std::size_t Digits>
+[[nodiscard]] std::string random_hex() {
+    std::string text;
+    text.reserve(Digits);
+    for (const unsigned char byte : random_bytes<Digits / 2>()) {
+        text += "0123456789abcdef"[byte >> 4U];
+        text += "0123456789abcdef"[byte & 15U];
+    }
+    return text;
+}
 
 class Random {
   public:

@@ -5,9 +5,8 @@
 // Parses the address of a Redis; endpoint.hpp lists its forms.
 
 #include <orizuru/detail/base/address.hpp>
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 #include <sys/un.h>
 

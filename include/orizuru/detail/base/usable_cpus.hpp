@@ -5,7 +5,7 @@
 // How many CPUs this process can keep busy: its affinity limits it, and so do the quotas of its
 // control group and of all groups above it (version 2).
 
-#include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 #include <fcntl.h>
 #include <sched.h>

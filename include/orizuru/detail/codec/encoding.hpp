@@ -5,8 +5,8 @@
 // Calls Codec<T> in either of its forms, limits payloads and throws errors of one type.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/error.hpp>
 
 #include <cstddef>

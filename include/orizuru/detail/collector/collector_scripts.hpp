@@ -5,9 +5,7 @@
 // The collector's Lua scripts. They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/dead_entry.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/take_headers.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 
 #include <chrono>
 #include <string>

@@ -8,10 +8,10 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 

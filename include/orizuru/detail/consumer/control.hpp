@@ -12,7 +12,6 @@
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/hold.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>

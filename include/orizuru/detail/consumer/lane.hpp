@@ -8,9 +8,9 @@
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/hold.hpp>
 #include <orizuru/detail/consumer/keep_alive.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
@@ -18,7 +18,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/event.hpp>

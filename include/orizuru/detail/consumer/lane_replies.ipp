@@ -4,8 +4,8 @@
 
 // Acts on the replies to a lane's requests, on doubts and on refusals.
 
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 
 #include <new>

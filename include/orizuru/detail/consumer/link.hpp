@@ -12,11 +12,11 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/control.hpp>

@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cstdint>

@@ -8,10 +8,10 @@
 // no longer count. One thread at a time uses this, under the lock.
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
@@ -19,7 +19,6 @@
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>

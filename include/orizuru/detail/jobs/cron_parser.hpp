@@ -4,7 +4,7 @@
 
 // A cron expression as text, taken apart; cron.hpp says what it may hold.
 
-#include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/cron_table.hpp>
 
 #include <algorithm>

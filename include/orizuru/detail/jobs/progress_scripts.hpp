@@ -4,7 +4,7 @@
 
 // How a job's progress and its result are written.
 
-#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 
 #include <string>
 

@@ -6,8 +6,7 @@
 
 #include <orizuru/detail/jobs/schedule_source.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/settling_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 
 #include <chrono>
 #include <stdexcept>

@@ -6,7 +6,7 @@
 //
 // They only move or free, so they run when memory is full (allow-oom).
 
-#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 
 #include <string_view>
 

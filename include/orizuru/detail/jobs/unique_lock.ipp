@@ -7,9 +7,8 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/schedule_source.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/settling_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/error.hpp>
 
 #include <string>

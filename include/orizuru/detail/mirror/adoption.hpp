@@ -13,7 +13,6 @@
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>

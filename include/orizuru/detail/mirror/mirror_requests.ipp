@@ -4,8 +4,8 @@
 
 // Composes a mirror's requests.
 
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 
 namespace orizuru::detail {

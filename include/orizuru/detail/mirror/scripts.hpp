@@ -11,10 +11,7 @@
 // so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/dead_entry.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/settling_script.hpp>
-#include <orizuru/detail/redis/take_headers.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/script.hpp>
 
 #include <string_view>

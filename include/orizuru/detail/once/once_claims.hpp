@@ -7,8 +7,8 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
-#include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/once/claim_renewal.hpp>
 #include <orizuru/detail/once/once_calls.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>

@@ -11,8 +11,7 @@
 // when Redis is emptied. Lua's numbers hold it until the year 2255.
 
 #include <orizuru/detail/redis/cached_script.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
-#include <orizuru/detail/redis/settling_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/script.hpp>
 
 #include <string_view>

@@ -4,7 +4,7 @@
 
 // What Redis answers to a claim.
 
-#include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/once/claim.hpp>

@@ -10,7 +10,6 @@
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/detail/producer/push_series.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/error.hpp>
 
 #include <memory>

@@ -5,8 +5,8 @@
 // One push or push_all in progress. It writes a chunk while the one before is in flight, and counts
 // the messages that are certainly in the queue, from the first without a gap.
 
-#include <orizuru/detail/base/digits.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>

@@ -2,19 +2,34 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a client does about an error of Redis: told by the error's first word where that is a code.
+// What to do after a reply: the protocol decides, its driver acts. What an error of Redis asks for
+// is told by its first word where that is a code.
 
 #include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/redis/verdict.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 namespace orizuru::detail {
+
+enum class Remedy : std::uint8_t {
+    none,
+    back_off,  ///< refused for now and not run: wait, then repeat
+    reconnect, ///< the connection is of no more use: close it, and recover if registered
+    send_body, ///< Redis does not know the script by its name, and has not run it
+    recover,   ///< this list's commands are in doubt: find out which ran; the connection stays
+    give_up    ///< only a person can fix it, and it has not run; the reason is for the user
+};
+
+struct Verdict {
+    Remedy remedy = Remedy::none;
+    std::string reason;
+};
 
 /// `recover` where the code tells nothing.
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {

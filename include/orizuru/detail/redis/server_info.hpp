@@ -5,7 +5,7 @@
 // Reads what Redis reports about itself in INFO.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/whole_number.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 #include <chrono>
 #include <string>

@@ -5,7 +5,7 @@
 // Writes commands as Redis reads them (RESP arrays of bulk strings) to the end of the output, so
 // that each argument is copied once.
 
-#include <orizuru/detail/base/digits.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -7,8 +7,8 @@
 // them opens, and take turns.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/turn.hpp>
-#include <orizuru/detail/base/whole_number.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/sha1.hpp>

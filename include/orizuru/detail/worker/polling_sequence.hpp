@@ -4,7 +4,7 @@
 
 // The sequence in which a free thread polls the queues, drawn as QueueOrder says.
 
-#include <orizuru/detail/base/entropy.hpp>
+#include <orizuru/detail/base/random.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>

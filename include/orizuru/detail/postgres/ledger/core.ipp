@@ -5,8 +5,8 @@
 // The definitions of core.hpp.
 
 #include <orizuru/detail/base/arguments.hpp>
-#include <orizuru/detail/base/entropy.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger/book.hpp>

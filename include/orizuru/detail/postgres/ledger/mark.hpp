@@ -21,8 +21,8 @@
 // backup. It may then have jobs again whose messages Redis no longer has. Its timeline shows that,
 // and a new epoch begins too. A copy of its files, put back without a recovery, does not show it.
 
-#include <orizuru/detail/base/whole_number.hpp>
-#include <orizuru/detail/redis/refusal.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -2,12 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A number as text, without an allocation.
+// Whole numbers as text, without an allocation, and text as whole numbers. std::from_chars is
+// compiled anew in every program, for all bases.
 
 #include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -34,5 +37,19 @@ class Digits {
     char m_text[24];
     std::size_t m_size = 0;
 };
+
+/// The number that the whole text is; nothing when it has anything but digits, or too many.
+[[nodiscard]] inline std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t number = 0;
+    for (const char c : text) {
+        const auto digit = static_cast<std::uint64_t>(c - '0');
+        if (c < '0' || digit > 9 || number > (most - digit) / 10) {
+            return std::nullopt;
+        }
+        number = number * 10 + digit;
+    }
+    return text.empty() ? std::nullopt : std::optional(number);
+}
 
 } // namespace orizuru::detail
