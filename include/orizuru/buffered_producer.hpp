@@ -46,7 +46,8 @@ class BufferedProducer<T> {
     ///
     /// The destructor tries to flush for at most command_timeout and cannot report a failure: call
     /// flush() first. In a forked child it sends nothing.
-    BufferedProducer(Endpoint endpoint, std::string queue, BufferedProducerOptions options = {})
+    BufferedProducer(const Endpoint& endpoint, std::string queue,
+                     BufferedProducerOptions options = {})
         : m_core(endpoint, std::move(queue), options) {}
 
     /// Accepts a message; returns the queue's length as Redis last reported it, 0 before the first

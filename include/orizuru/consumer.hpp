@@ -50,7 +50,7 @@ class Consumer<T> {
     ///     connect_timeout (name resolution excluded); ReplyError when Redis refuses the
     ///     credentials, or the user lacks a right that consuming needs; std::system_error when the
     ///     process has no descriptor or thread left.
-    Consumer(Endpoint endpoint, std::string queue, ConsumerOptions options = {})
+    Consumer(const Endpoint& endpoint, std::string queue, ConsumerOptions options = {})
         : m_core(endpoint, std::move(queue), std::move(options)) {}
 
     Consumer(const Consumer&) = delete;

@@ -56,7 +56,8 @@ class Producer<T> {
   public:
     /// Connects. Throws std::invalid_argument for an invalid queue name or option, ConnectionError
     /// within connect_timeout (name resolution excluded), ReplyError for refused credentials.
-    [[gnu::cold]] Producer(Endpoint endpoint, std::string queue, ProducerOptions options = {})
+    [[gnu::cold]] Producer(const Endpoint& endpoint, std::string queue,
+                           ProducerOptions options = {})
         : m_core(endpoint, std::move(queue), options) {}
 
     /// Pushes one message; returns the queue's length after it.

@@ -86,10 +86,9 @@ class JobProducer<T> {
   public:
     /// Connects. Throws as Producer's constructor does; std::invalid_argument for a kind that
     /// cannot be.
-    JobProducer(Endpoint endpoint, std::string queue, JobProducerOptions<T> options = {})
+    JobProducer(const Endpoint& endpoint, std::string queue, JobProducerOptions<T> options = {})
         : m_options(checked(std::move(options))),
-          m_producer(std::move(endpoint), std::move(queue),
-                     {.max_payload = m_options.max_payload}) {}
+          m_producer(endpoint, std::move(queue), {.max_payload = m_options.max_payload}) {}
 
     /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it,
     /// another job holds its lock, or the queue is full.

@@ -24,8 +24,10 @@ class Fifo {
         }
     }
     Fifo(Fifo&& other) noexcept { swap(other); }
-    Fifo& operator=(Fifo other) noexcept {
-        swap(other);
+    Fifo& operator=(const Fifo& other) { return *this = Fifo(other); }
+    Fifo& operator=(Fifo&& other) noexcept {
+        Fifo taken(std::move(other));
+        swap(taken);
         return *this;
     }
     ~Fifo() { delete[] m_items; }

@@ -19,14 +19,14 @@ enum class Coding { encode, decode };
 
 /// The base of what a class template is for such a T. Any arguments construct it: the compiler
 /// would else say more.
-template <class T, Coding needed>
+template <class T, Coding Needed>
 class NoCodec {
     static_assert(has_codec<T>, "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise "
                                 "orizuru::Codec<T>; is msgpack.hpp in the include path?");
-    static_assert(!has_codec<T> || needed != Coding::encode,
+    static_assert(!has_codec<T> || Needed != Coding::encode,
                   "orizuru::Codec<T> cannot encode: it needs "
                   "'static std::string encode(const T&)' (orizuru/codec.hpp)");
-    static_assert(!has_codec<T> || needed != Coding::decode,
+    static_assert(!has_codec<T> || Needed != Coding::decode,
                   "orizuru::Codec<T> cannot decode: it needs 'static T decode(std::string_view)'; "
                   "msgpack's needs a default constructor of T");
 

@@ -62,7 +62,7 @@ class Control {
     };
 
     /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
-    [[gnu::cold]] Control(const Endpoint& endpoint, TimePoint deadline);
+    [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline);
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool connected() const noexcept { return m_stream && !m_ended; }
@@ -171,7 +171,7 @@ class Control {
     std::string m_last_failure;
 };
 
-inline Control::Control(const Endpoint& endpoint, TimePoint deadline) : m_endpoint(endpoint) {
+inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std::move(endpoint)) {
     try {
         use(std::make_unique<Stream>(m_endpoint, deadline));
     } catch (const ReplyError& error) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The steps of the dead list's tools. They read what dead_entry.hpp shows, and version 1.
+// The steps of the dead list's tools. They read what script_parts.hpp shows, and version 1.
 //
 // They only move or free, so they run when memory is full (allow-oom).
 

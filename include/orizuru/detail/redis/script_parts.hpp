@@ -15,9 +15,9 @@ namespace orizuru::detail {
 /// write, so that it writes all or nothing. When a command fails, Redis keeps the script's earlier
 /// writes.
 ///
-/// It returns an error for the first of `commands`, each {name, key, argument...}, that the user may
-/// not run or the server does not have, or for the first of `kinds`, each {key, type}, whose key
-/// holds another type; else nil.
+/// It returns an error for the first of `commands`, each {name, key, argument...}, that the user
+/// may not run or the server does not have, or for the first of `kinds`, each {key, type}, whose
+/// key holds another type; else nil.
 ///
 /// acl_check_cmd, which Redis has since 7.0, raises an error for a renamed command.
 inline constexpr char refusal_function[] = R"lua(
@@ -71,8 +71,8 @@ template <std::size_t... Sizes>
 
 /// The Lua function take_headers(list, prefix), for a script that takes over a processing list. It
 /// returns the messages of a list; its header, or '' when the rightmost element is none; and the
-/// other headers in it. All headers of a consumer begin with `prefix`; without it, the prefix of the
-/// rightmost element counts.
+/// other headers in it. All headers of a consumer begin with `prefix`; without it, the prefix of
+/// the rightmost element counts.
 ///
 /// Other headers exist only when a user lost a right in the middle of SETTLE: then the latest one
 /// counts, and the messages that they overwrote are settled.
