@@ -24,7 +24,11 @@ class Fifo {
         }
     }
     Fifo(Fifo&& other) noexcept { swap(other); }
-    Fifo& operator=(const Fifo& other) { return *this = Fifo(other); }
+    Fifo& operator=(const Fifo& other) {
+        Fifo copy(other);
+        swap(copy);
+        return *this;
+    }
     Fifo& operator=(Fifo&& other) noexcept {
         Fifo taken(std::move(other));
         swap(taken);
