@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(PythonFixture, "Python pops the message that a guard pushes on
 TEST_CASE_FIXTURE(PythonFixture, "each kind of type comes from Python and goes to it") {
     REQUIRE(python("push_kinds"));
     orizuru::Consumer<Kinds> consumer(uri(), "cranes");
-    for (const std::string bytes : {"\0\xff"s, "\0é"s}) {
+    for (const std::string& bytes : {"\0\xff"s, "\0é"s}) {
         auto kinds = *consumer.next(patience);
         CHECK(kinds->number == -7);
         CHECK(kinds->floating == 2);
