@@ -41,6 +41,8 @@ class JobHost {
 
     [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
+    /// When the job that is made now was taken: later than the one before it.
+    [[nodiscard]] virtual std::chrono::steady_clock::time_point take_time() noexcept = 0;
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;
     virtual bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) = 0;
 };
@@ -127,8 +129,8 @@ class JobRun {
     /// the lease, or because the job was requeued. Effects from then on may happen twice. O(1),
     /// without a command; waits while another thread holds the guard.
     [[nodiscard]] bool lease_valid() const {
-        const std::lock_guard lock(m_mutex);
-        return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held();
+        const std::lock_guard lock(m_mutex); // before the clock: this may wait
+        return lease_valid_at(std::chrono::steady_clock::now());
     }
 
     /// Publishes the progress of the job, 0 to 1, for a day; read it with Progress (progress.hpp).
@@ -205,11 +207,14 @@ class JobRun {
         const std::lock_guard lock(m_limiting);
         m_limited = std::move(token);
     }
-    void restart_clock() noexcept { m_since = std::chrono::steady_clock::now(); }
+    [[nodiscard]] bool lease_valid_at(std::chrono::steady_clock::time_point now) const {
+        const std::lock_guard lock(m_mutex);
+        return m_core->settled() ? settled_by() == SettledBy::acking : m_core->held_at(now);
+    }
 
     detail::JobHost* m_host;
     detail::JobHead m_head;
-    const std::chrono::steady_clock::time_point m_taken_at = std::chrono::steady_clock::now();
+    const std::chrono::steady_clock::time_point m_taken_at = m_host->take_time();
     std::atomic<std::chrono::steady_clock::time_point> m_since{m_taken_at};
     std::optional<std::string> m_failure;
     mutable std::mutex m_limiting; ///< guards the next; m_mutex may be held for a settlement

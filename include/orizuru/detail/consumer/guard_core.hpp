@@ -4,6 +4,7 @@
 
 // Implements the part of MessageGuard that does not depend on the message type.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/keys.hpp>
@@ -59,7 +60,8 @@ class GuardCore {
     bool settle(const Script& script, std::vector<std::string> keys, std::vector<std::string> args);
     [[nodiscard]] const Keys& keys() const;
     [[nodiscard]] std::int64_t max_payload() const;
-    [[nodiscard]] bool held() const;
+    [[nodiscard]] bool held() const { return held_at(Clock::now()); }
+    [[nodiscard]] bool held_at(TimePoint now) const;
     [[nodiscard]] bool settled() const noexcept { return m_session == nullptr; }
     [[nodiscard]] bool moved_from() const noexcept { return !m_delivery; }
 

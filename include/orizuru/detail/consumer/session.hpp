@@ -89,8 +89,8 @@ class Session {
     [[gnu::cold]] std::optional<bool> bury(const DeliveryPtr& message, const std::string& reason,
                                            const std::stop_token& token, TimePoint deadline);
 
-    /// True while no other consumer can have this handed-out message.
-    [[nodiscard]] bool holds(const DeliveryPtr& message);
+    /// True if no other consumer can have this handed-out message at `now`.
+    [[nodiscard]] bool holds(const DeliveryPtr& message, TimePoint now);
 
     std::size_t flush();
     std::uint64_t size();

@@ -39,10 +39,10 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     return message->state == S::settled;
 }
 
-inline bool Session::holds(const DeliveryPtr& message) {
+inline bool Session::holds(const DeliveryPtr& message, TimePoint now) {
     const Lock lock(m_lane);
     return message->state != Delivery::State::lost &&
-           Clock::now() < m_lane.lease_from() + m_options.lease;
+           now < m_lane.lease_from() + m_options.lease;
 }
 
 inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,

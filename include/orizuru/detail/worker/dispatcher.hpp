@@ -90,13 +90,14 @@ class Dispatcher {
     PolledQueues::Found find();
     void watch();
     void end_waiting(Lock& lock);
-    [[nodiscard]] bool stopped() const noexcept { return m_stop.stop_requested(); }
+    [[nodiscard]] bool stopped() const noexcept { return m_token.stop_requested(); }
     [[nodiscard]] bool has_fetched() const noexcept { return m_fetched && !m_fetched->empty(); }
 
     std::shared_ptr<const WorkerShared> m_shared;
     std::shared_ptr<const Wake> m_news; ///< ends the wait of the thread whose turn it is
     std::stop_source m_stop;
-    PolledQueues m_queues;      ///< for the thread whose turn it is
+    const std::stop_token m_token = m_stop.get_token(); // copying it counts its owners
+    PolledQueues m_queues;                              ///< for the thread whose turn it is
     std::atomic<int> m_free{0}; ///< threads inside `next`; changed under the lock
 
     std::mutex m_mutex; ///< guards what follows
@@ -170,9 +171,8 @@ void Dispatcher::lead(Lock& lock, Action action) {
 }
 
 inline PolledQueues::Found Dispatcher::find() {
-    const std::stop_token token = m_stop.get_token();
     while (!stopped()) {
-        if (auto found = m_queues.find(token, m_free)) {
+        if (auto found = m_queues.find(m_token, m_free)) {
             return found;
         }
         if (!stopped()) {
@@ -200,7 +200,7 @@ inline void Dispatcher::end_waiting(Lock& lock) {
     std::vector<std::shared_ptr<Task>> brought;
     lead(lock, [&] {
         try {
-            brought = m_queues.end_waiting(m_stop.get_token(), m_free);
+            brought = m_queues.end_waiting(m_token, m_free);
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
             // The next try comes after busy_patience.
         }

@@ -102,6 +102,9 @@ class FetchingQueue : public ServedQueue {
         const std::lock_guard lock(m_closing);
         m_consumer.reset();
     }
+    [[nodiscard]] TimePoint take_time() noexcept override {
+        return m_taken_at += Clock::duration(1);
+    }
     void close() noexcept override {
         disconnect();
         m_link.reset();
@@ -116,7 +119,11 @@ class FetchingQueue : public ServedQueue {
     bool next(const std::stop_token& token, Awaited* awaited, std::shared_ptr<Task>& undecoded,
               ConsumerCore::Decode make) {
         bool stands_in = false;
+        const bool fetched = in_hand() > 0;
         const auto decode = [&](const std::string& payload) -> GuardCore& {
+            if (!fetched) {
+                m_taken_at = Clock::now(); // for all of a fetch: a clock costs as much as a lock
+            }
             m_scratch.as<JobScratch>().decoding = JobScratch::Part::nothing;
             return make(payload);
         };
@@ -203,6 +210,7 @@ class FetchingQueue : public ServedQueue {
     std::shared_ptr<Heartbeat> m_link;
     std::shared_ptr<const Wake> m_news;
     int m_free = 1;       ///< for the thread inside `take`
+    TimePoint m_taken_at; ///< of the last job; for the same thread
     std::mutex m_closing; ///< guards what follows
     TimePoint m_end_by = TimePoint::max();
     std::shared_ptr<ConsumerCore> m_consumer;

@@ -12,6 +12,7 @@
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
+#include <atomic>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -106,7 +107,8 @@ ORIZURU_INLINE void JobSettling::postpone(std::string_view problem) {
 }
 
 ORIZURU_INLINE bool JobSettling::prepare() {
-    m_job.restart_clock();
+    const TimePoint now = Clock::now();
+    m_job.m_since.store(now, std::memory_order_relaxed);
     if (end_expired()) {
         return false;
     }
@@ -116,7 +118,7 @@ ORIZURU_INLINE bool JobSettling::prepare() {
         m_step = &JobSettling::release;
         return ack();
     }
-    if (m_job.lease_valid()) {
+    if (m_job.lease_valid_at(now)) {
         return true;
     }
     // Redis knows whether another worker has the job. If not, it is served next.

@@ -65,7 +65,8 @@ class QueueGate {
     void close_for(std::chrono::milliseconds time) noexcept { m_opens_at = Clock::now() + time; }
 
     [[nodiscard]] bool open() const noexcept {
-        return !closed() && Clock::now() >= m_opens_at.load();
+        const TimePoint at = m_opens_at; // to ask the clock costs as much as a lock
+        return !closed() && (at == TimePoint() || Clock::now() >= at);
     }
     /// When the gate opens or has opened by itself; TimePoint::max() when `news` says so.
     [[nodiscard]] TimePoint opens_at() const noexcept {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -118,11 +119,12 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
     const bool taking = !m_given_up;
     lock.unlock();
     std::shared_ptr<FetchedTasks> shared;
-    while (std::shared_ptr<Task> task = taking ? dispatcher.next(shared) : nullptr) {
-        slot.hold(task);
-        task->run();
-        if (task->retry_at()) {
-            parked.add(task);
+    while (std::shared_ptr<Task> next = taking ? dispatcher.next(shared) : nullptr) {
+        Task& task = *next;
+        slot.hold(std::move(next));
+        task.run();
+        if (task.retry_at()) {
+            parked.add(slot.task());
         }
         slot.hold(nullptr);
     }
