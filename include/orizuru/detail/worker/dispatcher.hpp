@@ -3,9 +3,9 @@
 #pragma once
 
 // Gives the tasks of all queues to the free threads, which take turns: the one whose turn it is
-// polls the queues and runs what it finds, and the next one takes over. A fetch that returned
-// several tasks is shared by all. When no thread is free for a while, a thread of the dispatcher's
-// ends the waits in Redis, so that others get what comes.
+// polls the queues and runs what it finds, and the next one takes over. The tasks of a fetch that
+// returned several are shared by all, a few at a time. When no thread is free for a while, a thread
+// of the dispatcher's ends the waits in Redis, so that others get what comes.
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/unlocked.hpp>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The tasks of one fetch. Several threads take from them without a lock, because a lock for each
+// A few tasks of one fetch. Several threads take from them without a lock, because a lock for each
 // short job would cost more than all the rest.
 
 #include <orizuru/detail/worker/task.hpp>

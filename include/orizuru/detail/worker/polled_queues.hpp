@@ -32,7 +32,7 @@ namespace orizuru::detail {
 /// One thread at a time calls the first five functions, any thread the last two.
 class PolledQueues {
   public:
-    /// A task, or all tasks of a fetch that returned several.
+    /// A task, or a few of a fetch that returned several.
     struct Found {
         std::shared_ptr<Task> task;
         std::shared_ptr<FetchedTasks> several;
@@ -51,8 +51,9 @@ class PolledQueues {
         m_polled.reserve(m_queues.size() + 1);
     }
 
-    /// Looks into all queues once, those that are paused or closed excepted. Where it finds
-    /// nothing, all queues wait from then on; before that only while several threads are `free`.
+    /// Looks into all queues once, those that are paused or closed excepted; what was fetched with
+    /// the tasks before comes first. Where it finds nothing, all queues wait from then on; before
+    /// that only while several threads are `free`.
     Found find(const std::stop_token& token, const std::atomic<int>& free);
     /// Waits until `find` may find something, or `news` is signalled.
     void await();
@@ -86,11 +87,18 @@ class PolledQueues {
     std::deque<PolledQueue> m_queues; // which cannot be moved
     std::shared_ptr<const Wake> m_news;
     std::atomic<bool> m_quiet{false};
-    std::vector<pollfd> m_polled; ///< `news`, then the queues that wait
+    PolledQueue* m_in_hand = nullptr; ///< has more of the fetch that was found last
+    std::vector<pollfd> m_polled;     ///< `news`, then the queues that wait
 };
 
 inline PolledQueues::Found PolledQueues::find(const std::stop_token& token,
                                               const std::atomic<int>& free) {
+    PolledQueue* const in_hand = std::exchange(m_in_hand, nullptr);
+    if (in_hand != nullptr && !m_quiet && !in_hand->gate().paused()) {
+        if (std::shared_ptr<Task> task = in_hand->look(token, free)) {
+            return found(*in_hand, std::move(task));
+        }
+    }
     if (any_waiting()) {
         poll(TimePoint::min()); // the most urgent one that has something goes first
     }
@@ -122,11 +130,12 @@ inline PolledQueues::Found PolledQueues::find(const std::stop_token& token,
     return {};
 }
 
-/// Shares all tasks of a fetch that returned several. The thread that found them takes none yet: it
-/// may be put to sleep when it calls another thread, and acks cost the least when the oldest
+/// Shares a few tasks of a fetch that returned several. The thread that found them takes none yet:
+/// it may be put to sleep when it calls another thread, and acks cost the least when the oldest
 /// message is acked first.
 inline PolledQueues::Found PolledQueues::found(PolledQueue& queue, std::shared_ptr<Task> task) {
     std::shared_ptr<FetchedTasks> several = queue.gate().take_fetched(task);
+    m_in_hand = several && queue.gate().in_hand() > 0 ? &queue : nullptr;
     return {std::move(task), std::move(several)};
 }
 

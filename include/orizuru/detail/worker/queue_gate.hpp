@@ -29,8 +29,8 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time calls `take`, `end_waiting`, `take_fetched` and `disconnect`; any thread
-/// calls the rest.
+/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand` and `disconnect`;
+/// any thread calls the rest.
 class QueueGate {
   public:
     QueueGate(ServedQueue& queue, const WorkerOptions& options)
@@ -41,9 +41,11 @@ class QueueGate {
     std::shared_ptr<Task> take(const std::stop_token& token, Awaited* awaited, int free) noexcept;
     /// Ends the wait in Redis, and returns the task that it has brought all the same.
     std::shared_ptr<Task> end_waiting(const std::stop_token& token) noexcept;
-    /// Returns `first`, which was taken, and all tasks that were fetched with it; null, with
-    /// `first` untouched, when it came alone.
+    /// Returns `first`, which was taken, and a few of the tasks that were fetched with it; null,
+    /// with `first` untouched, when it came alone.
     std::shared_ptr<FetchedTasks> take_fetched(std::shared_ptr<Task>& first) noexcept;
+    /// How many jobs were fetched and not taken yet.
+    [[nodiscard]] std::size_t in_hand() const noexcept { return m_queue.in_hand(); }
     /// Requeues all tasks that were fetched and not taken. Call it when no thread takes any more.
     void requeue() noexcept { m_queue.requeue_fetched(); }
     /// Requeues them and closes the connections until the next `take`: others may take the jobs
@@ -75,6 +77,9 @@ class QueueGate {
 
   private:
     static constexpr std::chrono::milliseconds failure_pause{1000};
+    // Few enough that their memory comes from what malloc keeps for the thread, and many enough
+    // that a turn costs little for each.
+    static constexpr std::size_t most_shared = 4;
 
     [[nodiscard]] bool closed() const noexcept {
         return m_paused || m_fetching_forbidden || m_queue.full();
@@ -145,10 +150,10 @@ QueueGate::take_fetched(std::shared_ptr<Task>& first) noexcept {
     try {
         std::vector<std::shared_ptr<Task>> tasks;
         tasks.push_back(std::move(first));
-        while (const std::size_t in_hand = m_queue.in_hand()) {
+        while (const std::size_t in_hand = tasks.size() < most_shared ? this->in_hand() : 0) {
             if (std::shared_ptr<Task> task = take({}, nullptr, 1)) {
                 tasks.push_back(std::move(task));
-            } else if (m_queue.in_hand() == in_hand) {
+            } else if (this->in_hand() == in_hand) {
                 break; // a middleware passed the queue over
             }
         }
