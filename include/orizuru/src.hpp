@@ -55,8 +55,6 @@
 #include <orizuru/jobs/progress.ipp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/jobs/retry.ipp>
-#include <orizuru/jobs/retry_policy.hpp>
-#include <orizuru/jobs/retry_policy.ipp>
 #include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/jobs/scheduled_list.ipp>
 #include <orizuru/jobs/scheduler.hpp>
@@ -65,6 +63,8 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
+#include <orizuru/worker/handle_batch.hpp>
+#include <orizuru/worker/handle_batch.ipp>
 #include <orizuru/worker/job_log.hpp>
 #include <orizuru/worker/job_log.ipp>
 #include <orizuru/worker/worker.hpp>

@@ -60,7 +60,9 @@ class BareMirror {
         if (others) {
             std::erase_if(m_entries, [](const Entry& entry) { return entry.acked; });
         }
-        m_removal.arguments(m_others);
+        m_others.clear();
+        m_removal.arguments(
+            [this](auto number) { m_others.push_back(static_cast<std::int64_t>(number)); });
         m_list.settle(held, m_removal.oldest(), fetch, m_others);
     }
 

@@ -12,6 +12,7 @@
 #include "support/eventually.hpp"
 
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 
 #include <doctest/doctest.h>
 #include <msgpack.hpp>

@@ -20,10 +20,6 @@
 
 namespace orizuru {
 
-namespace detail {
-class JobQueries;
-} // namespace detail
-
 /// The progress that a job has written last.
 struct JobProgress {
     double fraction = 0; ///< 0 to 1
@@ -69,12 +65,6 @@ class Progress {
     std::optional<std::string> result(std::string_view job_id);
 
   private:
-    friend class detail::JobQueries;
-
-    /// On a connection that it shares.
-    Progress(Keys keys, std::shared_ptr<Connection> connection)
-        : m_keys(std::move(keys)), m_connection(std::move(connection)) {}
-
     Keys m_keys;
     std::shared_ptr<Connection> m_connection;
 };

@@ -21,24 +21,14 @@
 
 namespace orizuru {
 
+static_assert(Progress::longest_note == detail::longest_progress_note);
+
 ORIZURU_INLINE Progress::Progress(Endpoint endpoint, std::string queue)
     : m_keys(std::move(queue)), m_connection(std::make_shared<Connection>(std::move(endpoint))) {}
 
 ORIZURU_INLINE void Progress::set(std::string_view job_id, double fraction, std::string_view note,
                                   std::chrono::milliseconds ttl) {
-    detail::check_id(job_id);
-    detail::check_ttl(ttl);
-    if (!(fraction >= 0 && fraction <= 1)) {
-        throw std::invalid_argument("a job's progress must be 0 to 1");
-    }
-    if (note.size() > longest_note) {
-        throw std::invalid_argument("the note on a job's progress has more than 1000 bytes");
-    }
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, fraction);
-    const std::string key = m_keys.progress(job_id);
-    m_connection->command(key, "EVAL", detail::set_progress_script(), 1, key, ttl.count(),
-                          std::string_view(digits, end.ptr), note);
+    detail::write_progress(*m_connection, m_keys, job_id, fraction, note, ttl);
 }
 
 ORIZURU_INLINE std::optional<JobProgress> Progress::get(std::string_view job_id) {

@@ -15,7 +15,6 @@
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
-#include <orizuru/jobs/unique.hpp>
 #include <orizuru/message_guard.hpp>
 
 #include <chrono>

@@ -4,10 +4,10 @@
 
 // When a job that failed is tried again, and when it is given up.
 
-#include <orizuru/detail/base/config.hpp>
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/job_time.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -57,13 +57,22 @@ struct RetryPolicy {
 /// How long a job that has failed waits for its next try; none: it was tried often or long enough.
 /// Pure, so that it can be tested without a queue. `seed` spreads jobs that failed together: a hash
 /// of the job's id, say. Throws what the policy's backoff throws.
-[[nodiscard]] std::optional<std::chrono::milliseconds> next_try(const RetryPolicy& policy,
-                                                                int attempt,
-                                                                JobTime first_failed_at,
-                                                                JobTime now, std::uint64_t seed);
+[[nodiscard]] inline std::optional<std::chrono::milliseconds>
+next_try(const RetryPolicy& policy, int attempt, JobTime first_failed_at, JobTime now,
+         std::uint64_t seed) {
+    if (attempt >= policy.max_attempts) {
+        return std::nullopt;
+    }
+    using std::chrono::milliseconds;
+    const milliseconds delay =
+        std::clamp(policy.backoff(attempt, seed), milliseconds(0), detail::longest_backoff);
+    // The first failing host's clock may run fast.
+    const milliseconds age = std::max(now - first_failed_at, milliseconds(0));
+    // No sum, which could overflow: retry_for may be the longest time there is.
+    if (policy.retry_for.count() > 0 && delay > policy.retry_for - age) {
+        return std::nullopt;
+    }
+    return delay;
+}
 
 } // namespace orizuru
-
-#ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/jobs/retry_policy.ipp>
-#endif

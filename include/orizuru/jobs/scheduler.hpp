@@ -12,6 +12,7 @@
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/job_time.hpp>
+#include <orizuru/jobs/scheduler_options.hpp>
 #include <orizuru/producer.hpp>
 
 #include <chrono>
@@ -53,19 +54,6 @@ template <MessageEncodable T>
 void push_after(Producer<T>& producer, std::chrono::milliseconds delay, const T& message) {
     detail::schedule(producer, message, detail::due_after(delay));
 }
-
-struct SchedulerOptions {
-    /// How often all schedulers of a queue together look at least, on average, in case the one that
-    /// was woken has died. 100 ms to 24 h.
-    std::chrono::milliseconds poll = std::chrono::seconds(5);
-};
-
-namespace detail {
-
-/// Throws std::invalid_argument.
-void check(const SchedulerOptions& options);
-
-} // namespace detail
 
 /// A scheduler for one queue: two connections, used by one thread at a time.
 class Scheduler {

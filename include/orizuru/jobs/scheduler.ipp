@@ -5,7 +5,6 @@
 // The definitions of scheduler.hpp.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
@@ -21,10 +20,6 @@
 #include <vector>
 
 namespace orizuru {
-
-ORIZURU_INLINE void detail::check(const SchedulerOptions& options) {
-    check_time("poll", options.poll, std::chrono::milliseconds(100));
-}
 
 ORIZURU_INLINE Scheduler::Scheduler(Endpoint endpoint, std::string queue,
                                     SchedulerOptions options) {

@@ -9,7 +9,6 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/endpoint.hpp>
-#include <orizuru/jobs/batch.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker/job_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
@@ -29,6 +28,7 @@
 
 namespace orizuru {
 
+struct BatchOptions;
 template <class T>
 struct Recurrence;
 struct RecurringOptions;
@@ -117,7 +117,8 @@ class Worker {
     /// An exception fails each job of the batch that the handler has not settled; JobRun::fail
     /// fails a single one. A batch is handled on one thread; middleware and reports see its first
     /// job. It takes the whole queue, whatever the jobs' kinds are, and there is no other handler
-    /// beside it. Throws as `handle` does, and as next_batch does for `batch`.
+    /// beside it. Include <orizuru/worker/handle_batch.hpp>. Throws as `handle` does, and as
+    /// next_batch does for `batch`.
     template <class T, JobBatchHandler<T> F>
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
@@ -216,19 +217,6 @@ Worker& Worker::handle(std::string queue, std::string kind, F handler, KindOptio
     const detail::JobTaskMaker make = &detail::make_job_task<T>;
     std::function<void(JobRun&)> call = detail::job_call<T>(std::move(handler));
     add_kind(std::move(queue), std::move(kind), std::move(options), make, std::move(call));
-    return *this;
-}
-
-template <class T, JobBatchHandler<T> F>
-Worker& Worker::handle_batch(std::string queue, F handler, const BatchOptions& batch,
-                             QueueOptions options) {
-    detail::check_handler(handler, queue);
-    std::function<void(std::span<JobRun* const>)> call =
-        [handler = std::move(handler)](std::span<JobRun* const> jobs) mutable {
-            handler(JobBatch<T>(jobs));
-        };
-    const detail::BatchedJobMaker make = &detail::make_batched_job<T>;
-    add_batch(std::move(queue), std::move(options), batch, make, std::move(call));
     return *this;
 }
 

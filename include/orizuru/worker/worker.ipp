@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/client_label.hpp>
-#include <orizuru/detail/worker/job_batch_queue.hpp>
 #include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
@@ -242,20 +241,6 @@ ORIZURU_INLINE void Worker::add_chore(detail::AddedChore chore) {
         throw std::invalid_argument("queue '" + keys.source() + "' has its recurrences already");
     }
     chores.push_back(std::move(chore));
-}
-
-ORIZURU_INLINE void Worker::add_batch(std::string queue, QueueOptions options,
-                                      const BatchOptions& batch, detail::BatchedJobMaker make,
-                                      std::function<void(std::span<JobRun* const>)> handler) {
-    Keys keys = checked(std::move(queue));
-    detail::check(options, "queue '" + keys.source() + "'");
-    detail::check(batch);
-    if (std::ranges::any_of(m_core->queues,
-                            [&](const auto& other) { return other->queue() == keys.source(); })) {
-        throw std::invalid_argument("queue '" + keys.source() + "' is handled already");
-    }
-    m_core->queues.push_back(std::make_shared<detail::JobBatchQueue>(
-        m_core->shared, std::move(keys), std::move(options), batch, make, std::move(handler)));
 }
 
 } // namespace orizuru

@@ -7,7 +7,7 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
-#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/jobs/scheduler_options.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
 

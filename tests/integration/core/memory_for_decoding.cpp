@@ -10,6 +10,7 @@
 
 #include <orizuru/orizuru.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 
 #include <doctest/doctest.h>
 

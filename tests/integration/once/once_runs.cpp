@@ -9,6 +9,7 @@
 #include "support/proxy.hpp"
 #include "support/redis_server.hpp"
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/jobs/scheduler.hpp>
 #include <orizuru/once.hpp>
@@ -37,6 +38,7 @@ using orizuru::OnceToken;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::Scheduler;
+using orizuru::detail::at_exit;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
@@ -356,6 +358,7 @@ TEST_CASE_FIXTURE(Fixture, "a claim is renewed until it is answered that its mes
                  })
             .outcome;
     });
+    const auto thaw = at_exit([&] { proxy.thaw(); }); // before `settling` is waited for
     REQUIRE(eventually([&] { return ended.load(); }));
     // It settles at some time in this second.
     const auto end = std::chrono::steady_clock::now() + 1s;

@@ -12,6 +12,7 @@
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 
 #include <doctest/doctest.h>
 

@@ -14,6 +14,7 @@
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/job_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 

@@ -10,6 +10,7 @@
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <doctest/doctest.h>

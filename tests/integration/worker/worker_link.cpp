@@ -12,6 +12,7 @@
 
 #include <orizuru/jobs/batch.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 
 #include <doctest/doctest.h>
 

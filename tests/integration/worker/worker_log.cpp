@@ -10,6 +10,7 @@
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/job_log.hpp>
 
 #include <doctest/doctest.h>

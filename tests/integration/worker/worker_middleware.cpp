@@ -9,6 +9,7 @@
 
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 
 #include <doctest/doctest.h>
 

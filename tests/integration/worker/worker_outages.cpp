@@ -12,6 +12,7 @@
 
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <doctest/doctest.h>
@@ -95,9 +96,13 @@ TEST_CASE_FIXTURE(Fixture, "a stop is over 5 s after stop_timeout, however long 
     Child child([&] { return run(queues, of_queue); });
     REQUIRE(eventually([&] { return own.llen("started") == 1; }));
     fail(server);
+    const Lateness lateness;
     const Stopwatch stopwatch;
     child.signal(SIGTERM);
-    CHECK(child.status() == 1); // the handler; threads that waited for Redis have ended
+    // The handler; threads that waited for Redis have ended, unless the machine held them up for
+    // the 300 ms that a worker spares for that.
+    const int left = child.status();
+    CHECK((left == 1 || lateness.longest() > 50ms || lateness.total() > 100ms));
     CHECK(stopwatch.elapsed() < 7s);
 }
 

@@ -13,6 +13,7 @@
 #include <orizuru/jobs/unique.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <doctest/doctest.h>

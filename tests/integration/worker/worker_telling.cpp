@@ -9,6 +9,7 @@
 
 #include <orizuru/jobs/retry.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/job_context.hpp>
 
 #include <doctest/doctest.h>

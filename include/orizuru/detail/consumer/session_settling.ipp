@@ -41,8 +41,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
 
 inline bool Session::holds(const DeliveryPtr& message, TimePoint now) {
     const Lock lock(m_lane);
-    return message->state != Delivery::State::lost &&
-           now < m_lane.lease_from() + m_options.lease;
+    return message->state != Delivery::State::lost && now < m_lane.lease_from() + m_options.lease;
 }
 
 inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,

@@ -4,9 +4,17 @@
 
 // How a job's progress and its result are written.
 
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/keys.hpp>
 
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace orizuru::detail {
 
@@ -23,6 +31,26 @@ redis.call('HSET', key, 'fraction', ARGV[2], 'note', ARGV[3],
 redis.call('PEXPIRE', key, ARGV[1])
 )lua");
     return script;
+}
+
+inline constexpr std::size_t longest_progress_note = 1'000;
+
+/// As Progress::set.
+inline void write_progress(Connection& connection, const Keys& keys, std::string_view job_id,
+                           double fraction, std::string_view note, std::chrono::milliseconds ttl) {
+    check_id(job_id);
+    check_ttl(ttl);
+    if (!(fraction >= 0 && fraction <= 1)) {
+        throw std::invalid_argument("a job's progress must be 0 to 1");
+    }
+    if (note.size() > longest_progress_note) {
+        throw std::invalid_argument("the note on a job's progress has more than 1000 bytes");
+    }
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, fraction);
+    const std::string key = keys.progress(job_id);
+    connection.command(key, "EVAL", set_progress_script(), 1, key, ttl.count(),
+                       std::string_view(digits, end.ptr), note);
 }
 
 // KEYS[1] result; ARGV[1] ttl in ms, [2] its bytes.

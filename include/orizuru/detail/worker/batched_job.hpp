@@ -5,8 +5,12 @@
 // A job of a batch.
 
 #include <orizuru/detail/worker/job_settling.hpp>
+#include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/worker/job_context.hpp>
+
+#include <memory>
+#include <string_view>
 
 namespace orizuru::detail {
 
@@ -32,5 +36,11 @@ class BatchedJob {
     JobSettling m_settling;
     bool m_begun = false;
 };
+
+template <class T>
+[[nodiscard]] std::unique_ptr<BatchedJob>
+make_batched_job(ServedQueue& queue, std::string_view payload, Scratch& scratch) {
+    return std::make_unique<JobOf<T, BatchedJob>>(queue, payload, scratch);
+}
 
 } // namespace orizuru::detail

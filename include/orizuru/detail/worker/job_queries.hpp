@@ -9,12 +9,12 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/turn.hpp>
+#include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
-#include <orizuru/jobs/progress.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
@@ -43,7 +43,9 @@ class JobQueries {
     /// As Progress::set.
     void set_progress(const Keys& keys, std::string_view job_id, double fraction,
                       std::string_view note) {
-        in_turn(keys, [&] { Progress(keys, m_connection).set(job_id, fraction, note); });
+        in_turn(keys, [&] {
+            write_progress(*m_connection, keys, job_id, fraction, note, std::chrono::hours(24));
+        });
     }
 
     /// As extend_unique (unique.hpp).

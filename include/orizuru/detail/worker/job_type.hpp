@@ -6,7 +6,6 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/no_codec.hpp>
-#include <orizuru/detail/worker/batched_job.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -50,13 +49,9 @@ template <class T>
     return std::make_shared<JobOf<T, JobTask>>(queue, payload, scratch, handler);
 }
 
+class BatchedJob;
 using BatchedJobMaker = std::unique_ptr<BatchedJob> (*)(ServedQueue& queue,
                                                         std::string_view payload, Scratch& scratch);
-template <class T>
-[[nodiscard]] std::unique_ptr<BatchedJob>
-make_batched_job(ServedQueue& queue, std::string_view payload, Scratch& scratch) {
-    return std::make_unique<JobOf<T, BatchedJob>>(queue, payload, scratch);
-}
 
 [[noreturn]] [[gnu::cold]] inline void throw_empty_handler(const std::string& queue) {
     throw std::invalid_argument("queue '" + queue + "': the handler is empty");

@@ -9,7 +9,7 @@
 #include <orizuru/detail/worker/fetching_queue.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/retry.hpp>
-#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/jobs/scheduler_options.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker/worker_options.hpp>
 

@@ -16,7 +16,7 @@
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
-#include <orizuru/jobs/scheduler.hpp>
+#include <orizuru/jobs/scheduler_options.hpp>
 #include <orizuru/keys.hpp>
 
 #include <algorithm>

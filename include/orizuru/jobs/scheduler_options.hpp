@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Options of a Scheduler.
+
+#include <orizuru/detail/base/arguments.hpp>
+
+#include <chrono>
+
+namespace orizuru {
+
+struct SchedulerOptions {
+    /// How often all schedulers of a queue together look at least, on average, in case the one that
+    /// was woken has died. 100 ms to 24 h.
+    std::chrono::milliseconds poll = std::chrono::seconds(5);
+};
+
+namespace detail {
+
+/// Throws std::invalid_argument.
+inline void check(const SchedulerOptions& options) {
+    check_time("poll", options.poll, std::chrono::milliseconds(100));
+}
+
+} // namespace detail
+
+} // namespace orizuru
