@@ -23,7 +23,15 @@
 namespace orizuru {
 
 namespace detail {
+
 struct GuardAccess;
+
+/// Whether a guard of T pushes a U as what it is.
+template <class U, class T>
+inline constexpr bool is_kept_whole =
+    !std::same_as<U, T> && (!std::convertible_to<const U&, T> || std::derived_from<U, T> ||
+                            (std::is_arithmetic_v<U> && std::is_arithmetic_v<T>));
+
 } // namespace detail
 
 template <class T>
@@ -121,10 +129,11 @@ class [[nodiscard]] MessageGuard {
     bool push(std::string_view queue, const T& replacement) requires MessageEncodable<T> {
         return m_core.push(queue, encoded(replacement));
     }
-    /// The same with a message of another type, such as a failure that holds this one. U's Codec
-    /// writes it, even when it converts to T; what has no Codec becomes a T, as braces do.
+    /// The same with a message of another type, such as a failure that holds this one. What
+    /// converts to T becomes a T, as braces do, unless that would cut it: a type derived from T and
+    /// a number of another type are written as what they are.
     template <MessageEncodable U>
-    bool push(std::string_view queue, const U& other) requires(!std::same_as<U, T>) {
+    bool push(std::string_view queue, const U& other) requires(detail::is_kept_whole<U, T>) {
         return m_core.push(queue, encoded(other));
     }
 

@@ -172,6 +172,50 @@ TEST_CASE_FIXTURE(Fixture, "a health probe and on_event hear nothing of it when 
     CHECK(diary.count(EventKind::disconnected) == 1);
 }
 
+TEST_CASE_FIXTURE(Fixture, "an outage behind an idle close is told even when connecting hangs") {
+    const Diary diary;
+    const RawConsumer consumer{
+        server.uri() + "?connect_timeout=500", "q", {.lease = 300ms, .on_event = diary.pen()}};
+    close_all();
+    server.pause();
+    CHECK(eventually([&] { return !consumer.connected(); }));
+    CHECK(eventually([&] { return diary.count(EventKind::disconnected) == 1; }));
+    server.resume();
+    CHECK(eventually([&] { return consumer.connected(); }));
+    CHECK(eventually([&] { return diary.count(EventKind::reconnected) == 1; }));
+    CHECK(diary.count(EventKind::disconnected) == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "an idle consumer's thread leaves a closed connection to who needs one, "
+                           "as long as its beats are answered") {
+    std::atomic<int> beats{0};
+    RawConsumer consumer{server.uri(), "q", {.lease = 300ms, .on_beat = [&] { ++beats; }}};
+    REQUIRE(eventually([&] { return beats >= 1; }));
+    const std::string clients = redis.command({"CLIENT", "LIST"}).text;
+    const std::size_t link = clients.rfind("id=", clients.find("cmd=info")) + 3;
+    redis.command({"CLIENT", "KILL", "ID", clients.substr(link, clients.find(' ', link) - link)});
+    const int before = beats;
+    REQUIRE(eventually([&] { return beats >= before + 3; }));
+    const std::string later = redis.command({"CLIENT", "LIST"}).text;
+    CHECK(std::ranges::count(later, '\n') == 2); // its beats', and the test's own
+    CHECK(consumer.connected());
+    CHECK(consumer.size() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "each break that on_event tells of ends by one reconnected") {
+    const Diary diary;
+    RawConsumer consumer{server.uri(), "q", {.on_event = diary.pen()}};
+    for (int i = 1; i <= 5; ++i) {
+        auto next = take_in_background(consumer);
+        REQUIRE(somebody_waits());
+        redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+        CHECK(eventually([&] { return diary.count(EventKind::reconnected) == i; }));
+        CHECK(diary.count(EventKind::disconnected) == i);
+        push({"a"});
+        CHECK(next.get()->ack());
+    }
+}
+
 /// An operation of an object that keeps a connection; returns whether it has worked.
 struct Use {
     std::string name;

@@ -17,7 +17,7 @@ template <class T>
 class Fifo {
   public:
     Fifo() = default;
-    Fifo(const Fifo& other) {
+    Fifo(const Fifo& other) : Fifo() { // whose destructor runs when a copy throws
         reserve(other.size());
         for (const T& item : other) {
             push_back(item);

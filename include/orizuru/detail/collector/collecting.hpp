@@ -32,11 +32,11 @@ class Collecting {
   public:
     /// Connects on its thread, as soon as Redis can be reached. Throws std::system_error when the
     /// process can have no more threads or descriptors.
-    Collecting(const Endpoint& endpoint, Keys keys, std::chrono::milliseconds interval,
-               std::function<void(const Event&)> on_event)
+    Collecting(const Endpoint& endpoint, const Keys& keys, std::chrono::milliseconds interval,
+               const std::function<void(const Event&)>& on_event)
         : m_thread([token = m_stop.get_token(), endpoint = m_cutoff.guard(endpoint), interval,
-                    events = EventQueue(keys.source(), on_event), keys = std::move(keys),
-                    options = GarbageCollectorOptions{.on_event = std::move(on_event)}] {
+                    events = EventQueue(keys.source(), on_event), keys,
+                    options = GarbageCollectorOptions{.on_event = on_event}] {
               run(token, endpoint, keys, interval, options, events);
           }) {}
     Collecting(const Collecting&) = delete;

@@ -61,7 +61,8 @@ class ConsumerCore {
     /// one that cannot be decoded.
     bool next(const std::stop_token& token, Timeout& timeout, Decode decode);
     /// The same in steps, see Fetcher::poll; without `awaited`, asks Redis once.
-    bool poll(const std::stop_token& token, Awaited* awaited, Decode decode, StandIn stand_in);
+    ORIZURU_INLINE bool poll(const std::stop_token& token, Awaited* awaited, Decode decode,
+                             StandIn stand_in);
     /// See Session::watch.
     void watch(std::shared_ptr<const Wake> news);
 

@@ -23,6 +23,10 @@ ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* aw
         token, timeout, decode, stand_in);
 }
 
+inline DeliveryPtr Session::poll(const std::stop_token& token, Awaited& awaited) {
+    return m_fetcher.poll(token, awaited);
+}
+
 inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited) {
     const auto inside = enter();
     awaited = {};

@@ -47,7 +47,7 @@ class Fetcher {
     /// For a thread that polls several consumers, in place of `next`: returns the next message if
     /// there is one; else asks Redis for one, and sets `awaited`. Waits for a fetch only, at most
     /// 10 ms; a stop ends that.
-    DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
+    inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
     /// to decode it, else 100 ms. For the thread in `next`.
@@ -110,9 +110,9 @@ class Fetcher {
     [[noreturn]] [[gnu::cold]] void throw_two_threads() const;
     [[nodiscard]] auto enter();
     bool await_run(const std::stop_token& token, Timeout& timeout);
-    bool poll_run(const std::stop_token& token, Awaited& awaited);
-    bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
-    bool advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited);
+    inline bool poll_run(const std::stop_token& token, Awaited& awaited);
+    inline bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
+    inline bool advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited);
     void pause(const std::stop_token& token, TimePoint until);
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);

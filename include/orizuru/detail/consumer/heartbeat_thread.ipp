@@ -189,7 +189,9 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
             continue;
         }
         m_link->drop_closed();
-        bool busy = !m_link->connected();
+        // While beats are answered it is no outage: whoever needs the link connects. Resolving a
+        // name may take longer than a lease has left.
+        bool busy = m_link->in_outage() || (!m_link->connected() && !m_stream);
         for (Member& member : m_members) {
             if (member.attend(now)) {
                 busy = true;

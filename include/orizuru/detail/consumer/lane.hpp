@@ -213,7 +213,10 @@ class Lane final : private LinkMember {
     // Events.
 
     /// How often the link has come back after a break.
-    [[nodiscard]] std::uint64_t reconnects() const noexcept { return m_reconnects; }
+    /// Tells of a break, unless one is told of already: of the link, or of the waiter's connection.
+    [[gnu::cold]] void tell_break(std::string_view reason) noexcept;
+    /// Tells that what broke is connected again, if the link is and a break was told of.
+    [[gnu::cold]] void tell_repair(std::string_view detail) noexcept;
 
     [[gnu::cold]] void note(EventKind kind, std::string_view detail,
                             std::string_view payload = {}) noexcept {
@@ -301,7 +304,7 @@ class Lane final : private LinkMember {
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     LinkedList<Watch> m_watches;
     Hold m_hold;
-    std::uint64_t m_reconnects = 0;
+    bool m_broken = false; ///< the user has heard of a break, and not of its end
     int m_hurries = 0;
     int m_drivers = 0; ///< threads in `drive`, and Attendances
     bool m_attention = false;

@@ -116,13 +116,24 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
 }
 
 inline void Lane::on_outage(std::string_view reason) noexcept {
-    note(EventKind::disconnected, reason);
+    tell_break(reason);
     wake_unless_driven();
 }
 
+inline void Lane::tell_break(std::string_view reason) noexcept {
+    if (!std::exchange(m_broken, true)) {
+        note(EventKind::disconnected, reason);
+    }
+}
+
+inline void Lane::tell_repair(std::string_view detail) noexcept {
+    if (!in_outage() && std::exchange(m_broken, false)) {
+        note(EventKind::reconnected, detail);
+    }
+}
+
 inline void Lane::on_reconnected(std::string_view detail) noexcept {
-    ++m_reconnects;
-    note(EventKind::reconnected, detail);
+    tell_repair(detail);
     wake_unless_driven();
     wake_poller();
 }

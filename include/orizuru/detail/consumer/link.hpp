@@ -187,6 +187,9 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
                 member.on_refused(attempt.refusal);
             }
         }
+    } else if (Clock::now() >=
+               std::max(m_broken_at, m_control.connect_at()) + endpoint().connect_timeout()) {
+        begin_outage(at_address("no connection within connect_timeout")); // of attempts cut short
     }
 }
 

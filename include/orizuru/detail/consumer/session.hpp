@@ -53,10 +53,8 @@ class Session {
         return m_fetcher.next(token, timeout);
     }
 
-    /// The same in steps: see Fetcher::poll.
-    DeliveryPtr poll(const std::stop_token& token, Awaited& awaited) {
-        return m_fetcher.poll(token, awaited);
-    }
+    /// The same in steps: see Fetcher::poll. Defined in consumer_polling.ipp.
+    inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
     /// For a thread that polls the queues of a link: from now on `news` is signalled when a poll
     /// may find more than `awaited` says.
     void watch(std::shared_ptr<const Wake> news) {

@@ -133,7 +133,6 @@ class Waiter {
     std::uint64_t m_incarnation = 0; ///< the lane's when it connected
     std::string m_broken_by;         ///< why the stream before broke; empty when the user has heard
     TimePoint m_broken_at{};         ///< when it did
-    std::uint64_t m_reconnects = 0;  ///< the lane's when it broke
     std::int64_t m_connection_id = 0; ///< from CLIENT ID; 0 = BLMOVE cannot be ended early
     Unblocking m_unblocking;
     TimePoint m_due{}; ///< by when Redis must answer what is outstanding
@@ -211,7 +210,7 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
             return;
         }
         m_lane.begin_recovery(error.what());
-        m_reconnects = m_lane.reconnects();
+        m_lane.tell_break(error.what());
         m_broken_by = error.what();
         m_broken_at = Clock::now();
     }

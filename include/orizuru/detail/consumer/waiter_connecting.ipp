@@ -56,11 +56,9 @@ inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
 
 /// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.
 inline void Waiter::use(Attempt attempt, const Reply& id) {
-    if (const std::string reason = std::exchange(m_broken_by, {});
-        !reason.empty() && m_reconnects == m_lane.reconnects()) {
-        m_lane.note(EventKind::reconnected,
-                    joined({attempt.stream->address(), ", after ",
-                            Digits(milliseconds_since(m_broken_at)), " ms: ", reason}));
+    if (const std::string reason = std::exchange(m_broken_by, {}); !reason.empty()) {
+        m_lane.tell_repair(joined({attempt.stream->address(), ", after ",
+                                   Digits(milliseconds_since(m_broken_at)), " ms: ", reason}));
     }
     m_connection_id = id.integer;
     m_stream = std::move(attempt.stream);

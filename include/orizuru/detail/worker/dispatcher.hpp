@@ -57,7 +57,8 @@ class Dispatcher {
         m_queues.gate(queue).resume();
         m_news->signal();
     }
-    /// Stops fetching from the queue until allow_fetching(). Tasks that were fetched go on.
+    /// Stops fetching from the queue until allow_fetching(). Tasks that a thread has taken, or that
+    /// threads share, go on; those that were fetched behind them are requeued.
     void forbid_fetching(const std::string& queue) {
         m_queues.gate(queue).forbid_fetching();
         m_news->signal();

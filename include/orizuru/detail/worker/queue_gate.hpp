@@ -60,6 +60,8 @@ class QueueGate {
     void pause() noexcept { m_paused = true; }
     void resume() noexcept { m_paused = false; }
     [[nodiscard]] bool paused() const noexcept { return m_paused; }
+    /// As many of its jobs run as may: the gate opens when one ends.
+    [[nodiscard]] bool full() const noexcept { return m_queue.full(); }
     /// Nothing more is fetched until allow_fetching().
     void forbid_fetching() noexcept { m_fetching_forbidden = true; }
     void allow_fetching() noexcept { m_fetching_forbidden = false; }
@@ -82,7 +84,7 @@ class QueueGate {
     static constexpr std::size_t most_shared = 4;
 
     [[nodiscard]] bool closed() const noexcept {
-        return m_paused || m_fetching_forbidden || m_queue.full();
+        return m_paused || m_fetching_forbidden || full();
     }
     bool fetch_inside(std::size_t middleware, const std::function<bool()>& fetch);
     void fail(std::string_view why) noexcept {
