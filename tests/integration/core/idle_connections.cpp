@@ -29,6 +29,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -155,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "a health probe and on_event hear nothing of it when 
     const RawConsumer consumer{
         server.uri(), "q", {.lease = 300ms, .on_event = diary.pen(), .on_beat = [&] { ++beats; }}};
     for (int i = 0; i < 3; ++i) {
-        close_all();
+        redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
         const int before = beats;
         REQUIRE(eventually([&] { return beats >= before + 2; })); // its thread has looked since
         CHECK(consumer.connected());
@@ -172,15 +173,28 @@ TEST_CASE_FIXTURE(Fixture, "a health probe and on_event hear nothing of it when 
     CHECK(diary.count(EventKind::disconnected) == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an outage behind an idle close is told even when connecting hangs") {
+/// A server that closes all connections but the test's own and then does nothing for 3 s, in one
+/// step.
+struct HangingServer : OwnServer {
+    HangingServer() : OwnServer(Texts{"--enable-debug-command", "yes"}) {}
+
+    void hang() {
+        redis.command({"MULTI"});
+        redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+        redis.command({"DEBUG", "SLEEP", "3"});
+        redis.command({"EXEC"});
+    }
+};
+
+TEST_CASE_FIXTURE(HangingServer,
+                  "an outage behind an idle close is told even when connecting hangs") {
     const Diary diary;
     const RawConsumer consumer{
         server.uri() + "?connect_timeout=500", "q", {.lease = 300ms, .on_event = diary.pen()}};
-    close_all();
-    server.pause();
+    auto hanging = std::async(std::launch::async, [this] { hang(); });
     CHECK(eventually([&] { return !consumer.connected(); }));
     CHECK(eventually([&] { return diary.count(EventKind::disconnected) == 1; }));
-    server.resume();
+    hanging.get();
     CHECK(eventually([&] { return consumer.connected(); }));
     CHECK(eventually([&] { return diary.count(EventKind::reconnected) == 1; }));
     CHECK(diary.count(EventKind::disconnected) == 1);
