@@ -9,10 +9,10 @@
 namespace orizuru {
 
 enum class EventKind {
-    disconnected,       ///< the connection for fetching and settling broke, and the consumer
-                        ///< connects again; detail: why
-    reconnected,        ///< a lost connection is back; detail: the address, after how long, why it
-                        ///< was lost or the last attempt failed
+    disconnected,       ///< a connection broke in use, or one that Redis had closed cannot be
+                        ///< replaced; the consumer connects again; detail: why
+    reconnected,        ///< the end of that, told once for each; detail: the address, after how
+                        ///< long, why it was lost or the last attempt failed
     lease_lost,         ///< others took over messages that this consumer held; detail: how many
     redelivered,        ///< a fetch had run but its reply was lost; its message comes now
     decode_failed,      ///< an undecodable message is or, in an outage, will be on the dead list;
