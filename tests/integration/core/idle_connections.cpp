@@ -219,7 +219,7 @@ TEST_CASE_FIXTURE(Fixture, "an idle consumer's thread leaves a closed connection
 TEST_CASE_FIXTURE(Fixture, "each break that on_event tells of ends by one reconnected") {
     const Diary diary;
     RawConsumer consumer{server.uri(), "q", {.on_event = diary.pen()}};
-    for (int i = 1; i <= 5; ++i) {
+    for (std::size_t i = 1; i <= 5; ++i) {
         auto next = take_in_background(consumer);
         REQUIRE(somebody_waits());
         redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});

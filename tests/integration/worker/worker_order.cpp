@@ -9,10 +9,12 @@
 
 #include <orizuru/jobs/pause.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/handle_batch.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +25,7 @@
 namespace worker_order_test {
 
 using namespace std::chrono_literals;
+using orizuru::JobBatch;
 using orizuru::Pause;
 using orizuru::QueueOrder;
 using orizuru::Raw;
@@ -295,6 +298,28 @@ TEST_CASE_FIXTURE(Fixture, "many short jobs come through pauses and waits withou
     CHECK(eventually([&] { return handled.size() == count; }, 20s));
     CHECK(eventually([&] { return nothing_left(); }));
     CHECK(eventually([&] { return worker.statistics().succeeded == count; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "an urgent job waits for one fetch of another queue at most, though the "
+                           "batches there end in the middle of the next one") {
+    Worker worker(uri, options());
+    std::atomic<int> others{0};
+    std::atomic<int> before{-1};
+    worker.handle<Raw>("urgent", [&](const Raw&) { before = others.load(); })
+        .handle_batch<Raw>(
+            "others", [&](const JobBatch<Raw>& batch) { others += static_cast<int>(batch.size()); },
+            {.size = 97}, {.prefetch = 100});
+    for (int i = 0; i < 30; ++i) {
+        push_jobs(Texts(1000, "x"), "others");
+    }
+    const Running running(worker);
+    REQUIRE(eventually([&] { return others > 500; }));
+    REQUIRE(others < 20'000);
+    push_jobs({"u"}, "urgent");
+    const int pushed = others;
+    REQUIRE(eventually([&] { return before >= 0; }, 20s));
+    // Those of a fetch and of the one ahead of it, and what runs until Redis has the job.
+    CHECK(before - pushed < 2'000);
 }
 
 TEST_CASE_FIXTURE(Fixture, "workers that come and go in the middle of everything lose nothing") {

@@ -88,6 +88,7 @@ class PolledQueues {
     std::shared_ptr<const Wake> m_news;
     std::atomic<bool> m_quiet{false};
     PolledQueue* m_in_hand = nullptr; ///< has more of the fetch that was found last
+    std::size_t m_left = 0;           ///< how many jobs of it
     std::vector<pollfd> m_polled;     ///< `news`, then the queues that wait
 };
 
@@ -99,6 +100,7 @@ inline PolledQueues::Found PolledQueues::find(const std::stop_token& token,
             return found(*in_hand, std::move(task));
         }
     }
+    m_left = 0;
     if (any_waiting()) {
         poll(TimePoint::min()); // the most urgent one that has something goes first
     }
@@ -135,7 +137,11 @@ inline PolledQueues::Found PolledQueues::find(const std::stop_token& token,
 /// message is acked first.
 inline PolledQueues::Found PolledQueues::found(PolledQueue& queue, std::shared_ptr<Task> task) {
     std::shared_ptr<FetchedTasks> several = queue.gate().take_fetched(task);
-    m_in_hand = several && queue.gate().in_hand() > 0 ? &queue : nullptr;
+    const std::size_t left = queue.gate().in_hand();
+    const bool refilled =
+        m_left > 0 && left >= m_left; // by a fetch behind: other queues come first
+    m_left = several && !refilled ? left : 0;
+    m_in_hand = m_left > 0 ? &queue : nullptr;
     return {std::move(task), std::move(several)};
 }
 
