@@ -127,6 +127,7 @@ PROGRAMS = {
     "worker_order": integration("worker/worker_order"),
     "worker_process": integration("worker/worker_process"),
     "worker_recurring": integration("worker/worker_recurring"),
+    "worker_refusals": integration("worker/worker_refusals"),
     "worker_stop": integration("worker/worker_stop"),
     "worker_upkeep": integration("worker/worker_upkeep"),
     "cluster": integration("core/cluster"),
@@ -1401,8 +1402,8 @@ MUTANTS = [
          "        m_lane.tell_break(error.what());\n", "",
          "idle_connections --test-case='each break*'"),
     code("jobs behind a refused one stay in hand", "detail/worker/polled_queue.hpp",
-         "if (m_gate.in_hand() > 0 && !m_gate.full()) {", "if (false) {",
-         "worker_refusals --test-case='jobs that were fetched behind*'"),
+         "if (!m_gate.open() && !m_gate.open_to_fetched()) {", "if (!m_gate.open()) {",
+         "worker_refusals --test-case='jobs that were fetched before*'"),
     code("nobody is told that a guard was moved from", "message_guard.hpp",
          """        assert(!m_core.moved_from() && "the message guard was moved from");
         return message();

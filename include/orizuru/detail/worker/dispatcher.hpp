@@ -57,8 +57,7 @@ class Dispatcher {
         m_queues.gate(queue).resume();
         m_news->signal();
     }
-    /// Stops fetching from the queue until allow_fetching(). Tasks that a thread has taken, or that
-    /// threads share, go on; those that were fetched behind them are requeued.
+    /// Stops fetching from the queue until allow_fetching(). Tasks that were fetched go on.
     void forbid_fetching(const std::string& queue) {
         m_queues.gate(queue).forbid_fetching();
         m_news->signal();

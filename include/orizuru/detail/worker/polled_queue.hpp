@@ -63,11 +63,7 @@ class PolledQueue {
 };
 
 inline std::shared_ptr<Task> PolledQueue::look(const std::stop_token& token, int free) {
-    if (!m_gate.open()) {
-        if (m_gate.in_hand() > 0 && !m_gate.full()) {
-            disconnect(); // for others: it may stay closed for long
-            return nullptr;
-        }
+    if (!m_gate.open() && !m_gate.open_to_fetched()) {
         return end_waiting(token);
     }
     if (!m_waiting) {

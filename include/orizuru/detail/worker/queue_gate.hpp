@@ -29,8 +29,8 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand` and `disconnect`;
-/// any thread calls the rest.
+/// One thread at a time calls `take`, `end_waiting`, `take_fetched`, `in_hand`, `open_to_fetched`
+/// and `disconnect`; any thread calls the rest.
 class QueueGate {
   public:
     QueueGate(ServedQueue& queue, const WorkerOptions& options)
@@ -60,8 +60,6 @@ class QueueGate {
     void pause() noexcept { m_paused = true; }
     void resume() noexcept { m_paused = false; }
     [[nodiscard]] bool paused() const noexcept { return m_paused; }
-    /// As many of its jobs run as may: the gate opens when one ends.
-    [[nodiscard]] bool full() const noexcept { return m_queue.full(); }
     /// Nothing more is fetched until allow_fetching().
     void forbid_fetching() noexcept { m_fetching_forbidden = true; }
     void allow_fetching() noexcept { m_fetching_forbidden = false; }
@@ -71,6 +69,11 @@ class QueueGate {
     [[nodiscard]] bool open() const noexcept {
         const TimePoint at = m_opens_at; // to ask the clock costs as much as a lock
         return !closed() && (at == TimePoint() || Clock::now() >= at);
+    }
+    /// Fetching is forbidden, but there are jobs that were fetched before, and they go on.
+    [[nodiscard]] bool open_to_fetched() const noexcept {
+        return m_fetching_forbidden && !m_paused && in_hand() > 0 && !m_queue.full() &&
+               Clock::now() >= m_opens_at.load();
     }
     /// When the gate opens or has opened by itself; TimePoint::max() when `news` says so.
     [[nodiscard]] TimePoint opens_at() const noexcept {
@@ -84,7 +87,7 @@ class QueueGate {
     static constexpr std::size_t most_shared = 4;
 
     [[nodiscard]] bool closed() const noexcept {
-        return m_paused || m_fetching_forbidden || full();
+        return m_paused || m_fetching_forbidden || m_queue.full();
     }
     bool fetch_inside(std::size_t middleware, const std::function<bool()>& fetch);
     void fail(std::string_view why) noexcept {
