@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Says why a payload cannot be read as a type, for the dead list: whoever finds it there knows
-// neither.
+// Says why a payload cannot be read as a type. The dead list keeps the reason for people who know
+// neither the payload nor the type.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/utf8.hpp>

@@ -17,8 +17,8 @@ inline constexpr bool has_codec = requires {
 
 enum class Coding { encode, decode };
 
-/// The base of what a class template is for such a T. Any arguments construct it: the compiler
-/// would else say more.
+/// The base of a Producer or Consumer of a T that it cannot code. It accepts any arguments, so that
+/// the compiler adds no error about a constructor.
 template <class T, Coding Needed>
 class NoCodec {
     static_assert(has_codec<T>, "no orizuru::Codec<T>: add MSGPACK_DEFINE to T, or specialise "

@@ -24,7 +24,6 @@
 #include <exception>
 #include <functional>
 #include <stop_token>
-#include <utility>
 
 namespace orizuru::detail {
 

@@ -189,8 +189,8 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
             continue;
         }
         m_link->drop_closed();
-        // While beats are answered it is no outage: whoever needs the link connects. Resolving a
-        // name may take longer than a lease has left.
+        // While beats are answered there is no outage, and a thread that needs the link connects.
+        // This one must not: resolving a name may take longer than the rest of a lease.
         bool busy = m_link->in_outage() || (!m_link->connected() && !m_stream);
         for (Member& member : m_members) {
             if (member.attend(now)) {

@@ -304,7 +304,7 @@ class Lane final : private LinkMember {
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     LinkedList<Watch> m_watches;
     Hold m_hold;
-    bool m_broken = false; ///< the user has heard of a break, and not of its end
+    bool m_told_break = false; ///< the user has heard of a break, and not of its end
     int m_hurries = 0;
     int m_drivers = 0; ///< threads in `drive`, and Attendances
     bool m_attention = false;

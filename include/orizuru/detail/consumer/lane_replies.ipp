@@ -121,13 +121,13 @@ inline void Lane::on_outage(std::string_view reason) noexcept {
 }
 
 inline void Lane::tell_break(std::string_view reason) noexcept {
-    if (!std::exchange(m_broken, true)) {
+    if (!std::exchange(m_told_break, true)) {
         note(EventKind::disconnected, reason);
     }
 }
 
 inline void Lane::tell_repair(std::string_view detail) noexcept {
-    if (!in_outage() && std::exchange(m_broken, false)) {
+    if (!in_outage() && std::exchange(m_told_break, false)) {
         note(EventKind::reconnected, detail);
     }
 }

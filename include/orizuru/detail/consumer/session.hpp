@@ -158,7 +158,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
             // A fork copied the session without its threads: its locks may be held for ever.
             own->m_lane.close_after_fork();
             own->m_fetcher.close_after_fork();
-            own->m_heartbeat->forget_after_fork();
+            own->m_heartbeat->close_after_fork();
             static_cast<void>(new std::shared_ptr(own));
         } else {
             own->finish();

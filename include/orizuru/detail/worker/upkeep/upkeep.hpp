@@ -3,10 +3,9 @@
 #pragma once
 
 // The work beside a worker's jobs: runs schedulers and collectors, checks the queues for pauses and
-// for dead lists over their limits, on one thread with two connections; and repeats settlements
-// that Redis has refused, on another thread; and looks after time limits, if there are any, on one
-// more. It reports failures and tries again. No queue depends
-// on the health of another.
+// for dead lists over their limits, on one thread with two connections. Repeats settlements that
+// Redis has refused on another thread, and ends runs over their time limits on one more, if there
+// are limits. It reports failures and tries again. No queue depends on the health of another.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
