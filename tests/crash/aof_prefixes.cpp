@@ -16,6 +16,7 @@
 #include "support/fault_run.hpp"
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
+#include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace aof_prefixes_test {
@@ -38,17 +40,22 @@ const std::string queue = "q";
 const fs::path log_folder = "appendonlydir";
 const fs::path log_file = log_folder / "appendonly.aof.1.incr.aof";
 
-/// A redis-server that keeps its append-only file in a given folder.
-RedisServer server_in(const TempDir& folder, const std::string& fsync) {
-    return RedisServer({"--dir", folder.path(), "--appendonly", "yes", "--appendfsync", fsync,
-                        "--auto-aof-rewrite-percentage", "0", "--aof-load-truncated", "yes"});
+/// A redis-server with one append-only file, in a given folder or its own.
+RedisServer server_with_file(const std::string& fsync, const TempDir* folder = nullptr) {
+    std::vector<std::string> arguments{
+        "--appendonly",         "yes", "--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0",
+        "--aof-load-truncated", "yes"};
+    if (folder != nullptr) {
+        arguments.insert(arguments.end(), {"--dir", folder->path()});
+    }
+    return RedisServer(std::move(arguments));
 }
 
 /// The outcome of a scenario: the file, and the user's knowledge at each length of it.
 class Recording {
   public:
     explicit Recording(const Scenario& scenario) : m_scenario(scenario) {
-        const RedisServer server = server_in(m_folder, "always");
+        const RedisServer server = server_with_file("always", &m_folder);
         Proxy proxy(server.socket_path());
         Stage stage(proxy.uri(), server.uri(), queue, &proxy,
                     [this](Stage::Word word, const Entry& entry) { note(word, entry); });
@@ -126,8 +133,13 @@ class Prefixes {
       public:
         void run(FaultReport& report, const Recording& recording, std::uint64_t bytes) {
             m_server.kill();
-            recording.copy_to(m_folder.path());
-            fs::resize_file(m_folder.path() / log_file, bytes);
+            const fs::path folder = fs::path(m_server.socket_path()).parent_path();
+            recording.copy_to(folder);
+            fs::resize_file(folder / log_file, bytes);
+            m_server.restart();
+            // A second crash: nothing that the first one cut in half may run at the next start.
+            RedisClient(m_server.uri())
+                .command({"EVAL", "redis.call('SET', 'x', 1) redis.call('DEL', 'x')", "0"});
             m_server.restart();
 
             Ledger ledger(queue, queue + "-other");
@@ -142,8 +154,7 @@ class Prefixes {
         }
 
       private:
-        TempDir m_folder;
-        RedisServer m_server = server_in(m_folder, "no");
+        RedisServer m_server = server_with_file("no");
     };
 
     void work() {

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "append_only_file.hpp"
 #include "eventually.hpp"
 #include "posix.hpp"
 #include "redis_client.hpp"
@@ -50,8 +51,8 @@ class RedisServer {
     void kill() noexcept { end(SIGKILL); }
     /// Sends SIGTERM and waits for the orderly end.
     void stop() noexcept { end(SIGTERM); }
-    /// Kills the server when it runs, and starts it with the same socket, port, folder and
-    /// arguments.
+    /// Kills the server when it runs, repairs its append-only file if it has one, and starts it
+    /// with the same socket, port, folder and arguments.
     void restart();
 
     /// Sends SIGSTOP: connections stay open and get no answers. Returns when the server has
@@ -60,6 +61,12 @@ class RedisServer {
     void resume();
 
   private:
+#ifdef REDIS_SERVER
+    static constexpr auto program = REDIS_SERVER;
+#else
+    static constexpr auto program = "redis-server";
+#endif
+
     static std::uint16_t free_port();
 
     void start();
@@ -98,6 +105,7 @@ inline RedisServer::RedisServer(std::vector<std::string> extra_arguments, Listen
 
 inline void RedisServer::restart() {
     kill();
+    repair_append_only_file(m_folder.path(), program);
     start();
 }
 
@@ -129,11 +137,6 @@ inline std::uint16_t RedisServer::free_port() {
 }
 
 inline void RedisServer::start() {
-#ifdef REDIS_SERVER
-    const std::string program = REDIS_SERVER;
-#else
-    const std::string program = "redis-server";
-#endif
     std::vector<std::string> command{program,  "--port",     std::to_string(m_port),
                                      "--bind", "127.0.0.1",  "--unixsocket",
                                      m_socket, "--dir",      m_folder.path(),
@@ -155,7 +158,7 @@ inline void RedisServer::start() {
     }
     if (ended || !ready) {
         kill();
-        throw std::runtime_error(program + " does not answer; its log: " + log());
+        throw std::runtime_error(std::string(program) + " does not answer; its log: " + log());
     }
 }
 
