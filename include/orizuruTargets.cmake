@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-# Defines orizuru::orizuru and, where there are libpqxx and libpq, orizuru::postgres: for the
-# installed package, and for projects that have the sources in their tree.
+# Defines orizuru::orizuru; where there is OpenSSL, orizuru::tls; where there are libpqxx and libpq,
+# orizuru::postgres: for the installed package, and for projects that have the sources in their tree.
 
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.16...3.25)
@@ -112,6 +112,13 @@ function(orizuru_define_targets folder)
   endif()
 
   _orizuru_zones()
+
+  _orizuru_find(ORIZURU_OPENSSL MODULE openssl>=1.1.1 PACKAGE OpenSSL TARGETS OpenSSL::SSL)
+  if(ORIZURU_OPENSSL)
+    add_library(orizuru::tls INTERFACE IMPORTED ${scope})
+    set_target_properties(orizuru::tls PROPERTIES
+      INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_OPENSSL}")
+  endif()
 
   _orizuru_find(ORIZURU_PQXX MODULE libpqxx>=6.4 PACKAGE libpqxx
                 TARGETS libpqxx::pqxx)

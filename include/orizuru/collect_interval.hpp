@@ -56,5 +56,5 @@ class CollectInterval {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/collect_interval.ipp>
+#include <orizuru/detail/collector/collect_interval.ipp>
 #endif

@@ -5,10 +5,12 @@
 // The address of Redis and how to greet it, parsed from a URI:
 //
 //   redis://[[user]:password@]host[:port][/db][?query]     redis://[::1]:6379/2
+//   rediss://…, the same over TLS: by tls_endpoint of tls.hpp
 //   unix://[[user]:password@]/path/to.sock[?db=N&query]
 //
 // Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text.
-// User, password, host, path and client_name may be percent-encoded.
+// User, password, host, path and client_name may be percent-encoded. valkey:// and valkeys:// are
+// other words for redis:// and rediss://.
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -24,6 +26,7 @@ namespace orizuru {
 namespace detail {
 struct ClientLabel;
 class Cutoff;
+class Security;
 class Wake;
 } // namespace detail
 
@@ -32,7 +35,7 @@ class Wake;
 class Endpoint {
   public:
     /// Parses `uri`, which must not be null. Throws std::invalid_argument that names the address
-    /// (without the password) and the reason. Refuses `rediss://`: TLS is not supported yet.
+    /// (without the password) and the reason. Refuses `rediss://`, which tls_endpoint takes.
     Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(std::string_view uri);
@@ -63,10 +66,15 @@ class Endpoint {
   private:
     friend struct detail::ClientLabel;
     friend class detail::Cutoff;
+    friend class detail::Security;
+
+    Endpoint(std::shared_ptr<const detail::Address> address,
+             std::shared_ptr<const detail::Security> security) noexcept;
 
     std::shared_ptr<const detail::Address> m_address;
     std::shared_ptr<const std::string> m_label; ///< in place of an empty client_name
     std::shared_ptr<const detail::Wake> m_cutoff;
+    std::shared_ptr<const detail::Security> m_security; ///< null: no encryption
 };
 
 } // namespace orizuru

@@ -8,13 +8,25 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/uri.hpp>
 
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace orizuru {
 
 ORIZURU_INLINE Endpoint::Endpoint(std::string_view uri)
-    : m_address(detail::UriParser(uri).parse()) {}
+    : m_address(detail::UriParser(uri).parse()) {
+    if (m_address->tls) {
+        throw std::invalid_argument(detail::joined(
+            {"Redis address '", address(), "': tls_endpoint() of <orizuru/tls.hpp> takes it"}));
+    }
+}
+
+ORIZURU_INLINE Endpoint::Endpoint(std::shared_ptr<const detail::Address> address,
+                                  std::shared_ptr<const detail::Security> security) noexcept
+    : m_address(std::move(address)), m_security(std::move(security)) {}
 
 ORIZURU_INLINE std::string Endpoint::address() const {
     const detail::Digits number(db());
@@ -23,8 +35,9 @@ ORIZURU_INLINE std::string Endpoint::address() const {
         return detail::joined({"unix://", path(), database.empty() ? "" : "?db=", database});
     }
     const bool v6 = host().find(':') != std::string::npos;
-    return detail::joined({"redis://", v6 ? "[" : "", host(), v6 ? "]" : "", ":",
-                           detail::Digits(port()), database.empty() ? "" : "/", database});
+    return detail::joined({m_address->tls ? "rediss://" : "redis://", v6 ? "[" : "", host(),
+                           v6 ? "]" : "", ":", detail::Digits(port()), database.empty() ? "" : "/",
+                           database});
 }
 
 } // namespace orizuru

@@ -5,19 +5,20 @@
 // All definitions of the library that are no templates. When the whole program defines
 // ORIZURU_SEPARATE_COMPILATION, exactly one of its translation units includes this.
 //
-// This header leaves out two parts, since they need other libraries. A program that uses them also
-// includes, in one of its translation units,
-//   <orizuru/jobs/time_zone.ipp>  for time zones by name,
-//   <orizuru/postgres/src.hpp>    for PostgreSQL.
+// This header leaves out three parts, since they need other libraries. A program that uses them
+// also includes, in one of its translation units,
+//   <orizuru/tls/src.hpp>          for TLS,
+//   <orizuru/jobs/time_zone.ipp>   for time zones by name,
+//   <orizuru/postgres/src.hpp>     for PostgreSQL.
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
 #error "<orizuru/src.hpp> is for programs that define ORIZURU_SEPARATE_COMPILATION"
 #endif
 
 #include <orizuru/collect_interval.hpp>
-#include <orizuru/collect_interval.ipp>
 #include <orizuru/connection.hpp>
 #include <orizuru/connection.ipp>
+#include <orizuru/detail/collector/collect_interval.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/consumer_polling.ipp>

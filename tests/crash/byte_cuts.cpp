@@ -6,7 +6,7 @@
 // user's answers.
 //
 // usage: byte_cuts [--seed N] [--size CUTS] [--cuts 1|2] [--scenario all|NAME] [--point all|POINT]
-//                  [--threads N]
+//                  [--threads N] [--over plain|tls]
 // A point belongs to one scenario, which has to be named with it. As many points are tried as
 // needed for `size` cuts (0 = all points), spread evenly over scenarios and bytes. With two cuts,
 // the second hits the connection that is opened next. The long form: --size 100000 --threads 64,
@@ -16,6 +16,7 @@
 #include "crash/support/fault_program.hpp"
 #include "crash/support/scenarios.hpp"
 #include "crash/support/tour.hpp"
+#include "crash/support/transport.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/proxy.hpp"
@@ -40,8 +41,11 @@ using namespace orizuru::test;
 /// Plays scenarios through a proxy of its own, one after the other.
 class Player {
   public:
-    Player(const RedisServer& server, std::atomic<std::uint64_t>& plays)
-        : m_server(server), m_plays(plays) {}
+    Player(const RedisServer& server, const Transport& transport, std::atomic<std::uint64_t>& plays)
+        : m_server(server),
+          m_transport(transport),
+          m_plays(plays),
+          m_proxy(transport.backend(server)) {}
 
     /// Returns the connections of a play without a cut; throws when that fails.
     std::vector<Lengths> rehearse(const Scenario& scenario) {
@@ -83,7 +87,8 @@ class Player {
   private:
     std::vector<std::string> play(const Scenario& scenario) {
         const std::string queue = "q" + std::to_string(1'000'000 + m_plays++);
-        Stage stage(m_proxy.uri() + std::string(impatient), m_server.uri(), queue, &m_proxy);
+        Stage stage(with_query(m_transport.complete(m_proxy.uri()), impatient),
+                    m_server.plain_uri(), queue, &m_proxy);
         std::vector<std::string> wrong;
         try {
             scenario.play(stage);
@@ -97,25 +102,30 @@ class Player {
         m_proxy.cancel_cuts();
         m_proxy.break_all();
         m_left_behind = stage.redis.exists(stage.key("consumers"));
-        for (std::string& what : judge(stage.ledger, m_server.uri(), queue)) {
+        for (std::string& what : judge(stage.ledger, m_server.plain_uri(), queue)) {
             wrong.push_back(std::move(what));
         }
         return wrong;
     }
 
     const RedisServer& m_server;
+    const Transport& m_transport;
     std::atomic<std::uint64_t>& m_plays;
-    Proxy m_proxy{m_server.socket_path()};
+    Proxy m_proxy;
     bool m_reached = false;
     bool m_left_behind = false; ///< a consumer that only a collector removes
 };
 
 class Cuts {
   public:
-    explicit Cuts(const FaultOptions& options) : m_size(options.number("size")), m_report(options) {
+    explicit Cuts(const FaultOptions& options)
+        : m_size(options.number("size")),
+          m_report(options),
+          m_transport(options.text("over")),
+          m_server(m_transport.server()) {
         std::vector<std::uint64_t> sizes;
         for (const Scenario& scenario : chosen(options.text("scenario"), options.text("point"))) {
-            const CutPoints points(Player(m_server, m_plays).rehearse(scenario),
+            const CutPoints points(Player(m_server, m_transport, m_plays).rehearse(scenario),
                                    options.number("cuts"));
             m_parts.push_back({scenario, points});
             sizes.push_back(points.size());
@@ -136,7 +146,7 @@ class Cuts {
     }
 
     int run_one(const CutPoint& point) {
-        Player player(m_server, m_plays);
+        Player player(m_server, m_transport, m_plays);
         run(player, m_parts.front().scenario, point);
         return m_report.finish({way_names[point.cut.way]});
     }
@@ -148,7 +158,7 @@ class Cuts {
     };
 
     void work() {
-        auto player = std::make_unique<Player>(m_server, m_plays);
+        auto player = std::make_unique<Player>(m_server, m_transport, m_plays);
         // Other points replace those that were not reached.
         while ((m_size == 0 || m_reached < m_size) && !m_report.is_full()) {
             const std::optional<Tour::Stop> stop = m_tour->next();
@@ -158,7 +168,7 @@ class Cuts {
             const auto& [scenario, points] = m_parts[stop->part];
             run(*player, scenario, points.at(stop->number));
             if (player->tired()) {
-                player = std::make_unique<Player>(m_server, m_plays);
+                player = std::make_unique<Player>(m_server, m_transport, m_plays);
             }
         }
     }
@@ -183,6 +193,7 @@ class Cuts {
 
     std::uint64_t m_size;
     FaultReport m_report;
+    Transport m_transport;
     RedisServer m_server;
     std::atomic<std::uint64_t> m_plays = 0;
     std::vector<Part> m_parts;
@@ -198,7 +209,8 @@ const FaultProgram program("byte_cuts", [](int count, char** arguments) {
                                     {"cuts", "1"},
                                     {"scenario", "all"},
                                     {"point", "all"},
-                                    {"threads", "32"}});
+                                    {"threads", "32"},
+                                    {"over", "plain"}});
         Cuts cuts(options);
         const std::string& point = options.text("point");
         return point == "all" ? cuts.run_all(options.number("threads"))

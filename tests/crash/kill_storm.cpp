@@ -5,7 +5,7 @@
 // paused for up to 5 leases, and so is Redis, some lose their connections. The seed decides which
 // processes and when; the machine decides what they are doing then.
 //
-// usage: kill_storm [--seed N] [--size KILLS] [--messages LEAST]
+// usage: kill_storm [--seed N] [--size KILLS] [--messages LEAST] [--over plain|tls]
 
 #include "crash/support/fault_program.hpp"
 #include "crash/support/storm.hpp"
@@ -26,7 +26,7 @@ constexpr std::chrono::minutes a_while(1);
 
 /// How many commands, waiting ones too, Redis refused because their senders had lost their lists.
 std::uint64_t met_a_fence(const RedisServer& server) {
-    const std::string errors = RedisClient(server.uri()).command({"INFO", "errorstats"}).text;
+    const std::string errors = RedisClient(server.plain_uri()).command({"INFO", "errorstats"}).text;
     const std::string name = "errorstat_WRONGTYPE:count=";
     const auto found = errors.find(name);
     return found == std::string::npos
@@ -36,12 +36,15 @@ std::uint64_t met_a_fence(const RedisServer& server) {
 
 const FaultProgram program("kill_storm", [](int count, char** arguments) {
     return main_of_storm(count, arguments, [&] {
-        const FaultOptions options(count, arguments,
-                                   {{"seed", "1"}, {"size", "150"}, {"messages", "0"}});
+        const FaultOptions options(
+            count, arguments,
+            {{"seed", "1"}, {"size", "150"}, {"messages", "0"}, {"over", "plain"}});
         FaultReport report(options);
-        RedisServer server;
+        const Transport transport(options.text("over"));
+        RedisServer server = transport.server();
         Chance chance(options.number("seed"));
-        Storm storm(server, report, options.number("seed"), "storm", {.rate = 1200, .rest = 1500});
+        Storm storm(server, report, options.number("seed"), "storm", {.rate = 1200, .rest = 1500},
+                    transport);
         auto next_word = Storm::Clock::now() + a_while;
         for (std::uint64_t kills = 0;
              kills < options.number("size") || storm.pushes() < options.number("messages");

@@ -3,8 +3,8 @@
 
 """CMake projects that have the sources of this one: by FetchContent and by add_subdirectory."""
 
-from support import CONSUMER, POSTGRES, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
-from support import cmake_project, commit, configure_cmake, has_postgres, run, scratch
+from support import CONSUMER, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
+from support import cmake_project, commit, configure_cmake, optional_programs, run, scratch
 import shutil
 
 
@@ -20,9 +20,9 @@ FetchContent_MakeAvailable(orizuru)
 """
 
 
-def check(folder, lines, sources, **targets):
+def check(folder, lines, sources, suffix=""):
     """Builds these programs in a project with these lines, and runs them."""
-    cmake_project(folder, lines, sources, **targets)
+    cmake_project(folder, lines, sources, suffix)
     configure_cmake(folder)
     build = build_with_cmake(folder)
     for source in sources:
@@ -33,15 +33,14 @@ def check(folder, lines, sources, **targets):
 
 
 with scratch() as scratch_folder:
-    programs = [CONSUMER, ZONES, POSTGRES] if has_postgres() else [CONSUMER, ZONES]
+    programs = [CONSUMER, ZONES, *optional_programs()]
     address = commit(scratch_folder / "repository")
     check(scratch_folder / "fetched", fetch_content(address), programs)
 
     # include/ is all that it needs, also to compile the library once.
     tree = scratch_folder / "tree"
     shutil.copytree(SOURCE_ROOT / "include", tree / "orizuru" / "include")
-    compiled = {"library": "orizuru::compiled", "postgres": "orizuru::postgres_compiled"}
-    check(tree, "add_subdirectory(orizuru/include)", programs, **compiled)
+    check(tree, "add_subdirectory(orizuru/include)", programs, suffix="compiled")
 
     # hiredis of a CMake package: its target is used outside of the folder that looks for it.
     package = scratch_folder / "package"

@@ -3,8 +3,8 @@
 
 """The headers copied into a program's own folder: header-only and compiled once, with msgpack and not."""
 
-from support import CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, check_consumer, compile_consumer
-from support import compile_program, flags, has_postgres, run, scratch
+from support import CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, TLS, check_consumer
+from support import compile_consumer, compile_program, flags, optional_programs, run, scratch
 import pathlib
 import shutil
 
@@ -57,9 +57,11 @@ with scratch() as scratch_folder:
     compile_program(once, [CONSUMER, definitions], *separate, *flags("hiredis"))
     check_consumer(once)
 
-    if has_postgres():
-        source.write_text("#include <orizuru/postgres/src.hpp>\n")
-        postgres = scratch_folder / "postgres-and-source"
-        libraries = flags("hiredis", "libpqxx", "libpq")
-        compile_program(postgres, [POSTGRES, source, definitions], *separate, *libraries)
-        run(postgres)
+    modules = {POSTGRES: ("libpqxx", "libpq"), TLS: ("openssl",)}
+    for program in optional_programs():
+        part = program.stem
+        source.write_text(f"#include <orizuru/{part}/src.hpp>\n")
+        libraries = flags("hiredis", *modules[program])
+        own = scratch_folder / f"{part}-and-source"
+        compile_program(own, [program, source, definitions], *separate, *libraries)
+        run(own)

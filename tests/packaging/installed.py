@@ -3,9 +3,9 @@
 
 """`meson install` into a prefix, consumed through pkg-config and through CMake."""
 
-from support import CONSUMER, MESON, POSTGRES, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
-from support import cmake_project, commit, compile_consumer, configure_cmake, flags, has_postgres
-from support import run, scratch
+from support import CONSUMER, MESON, POSTGRES, SOURCE_ROOT, TLS, ZONES, build_with_cmake
+from support import check_consumer, cmake_project, commit, compile_consumer, configure_cmake, flags
+from support import optional_programs, run, scratch
 import json
 import os
 
@@ -96,23 +96,24 @@ def check_cmake(folder, prefix):
         raise SystemExit("a missing hiredis is not named")
 
 
-def check_cmake_postgres(folder, prefix):
-    # Nor libpqxx, where it is asked for.
+def check_cmake_component(folder, prefix, program, library):
+    # Nor a library of a part, where it is asked for.
+    part = program.stem
     told = configure(
         folder / "none",
         prefix,
         "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON",
-        "-DCMAKE_DISABLE_FIND_PACKAGE_libpqxx=ON",
+        f"-DCMAKE_DISABLE_FIND_PACKAGE_{library}=ON",
         before="add_library(hiredis::hiredis INTERFACE IMPORTED)\n",
-        wanted="COMPONENTS postgres",
+        wanted=f"COMPONENTS {part}",
         fails=True,
     )
-    if "orizuru::postgres needs libpqxx" not in told:
-        raise SystemExit("a missing libpqxx is not named")
+    if f"orizuru::{part} needs {library}" not in told:
+        raise SystemExit(f"a missing {library} is not named")
 
-    if has_postgres():
-        configure(folder / "found", prefix, sources=(POSTGRES,), wanted="COMPONENTS postgres")
-        run(build_with_cmake(folder / "found") / "postgres")
+    if program in optional_programs():
+        configure(folder / "found", prefix, sources=(program,), wanted=f"COMPONENTS {part}")
+        run(build_with_cmake(folder / "found") / part)
 
 
 with scratch() as scratch_folder:
@@ -122,4 +123,5 @@ with scratch() as scratch_folder:
     check_tests_build_their_programs(scratch_build)
     check_pkg_config(scratch_folder, scratch_prefix)
     check_cmake(scratch_folder / "cmake", scratch_prefix)
-    check_cmake_postgres(scratch_folder / "cmake-postgres", scratch_prefix)
+    check_cmake_component(scratch_folder / "postgres", scratch_prefix, POSTGRES, "libpqxx")
+    check_cmake_component(scratch_folder / "tls", scratch_prefix, TLS, "OpenSSL")

@@ -21,6 +21,7 @@ CONSUMER = HERE / "consumer.cpp"
 JOBS = HERE / "jobs.cpp"
 ZONES = HERE / "zones.cpp"
 POSTGRES = HERE / "postgres.cpp"
+TLS = HERE / "tls.cpp"
 
 
 @contextlib.contextmanager
@@ -86,9 +87,21 @@ def commit(folder):
     return folder.as_uri()
 
 
+def has_modules(*modules):
+    return subprocess.run(["pkg-config", "--exists", *modules], check=False).returncode == 0
+
+
 def has_postgres():
-    command = ["pkg-config", "--exists", "libpqxx >= 6.4", "libpq"]
-    return subprocess.run(command, check=False).returncode == 0
+    return has_modules("libpqxx >= 6.4", "libpq")
+
+
+def has_tls():
+    return has_modules("openssl >= 1.1.1")
+
+
+def optional_programs():
+    """Those whose libraries are here."""
+    return [POSTGRES] * has_postgres() + [TLS] * has_tls()
 
 
 def build_with_parent(folder, *setup_options, env=None):
@@ -107,13 +120,18 @@ executable('consumer', 'consumer.cpp', dependencies: orizuru_dep)
     return folder / "build" / "consumer"
 
 
-def cmake_project(folder, lines, sources, library="orizuru::orizuru", postgres="orizuru::postgres"):
-    """A CMake project with a program for each source, in which these lines provide the targets."""
+def cmake_project(folder, lines, sources, suffix=""):
+    """A CMake project with a program for each source, in which these lines provide the targets.
+
+    With the suffix "compiled", the library is compiled once.
+    """
+    once = "_" + suffix if suffix else ""
+    targets = {POSTGRES: "orizuru::postgres" + once, TLS: "orizuru::tls" + once}
     folder.mkdir(parents=True, exist_ok=True)
     programs = ""
     for source in sources:
         shutil.copy(source, folder)
-        target = postgres if source == POSTGRES else library
+        target = targets.get(source, f"orizuru::{suffix or 'orizuru'}")
         programs += f"""
 add_executable({source.stem} {source.name})
 target_link_libraries({source.stem} PRIVATE {target})

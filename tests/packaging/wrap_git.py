@@ -3,8 +3,7 @@
 
 """A Meson project with a wrap that names this repository, and with the system's libraries."""
 
-from support import MESON, POSTGRES, ZONES, CONSUMER, check_consumer, commit, has_postgres, run
-from support import scratch
+from support import CONSUMER, MESON, ZONES, check_consumer, commit, optional_programs, run, scratch
 import shutil
 
 
@@ -17,10 +16,10 @@ revision = main
 depth = 1
 
 [provide]
-dependency_names = orizuru, orizuru-compiled, orizuru-postgres, orizuru-postgres-compiled
+dependency_names = orizuru, orizuru-compiled, orizuru-postgres, orizuru-postgres-compiled, orizuru-tls, orizuru-tls-compiled
 """
     )
-    for source in (CONSUMER, ZONES, POSTGRES):
+    for source in (CONSUMER, ZONES, *optional_programs()):
         shutil.copy(source, folder)
     (folder / "meson.build").write_text(
         """
@@ -31,13 +30,13 @@ executable('zones', 'zones.cpp', dependencies: orizuru)
 dependency('orizuru-compiled')
 """
     )
-    if has_postgres():
-        with (folder / "meson.build").open("a") as project:
+    with (folder / "meson.build").open("a") as project:
+        for part in (source.stem for source in optional_programs()):
             project.write(
-                """
-postgres = dependency('orizuru-postgres')
-executable('postgres', 'postgres.cpp', dependencies: postgres)
-dependency('orizuru-postgres-compiled')
+                f"""
+{part} = dependency('orizuru-{part}')
+executable('{part}', '{part}.cpp', dependencies: {part})
+dependency('orizuru-{part}-compiled')
 """
             )
 
@@ -55,5 +54,5 @@ with scratch() as scratch_folder:
     system = run("pkg-config", "--modversion", "hiredis").strip()
     check_consumer(parent / "build" / "consumer", hiredis=system)
     run(parent / "build" / "zones")
-    if has_postgres():
-        run(parent / "build" / "postgres")
+    for source in optional_programs():
+        run(parent / "build" / source.stem)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// POSIX for the test support: an owned descriptor, Unix sockets, a child process, and a folder that
+// POSIX for the test support: an owned descriptor, sockets, a child process, and a folder that
 // vanishes with the process however that ends.
 
 #pragma once
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -18,6 +21,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -73,6 +77,14 @@ inline sockaddr_un unix_address(const std::string& path) {
     return address;
 }
 
+inline sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+}
+
 inline Fd unix_socket() {
     Fd fd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     if (!fd) {
@@ -99,6 +111,36 @@ inline Fd connect_unix(const std::string& path) {
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
         return Fd{};
     }
+    return fd;
+}
+
+/// The same on a free port of 127.0.0.1.
+inline Fd listen_tcp() {
+    Fd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    const sockaddr_in address = loopback(0);
+    if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(fd.get(), 128) != 0) {
+        throw_errno("listen on 127.0.0.1");
+    }
+    return fd;
+}
+inline std::uint16_t port_of(const Fd& listener) {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    return ntohs(address.sin_port);
+}
+
+/// A non-blocking connected socket, or an empty Fd when no server listens.
+inline Fd connect_tcp(std::uint16_t port) {
+    Fd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const sockaddr_in address = loopback(port);
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        return Fd{};
+    }
+    const int on = 1;
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
     return fd;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A proxy between two Unix sockets that fails on request: it cuts a connection after an exact
-// number of bytes, freezes, hides that a client has gone, and counts the bytes that pass.
+// A proxy between two Unix sockets, or two TCP sockets, that fails on request: it cuts a connection
+// after an exact number of bytes, freezes, hides that a client has gone, and counts the bytes that
+// pass.
 
 #pragma once
 
@@ -35,15 +36,21 @@ class Proxy {
     using Direction = Relay::Direction;
     using Cut = Relay::Cut;
 
-    /// `delay`: how long Cut::delay takes.
-    explicit Proxy(std::string backend_socket_path,
+    /// `backend`: a socket's path, or a port of 127.0.0.1 in digits. `delay`: how long Cut::delay
+    /// takes.
+    explicit Proxy(std::string backend,
                    std::chrono::milliseconds delay = std::chrono::milliseconds(500));
     Proxy(const Proxy&) = delete;
     Proxy& operator=(const Proxy&) = delete;
     ~Proxy();
 
+    /// Of a proxy between Unix sockets.
     [[nodiscard]] const std::string& socket_path() const noexcept { return m_socket; }
-    [[nodiscard]] std::string uri() const { return "unix://" + m_socket; }
+    /// All that is reached by TCP speaks TLS.
+    [[nodiscard]] std::string uri() const {
+        return m_tcp ? "rediss://127.0.0.1:" + std::to_string(port_of(m_listener))
+                     : "unix://" + m_socket;
+    }
 
     /// Cuts the next connection when this many bytes have passed in this direction: exactly these
     /// arrive. With 0 bytes, the first byte to come cuts, and is lost (except with Cut::delay).
@@ -53,7 +60,7 @@ class Proxy {
     void cut_after(Direction direction, std::uint64_t bytes, Cut cut, std::size_t connection);
 
     /// From now on connections lead to another server.
-    void lead_to(const std::string& backend_socket_path);
+    void lead_to(const std::string& backend);
 
     /// When the next cut comes, the connection accepted next is cut as well.
     void then_cut_next_after(Direction direction, std::uint64_t bytes, Cut cut);
@@ -106,10 +113,11 @@ class Proxy {
     void change(Change apply);
 
     std::string m_backend;
+    bool m_tcp;
     std::chrono::milliseconds m_delay;
     TempDir m_folder;
     std::string m_socket = m_folder.path() + "/proxy.sock";
-    Fd m_listener = listen_unix(m_socket);
+    Fd m_listener = m_tcp ? listen_tcp() : listen_unix(m_socket);
     Bell m_bell;
 
     mutable std::mutex m_mutex;
@@ -124,8 +132,8 @@ class Proxy {
     std::jthread m_thread;
 };
 
-inline Proxy::Proxy(std::string backend_socket_path, std::chrono::milliseconds delay)
-    : m_backend(std::move(backend_socket_path)), m_delay(delay) {
+inline Proxy::Proxy(std::string backend, std::chrono::milliseconds delay)
+    : m_backend(std::move(backend)), m_tcp(!m_backend.starts_with('/')), m_delay(delay) {
     m_bell.add(m_listener);
     m_thread = std::jthread([this](const std::stop_token& stop) { serve(stop); });
 }
@@ -148,8 +156,8 @@ inline void Proxy::cut_after(Direction direction, std::uint64_t bytes, Cut cut,
     change([&] { m_plans.insert_or_assign(Way{connection, direction}, Plan{bytes, cut}); });
 }
 
-inline void Proxy::lead_to(const std::string& backend_socket_path) {
-    change([&] { m_backend = backend_socket_path; });
+inline void Proxy::lead_to(const std::string& backend) {
+    change([&] { m_backend = backend; });
 }
 
 inline void Proxy::then_cut_next_after(Direction direction, std::uint64_t bytes, Cut cut) {
@@ -262,8 +270,13 @@ inline bool Proxy::accept_one() {
     if (!client) {
         return false;
     }
-    const Relay& connection =
-        m_connections.emplace_back(std::move(client), connect_unix(m_backend));
+    if (m_tcp) {
+        const int on = 1;
+        ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    Fd server = m_tcp ? connect_tcp(static_cast<std::uint16_t>(std::stoul(m_backend)))
+                      : connect_unix(m_backend);
+    const Relay& connection = m_connections.emplace_back(std::move(client), std::move(server));
     if (!connection.closed()) {
         m_bell.add(connection.client());
         m_bell.add(connection.server());

@@ -12,9 +12,6 @@
 #include "posix.hpp"
 #include "redis_client.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -27,22 +24,27 @@ namespace orizuru::test {
 /// A private redis-server: the program named by the build's REDIS_SERVER, else found by PATH.
 class RedisServer {
   public:
-    enum class Listen { unix_socket, tcp };
+    enum class Listen { unix_socket, tcp, tls };
 
     /// Starts the server and waits until it answers. Extra arguments come last, so that
     /// `{"--appendonly", "yes", "--appendfsync", "always"}` makes the data survive restart().
-    /// With Listen::tcp it listens on a free port of 127.0.0.1 besides its Unix socket.
+    /// With Listen::tcp or Listen::tls it listens on a free port of 127.0.0.1 besides its Unix
+    /// socket, whose connections are never encrypted; TLS needs the arguments that name its files.
     explicit RedisServer(std::vector<std::string> extra_arguments = {},
                          Listen listen = Listen::unix_socket);
     RedisServer(const RedisServer&) = delete;
     RedisServer& operator=(const RedisServer&) = delete;
     ~RedisServer() { kill(); }
 
-    /// `unix:///.../redis.sock`, or `redis://127.0.0.1:port` with Listen::tcp.
+    /// `unix:///.../redis.sock`; `redis://127.0.0.1:port`, or `rediss:` with Listen::tls.
     [[nodiscard]] std::string uri() const {
-        return m_port == 0 ? "unix://" + m_socket : "redis://127.0.0.1:" + std::to_string(m_port);
+        const std::string scheme = m_listen == Listen::tls ? "rediss" : "redis";
+        return m_port == 0 ? "unix://" + m_socket
+                           : scheme + "://127.0.0.1:" + std::to_string(m_port);
     }
-    /// 0 without Listen::tcp.
+    /// By its Unix socket.
+    [[nodiscard]] std::string plain_uri() const { return "unix://" + m_socket; }
+    /// 0 with Listen::unix_socket.
     [[nodiscard]] std::uint16_t port() const noexcept { return m_port; }
     [[nodiscard]] const std::string& socket_path() const noexcept { return m_socket; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
@@ -67,14 +69,13 @@ class RedisServer {
     static constexpr auto program = "redis-server";
 #endif
 
-    static std::uint16_t free_port();
-
     void start();
     [[nodiscard]] bool answers() const;
     void signal(int number);
     void end(int number) noexcept { end_process(m_pid, number, m_folder); }
     [[nodiscard]] std::string log() const { return contents_of(m_log); }
 
+    Listen m_listen;
     TempDir m_folder;
     std::string m_socket = m_folder.path() + "/redis.sock";
     std::string m_log = m_folder.path() + "/redis.log";
@@ -84,14 +85,14 @@ class RedisServer {
 };
 
 inline RedisServer::RedisServer(std::vector<std::string> extra_arguments, Listen listen)
-    : m_extra_arguments(std::move(extra_arguments)) {
+    : m_listen(listen), m_extra_arguments(std::move(extra_arguments)) {
     if (listen == Listen::unix_socket) {
         start();
         return;
     }
     // Another process may take the port before the server binds it.
     for (int attempts_left = 4;; --attempts_left) {
-        m_port = free_port();
+        m_port = port_of(listen_tcp());
         try {
             start();
             return;
@@ -123,25 +124,16 @@ inline void RedisServer::signal(int number) {
     ::kill(m_pid, number);
 }
 
-inline std::uint16_t RedisServer::free_port() {
-    const Fd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-        throw_errno("free port");
-    }
-    return ntohs(address.sin_port);
-}
-
 inline void RedisServer::start() {
     std::vector<std::string> command{program,  "--port",     std::to_string(m_port),
                                      "--bind", "127.0.0.1",  "--unixsocket",
                                      m_socket, "--dir",      m_folder.path(),
                                      "--save", "",           "--appendonly",
                                      "no",     "--loglevel", "warning"};
+    if (m_listen == Listen::tls) {
+        command[1] = "--tls-port";
+        command.insert(command.end(), {"--port", "0"});
+    }
     command.insert(command.end(), m_extra_arguments.begin(), m_extra_arguments.end());
     const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
     m_pid = spawn(std::move(command), no_input.get(), m_log);

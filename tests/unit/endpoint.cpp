@@ -178,8 +178,8 @@ TEST_CASE("a query key that is not known is named, unless it could be a password
     }
 }
 
-TEST_CASE("rediss is refused with the reason") {
-    CHECK(holds(refusal("rediss://redis.example:6380"), "TLS"));
+TEST_CASE("rediss is refused with the header that takes it") {
+    CHECK(holds(refusal("rediss://redis.example:6380"), "<orizuru/tls.hpp>"));
     CHECK(holds(refusal("rediss://redis.example:6380"), "rediss://redis.example:6380"));
 }
 
@@ -194,10 +194,10 @@ TEST_CASE("wrong forms are refused, each with its reason") {
              Case{"localhost:6379", "no scheme"},
              Case{"/run/redis.sock", "no scheme"},
              Case{"redis:/h", "no scheme"},
-             Case{"://h", "neither redis:// nor unix://"},
-             Case{"http://h", "neither redis:// nor unix://"},
-             Case{"REDIS://h", "neither redis:// nor unix://"},
-             Case{"redis+unix:///s", "neither redis:// nor unix://"},
+             Case{"://h", "none of redis://"},
+             Case{"http://h", "none of redis://"},
+             Case{"REDIS://h", "none of redis://"},
+             Case{"redis+unix:///s", "none of redis://"},
              Case{"redis://", "the host is missing"},
              Case{"redis:///1", "the host is missing"},
              Case{"redis://:6379", "the host is missing"},

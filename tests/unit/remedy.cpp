@@ -33,7 +33,7 @@ TEST_CASE("a server that cannot serve at present is connected to again") {
 
 TEST_CASE("rights and configuration are for a person to mend") {
     for (const std::string_view code :
-         {"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT"}) {
+         {"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "TLS"}) {
         CAPTURE(code);
         CHECK(remedy_for(code) == Remedy::give_up);
     }

@@ -33,6 +33,13 @@ def integration(path):
                    ("--abort-after=1",))
 
 
+def tls(name):
+    """An integration test with TLS."""
+    return Program((f"integration/tls/{name}.cpp", "support/main.cpp"),
+                   ("integration/integration_tls", f"--source-file=*/{name}.cpp"),
+                   ("--abort-after=1",))
+
+
 POSTGRES = ("libpqxx", "libpq")
 
 
@@ -51,6 +58,8 @@ def corpus(target):
 
 # Those that a tree does not have are left out.
 PROGRAMS = {
+    "tls_queue": tls("tls_queue"),
+    "tls_refusals": tls("tls_refusals"),
     "identity": unit("identity"),
     "mirror": unit("mirror"),
     "removal": unit("removal"),
@@ -1420,4 +1429,28 @@ MUTANTS = [
     code("nobody is told of plain text", "detail/codec/misread.hpp",
          "return !payload.empty() && is_plain_text(payload)", "return payload.empty()",
          "msgpack --test-case='who pushes plain text*'"),
+
+    # TLS.
+    code("any certificate of a trusted authority is good", "detail/tls/tls_context.hpp",
+         "(SSL_set1_host(ssl, name.c_str()) != 1 ||", "(name.empty() ||",
+         "tls_refusals --test-case='*for the host of the address'"),
+    code("the name in place of the host's is not looked at", "detail/tls/tls_context.hpp",
+         "m_name.empty() ? host : m_name", "m_name.size() > 4096 ? m_name : host",
+         "tls_refusals --test-case='*for the host of the address'"),
+    code("any authority is good", "detail/tls/tls_context.hpp",
+         "SSL_VERIFY_PEER, nullptr", "SSL_VERIFY_NONE, nullptr",
+         "tls_refusals --test-case='*by an authority*'"),
+    code("a key need not belong to its certificate", "detail/tls/tls_context.hpp",
+         "if (!file.empty() && use(file.c_str()) != 1)",
+         "if (!file.empty() && use(file.c_str()) != 1 && key != \"key\")",
+         "tls_refusals --test-case='a file that cannot*'"),
+    code("sending over TLS raises SIGPIPE", "detail/tls/tls_channel.hpp",
+         "static_cast<std::size_t>(size), MSG_NOSIGNAL", "static_cast<std::size_t>(size), 0",
+         "tls_refusals --test-case='a peer that is gone*'"),
+    code("an end that TLS tells is not seen", "detail/tls/tls_channel.hpp",
+         "waits(result) ? Arrived::nothing : Arrived::end", "Arrived::nothing",
+         "tls_queue --test-case='connections that the server ends*'"),
+    code("a certificate that is refused at a reconnect is an outage", "detail/redis/remedy.hpp",
+         "\"CROSSSLOT\", \"TLS\"}", "\"CROSSSLOT\"}",
+         "tls_queue --test-case='a consumer whose server*'"),
 ]

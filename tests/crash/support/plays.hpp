@@ -201,7 +201,7 @@ inline void collect(Stage& stage) {
     GarbageCollectorOptions options;
     options.grace = {};
     GarbageCollector collector =
-        stage.insist([&] { return GarbageCollector(stage.uri(), stage.queue(), options); });
+        stage.insist([&] { return GarbageCollector(stage.endpoint(), stage.queue(), options); });
     stage.insist([&] { return collector.collect(); });
     if (stage.redis.llen(stage.queue()) != 3) {
         throw std::runtime_error("collect() has returned, and not all is back");

@@ -11,13 +11,14 @@
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
 
+#include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
+#include <orizuru/tls.hpp>
 
 #include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@
 namespace orizuru::test {
 
 /// Timeouts that make a silent connection cost little, and that a busy machine can keep.
-inline constexpr std::string_view impatient = "?connect_timeout=250&command_timeout=250";
+inline constexpr const char* impatient = "connect_timeout=250&command_timeout=250";
 
 /// A line of the user's book, to be written into any ledger.
 using Entry = std::function<void(Ledger&)>;
@@ -39,11 +40,11 @@ class Stage {
 
     /// `uri` is the user's address of the server, `server_uri` the undisturbed one. `proxy`: the
     /// proxy on the user's way, if any.
-    Stage(std::string uri, std::string server_uri, std::string queue, Proxy* proxy = nullptr,
+    Stage(const std::string& uri, std::string server_uri, std::string queue, Proxy* proxy = nullptr,
           Reader reader = {})
         : ledger(queue, queue + "-other"),
           redis(server_uri),
-          m_uri(std::move(uri)),
+          m_endpoint(tls_endpoint(uri)),
           m_server_uri(std::move(server_uri)),
           m_queue(std::move(queue)),
           m_proxy(proxy),
@@ -52,7 +53,7 @@ class Stage {
     Ledger ledger;
     RedisClient redis;
 
-    [[nodiscard]] const std::string& uri() const noexcept { return m_uri; }
+    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] const std::string& server_uri() const noexcept { return m_server_uri; }
     [[nodiscard]] const std::string& queue() const noexcept { return m_queue; }
     [[nodiscard]] std::string other() const { return m_queue + "-other"; }
@@ -115,7 +116,7 @@ class Stage {
         entry(ledger);
     }
 
-    std::string m_uri;
+    Endpoint m_endpoint;
     std::string m_server_uri;
     std::string m_queue;
     Proxy* m_proxy;

@@ -12,6 +12,7 @@
 #include "crash/support/crowd.hpp"
 #include "crash/support/journal.hpp"
 #include "crash/support/storm_work.hpp"
+#include "crash/support/transport.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
@@ -44,7 +45,7 @@ struct Crew {
 class Storm final : public Crowd {
   public:
     Storm(RedisServer& server, FaultReport& report, std::uint64_t seed, std::string queue,
-          Crew crew = {});
+          Crew crew = {}, const Transport& transport = Transport("plain"));
 
     /// Breaks the connections of a consumer that has a proxy.
     void cut_one();
@@ -76,14 +77,15 @@ class Storm final : public Crowd {
     void leave_ghosts();
 
     Keys m_keys;
-    RedisClient m_redis{server().uri()};
+    Transport m_transport;
+    RedisClient m_redis{server().plain_uri()};
     std::deque<Ghost> m_ghosts;
     std::map<std::size_t, std::unique_ptr<Proxy>> m_proxies; ///< by the consumer's index
 };
 
 inline Storm::Storm(RedisServer& server, FaultReport& report, std::uint64_t seed, std::string queue,
-                    Crew crew)
-    : Crowd(server, report, seed), m_keys(std::move(queue)) {
+                    Crew crew, const Transport& transport)
+    : Crowd(server, report, seed), m_keys(std::move(queue)), m_transport(transport) {
     const auto add_all = [&](const std::string& role, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             add({.role = role,
@@ -100,12 +102,12 @@ inline Storm::Storm(RedisServer& server, FaultReport& report, std::uint64_t seed
 
 inline std::string Storm::uri_for(const Work& work) {
     if (!has_proxy(work)) {
-        return server().uri();
+        return m_transport.complete(server().uri());
     }
     auto& proxy = m_proxies[work.index];
-    proxy = std::make_unique<Proxy>(server().socket_path());
+    proxy = std::make_unique<Proxy>(m_transport.backend(server()));
     proxy->swallow_fin();
-    return proxy->uri();
+    return m_transport.complete(proxy->uri());
 }
 
 inline void Storm::look_around() {

@@ -50,7 +50,7 @@ inline std::vector<std::string> Storm::finish() {
     for (Member& member : members()) {
         kill(member);
     }
-    Aftermath aftermath(server().uri(), m_keys, folder());
+    Aftermath aftermath(server().plain_uri(), m_keys, folder());
     aftermath.drain();
     leave_ghosts();
     aftermath.outlive_ghosts();

@@ -27,15 +27,16 @@ using RawConsumer = Consumer<Raw>;
 using RawGuard = MessageGuard<Raw>;
 
 inline RawProducer producer_of(Stage& stage) {
-    return stage.insist([&] { return RawProducer(stage.uri(), stage.queue()); });
+    return stage.insist([&] { return RawProducer(stage.endpoint(), stage.queue()); });
 }
 inline BufferedProducer<Raw> buffered_producer_of(Stage& stage,
                                                   const BufferedProducerOptions& options) {
-    return stage.insist([&] { return BufferedProducer<Raw>(stage.uri(), stage.queue(), options); });
+    return stage.insist(
+        [&] { return BufferedProducer<Raw>(stage.endpoint(), stage.queue(), options); });
 }
 
 inline RawConsumer consumer_of(Stage& stage, const ConsumerOptions& options) {
-    return stage.insist([&] { return RawConsumer(stage.uri(), stage.queue(), options); });
+    return stage.insist([&] { return RawConsumer(stage.endpoint(), stage.queue(), options); });
 }
 
 /// With more than 1 a fetch is a script on the control connection, else BLMOVE. No lease ends while

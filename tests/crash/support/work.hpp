@@ -7,10 +7,12 @@
 #pragma once
 
 #include "crash/support/fault_program.hpp"
+#include "crash/support/transport.hpp"
 
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>
+#include <orizuru/tls.hpp>
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -86,7 +88,8 @@ struct Work {
     [[nodiscard]] std::uint64_t first_message() const { return serial * most_messages; }
     /// Some have less patience than the pauses of Redis last.
     [[nodiscard]] Endpoint endpoint() const {
-        return uri + "?client_name=" + name() + (index % 3 == 0 ? "&command_timeout=1000" : "");
+        return tls_endpoint(with_query(uri, "client_name=" + name() +
+                                                (index % 3 == 0 ? "&command_timeout=1000" : "")));
     }
     /// The name of its connections in Redis.
     [[nodiscard]] std::string name() const { return role + std::to_string(serial); }

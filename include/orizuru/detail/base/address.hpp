@@ -10,6 +10,16 @@
 
 namespace orizuru::detail {
 
+/// Paths of PEM files, and the name that the server's certificate must have in place of the host's.
+/// Empty: not given.
+struct TlsFiles {
+    std::string cacert;
+    std::string cacertdir;
+    std::string cert;
+    std::string key;
+    std::string sni;
+};
+
 struct Address {
     std::string path; ///< of a Unix socket; empty for TCP
     std::string host;
@@ -20,6 +30,7 @@ struct Address {
     std::string client_name;
     std::chrono::milliseconds connect_timeout{5000};
     std::chrono::milliseconds command_timeout{5000};
+    std::optional<TlsFiles> tls; ///< of a rediss:// address
 };
 
 } // namespace orizuru::detail

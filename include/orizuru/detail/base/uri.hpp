@@ -5,6 +5,7 @@
 // Parses the address of a Redis; endpoint.hpp lists its forms.
 
 #include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 
@@ -12,7 +13,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -30,6 +33,10 @@ class UriParser {
     [[gnu::cold]] std::shared_ptr<const Address> parse();
 
   private:
+    [[nodiscard]] [[gnu::cold]] static bool known(std::string_view scheme) noexcept {
+        using Schemes = std::initializer_list<std::string_view>;
+        return is_in(Schemes{"redis", "rediss", "unix", "valkey", "valkeys"}, scheme);
+    }
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
     [[gnu::cold]] static std::string redacted(std::string_view uri);
     [[nodiscard]] [[gnu::cold]] static int hex_digit(char c) noexcept;
@@ -40,6 +47,7 @@ class UriParser {
     [[gnu::cold]] void parse_credentials(std::string_view text);
     [[gnu::cold]] void parse_host(std::string_view text);
     [[gnu::cold]] void parse_query(std::string_view text);
+    [[nodiscard]] [[gnu::cold]] std::string* tls_text(std::string_view key) noexcept;
 
     std::string_view m_uri;
     std::shared_ptr<Address> m_address = std::make_shared<Address>();
@@ -55,11 +63,11 @@ inline std::shared_ptr<const Address> UriParser::parse() {
         refuse("it has no scheme; redis:// or unix:// is needed");
     }
     const std::string_view scheme = m_uri.substr(0, scheme_end);
-    if (scheme == "rediss") {
-        refuse("rediss:// (TLS) is not supported yet; use a TLS tunnel or a Unix socket");
+    if (!known(scheme)) {
+        refuse("its scheme is none of redis://, rediss:// and unix://");
     }
-    if (scheme != "redis" && scheme != "unix") {
-        refuse("its scheme is neither redis:// nor unix://");
+    if (scheme == "rediss" || scheme == "valkeys") {
+        m_address->tls.emplace();
     }
     std::string_view rest = m_uri.substr(scheme_end + 3);
     if (rest.find('#') != std::string_view::npos) {
@@ -173,6 +181,11 @@ inline void UriParser::parse_query(std::string_view text) {
         } else if (key == "db" && !m_address->path.empty()) {
             m_address->db =
                 static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
+        } else if (std::string* const text = m_address->tls ? tls_text(key) : nullptr) {
+            *text = decoded(value);
+            if (text->empty()) {
+                refuse(joined({key, " is empty"}));
+            }
         } else {
             // Names the key only if it can hardly be a part of a password.
             const bool plain =
@@ -180,9 +193,21 @@ inline void UriParser::parse_query(std::string_view text) {
                 key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string_view::npos;
             refuse(joined({"unknown query key", plain ? " '" : "", plain ? key : "",
                            plain ? "'" : "", "; known: ", m_address->path.empty() ? "" : "db, ",
-                           "connect_timeout, command_timeout, client_name"}));
+                           "connect_timeout, command_timeout, client_name",
+                           m_address->tls ? ", cacert, cacertdir, cert, key, sni" : ""}));
         }
     }
+}
+
+/// Null if there is no such key.
+inline std::string* UriParser::tls_text(std::string_view key) noexcept {
+    TlsFiles& files = *m_address->tls;
+    return key == "cacert"      ? &files.cacert
+           : key == "cacertdir" ? &files.cacertdir
+           : key == "cert"      ? &files.cert
+           : key == "key"       ? &files.key
+           : key == "sni"       ? &files.sni
+                                : nullptr;
 }
 
 inline void UriParser::refuse(std::string_view reason) const {
@@ -197,7 +222,7 @@ inline std::string UriParser::redacted(std::string_view uri) {
     std::string_view shown;
     if (const auto end = uri.find("://"); end != std::string_view::npos) {
         const std::string_view scheme = uri.substr(0, end);
-        if (scheme != "redis" && scheme != "rediss" && scheme != "unix") {
+        if (!known(scheme)) {
             return std::string(hidden);
         }
         shown = uri.substr(0, end + 3);
@@ -210,7 +235,7 @@ inline std::string UriParser::redacted(std::string_view uri) {
     }
     authority = authority.substr(authority.rfind('@') + 1);
     if (authority.empty()) {
-        const bool path = !shown.starts_with("redis");
+        const bool path = shown.empty() || shown.starts_with("unix");
         return joined({shown, path ? tail.substr(0, tail.find_first_of("?#")) : ""});
     }
     const bool v6 = authority.starts_with('[') && authority.find(']') != std::string_view::npos;

@@ -41,7 +41,7 @@ struct Verdict {
     if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED"}, code)) {
         return Remedy::reconnect;
     }
-    if (is_in(Codes{"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT"}, code)) {
+    if (is_in(Codes{"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "TLS"}, code)) {
         return Remedy::give_up;
     }
     return code == "NOSCRIPT" ? Remedy::send_body : Remedy::recover;

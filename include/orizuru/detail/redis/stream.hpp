@@ -15,6 +15,7 @@
 #include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
+#include <orizuru/detail/redis/security.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -69,10 +70,7 @@ class Stream {
     /// Goes on connecting and greeting, without waiting; true when that is done. Call it again when
     /// the socket is ready for greeting_events(). Throws as the constructor does.
     [[gnu::cold]] bool greet();
-    [[nodiscard]] short greeting_events() const noexcept {
-        const auto both = static_cast<short>(POLLIN | POLLOUT);
-        return m_connected ? (flushed() ? short{POLLIN} : both) : short{POLLOUT};
-    }
+    [[nodiscard]] short greeting_events() const noexcept;
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
@@ -113,11 +111,15 @@ class Stream {
 
     /// True when the peer has closed the connection, or has sent data that no command asked for.
     [[nodiscard]] bool disturbed() const {
-        return wait_ready(fd(), POLLIN, nullptr, TimePoint{}) != 0;
+        return wait_ready(fd(), POLLIN, nullptr, TimePoint{}) != 0 &&
+               (!m_channel || m_channel->arrived() != SecureChannel::Arrived::nothing);
     }
 
     /// True when the peer has closed the connection and none of its data is left to read.
     [[nodiscard]] bool closed_by_peer() const noexcept {
+        if (m_channel) {
+            return m_channel->arrived() == SecureChannel::Arrived::end;
+        }
         char byte = 0;
         const ssize_t count = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         return count == 0 ||
@@ -166,8 +168,10 @@ class Stream {
 
     std::string m_address;
     std::unique_ptr<redisContext, Free> m_context;
+    std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption
     ReplyReader m_reader;
     bool m_connected = false;
+    bool m_greets = false;                   ///< what comes before the greeting is done
     std::array<const char*, 3> m_greeting{}; ///< commands of the greeting
     std::size_t m_greetings = 0;             ///< how many there are
     std::size_t m_greeted = 0;               ///< how many of them are answered
@@ -204,6 +208,9 @@ inline bool Stream::flush() {
 
 inline std::size_t Stream::send(std::string_view bytes) {
     refuse_fork();
+    if (m_channel) {
+        return m_channel->send(bytes);
+    }
     while (true) {
         const ssize_t count = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (count > 0) {
@@ -220,6 +227,12 @@ inline std::size_t Stream::send(std::string_view bytes) {
 
 inline void Stream::fill() {
     refuse_fork();
+    if (m_channel) {
+        while (const std::size_t count = m_channel->receive(m_input.data(), m_input.size())) {
+            m_reader.feed({m_input.data(), count});
+        }
+        return;
+    }
     while (true) {
         const ssize_t count = ::recv(fd(), m_input.data(), m_input.size(), 0);
         if (count > 0) {

@@ -42,6 +42,9 @@ inline void Stream::configure(const Endpoint& endpoint) {
         ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
         ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
+    if (const Security* const security = Security::of(endpoint)) {
+        m_channel = security->open(fd(), endpoint.host(), m_address);
+    }
 }
 
 inline void Stream::compose_greeting(const Endpoint& endpoint) {
@@ -72,6 +75,14 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
     }
 }
 
+inline short Stream::greeting_events() const noexcept {
+    if (m_connected && !m_greets) {
+        return m_channel->awaited();
+    }
+    const auto both = static_cast<short>(POLLIN | POLLOUT);
+    return m_connected ? (flushed() ? short{POLLIN} : both) : short{POLLOUT};
+}
+
 inline void Stream::await_greeting(TimePoint deadline, const Wake* wake) {
     while (!greet()) {
         if (wait_ready(fd(), greeting_events(), wake, deadline) != 0) {
@@ -80,7 +91,9 @@ inline void Stream::await_greeting(TimePoint deadline, const Wake* wake) {
         if (Clock::now() < deadline) {
             give_up(m_connected ? "waiting" : "connecting");
         }
-        fail(m_connected ? "no reply in time" : "no connection within connect_timeout");
+        fail(m_greets      ? "no reply in time"
+             : m_connected ? "no TLS handshake within connect_timeout; does the port speak TLS?"
+                           : "no connection within connect_timeout");
     }
 }
 
@@ -97,6 +110,10 @@ inline bool Stream::greet() {
             fail_errno("connecting");
         }
         m_connected = true;
+    }
+    m_greets = m_greets || !m_channel || m_channel->shake_hands();
+    if (!m_greets) {
+        return false;
     }
     flush();
     fill();

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of tls.hpp.
+
+#include <orizuru/detail/base/uri.hpp>
+#include <orizuru/detail/redis/security.hpp>
+#include <orizuru/detail/tls/tls_context.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace orizuru {
+
+ORIZURU_INLINE Endpoint tls_endpoint(std::string_view uri) {
+    const auto address = detail::UriParser(uri).parse();
+    if (!address->tls) {
+        return {uri};
+    }
+    const Endpoint plain = detail::Security::endpoint(address, nullptr);
+    return detail::Security::endpoint(
+        address, std::make_shared<const detail::TlsContext>(*address->tls, plain.address()));
+}
+
+} // namespace orizuru
