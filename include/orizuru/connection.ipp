@@ -63,7 +63,7 @@ ORIZURU_INLINE void Connection::check(const Reply& reply, std::string_view about
 
 ORIZURU_INLINE void Connection::connect(detail::TimePoint limit) {
     m_stream.reset();
-    m_stream = std::make_unique<detail::Stream>(
+    m_stream = detail::Stream::make(
         m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
         detail::Cutoff::of(m_endpoint));
     m_connected_at = detail::Clock::now();

@@ -5,12 +5,13 @@
 // The address of Redis and how to greet it, parsed from a URI:
 //
 //   redis://[[user]:password@]host[:port][/db][?query]     redis://[::1]:6379/2
-//   rediss://…, the same over TLS: by tls_endpoint of tls.hpp
+//   redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/service[/db][?query]
+//   rediss://…, rediss+sentinel://…, the same over TLS: by tls_endpoint of tls.hpp
 //   unix://[[user]:password@]/path/to.sock[?db=N&query]
 //
-// Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text.
-// User, password, host, path and client_name may be percent-encoded. valkey:// and valkeys:// are
-// other words for redis:// and rediss://.
+// Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text; with sentinels
+// also sentinel_user=text and sentinel_password=text: user and password are the server's. All texts
+// may be percent-encoded. valkey:// and valkeys:// are other words for redis:// and rediss://.
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -26,6 +27,8 @@ namespace orizuru {
 namespace detail {
 struct ClientLabel;
 class Cutoff;
+class NodeList;
+struct Route;
 class Security;
 class Wake;
 } // namespace detail
@@ -36,11 +39,15 @@ class Endpoint {
   public:
     /// Parses `uri`, which must not be null. Throws std::invalid_argument that names the address
     /// (without the password) and the reason. Refuses `rediss://`, which tls_endpoint takes.
+    ///
+    /// With sentinels, each connection asks them, one after the other and first the one that
+    /// answered last, where the master is, and makes sure by ROLE that it is one. It learns of
+    /// other sentinels. All of this is within connect_timeout.
     Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(std::string_view uri);
 
-    /// The socket's path; empty for TCP.
+    /// The socket's path; empty for TCP. With sentinels, path and host are empty.
     [[nodiscard]] const std::string& path() const noexcept { return m_address->path; }
     [[nodiscard]] const std::string& host() const noexcept { return m_address->host; }
     [[nodiscard]] int port() const noexcept { return m_address->port; }
@@ -66,15 +73,17 @@ class Endpoint {
   private:
     friend struct detail::ClientLabel;
     friend class detail::Cutoff;
+    friend struct detail::Route;
     friend class detail::Security;
 
     Endpoint(std::shared_ptr<const detail::Address> address,
-             std::shared_ptr<const detail::Security> security) noexcept;
+             std::shared_ptr<const detail::Security> security);
 
     std::shared_ptr<const detail::Address> m_address;
     std::shared_ptr<const std::string> m_label; ///< in place of an empty client_name
     std::shared_ptr<const detail::Wake> m_cutoff;
     std::shared_ptr<const detail::Security> m_security; ///< null: no encryption
+    std::shared_ptr<detail::NodeList> m_nodes;          ///< null: no sentinels
 };
 
 } // namespace orizuru

@@ -5,6 +5,7 @@
 // The definitions of endpoint.hpp.
 
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/node_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/uri.hpp>
 
@@ -17,7 +18,7 @@
 namespace orizuru {
 
 ORIZURU_INLINE Endpoint::Endpoint(std::string_view uri)
-    : m_address(detail::UriParser(uri).parse()) {
+    : Endpoint(detail::UriParser(uri).parse(), nullptr) {
     if (m_address->tls) {
         throw std::invalid_argument(detail::joined(
             {"Redis address '", address(), "': tls_endpoint() of <orizuru/tls.hpp> takes it"}));
@@ -25,8 +26,12 @@ ORIZURU_INLINE Endpoint::Endpoint(std::string_view uri)
 }
 
 ORIZURU_INLINE Endpoint::Endpoint(std::shared_ptr<const detail::Address> address,
-                                  std::shared_ptr<const detail::Security> security) noexcept
-    : m_address(std::move(address)), m_security(std::move(security)) {}
+                                  std::shared_ptr<const detail::Security> security)
+    : m_address(std::move(address)),
+      m_security(std::move(security)),
+      m_nodes(m_address->sentinels.empty()
+                  ? nullptr
+                  : std::make_shared<detail::NodeList>(m_address->sentinels)) {}
 
 ORIZURU_INLINE std::string Endpoint::address() const {
     const detail::Digits number(db());
@@ -34,10 +39,17 @@ ORIZURU_INLINE std::string Endpoint::address() const {
     if (!path().empty()) {
         return detail::joined({"unix://", path(), database.empty() ? "" : "?db=", database});
     }
-    const bool v6 = host().find(':') != std::string::npos;
-    return detail::joined({m_address->tls ? "rediss://" : "redis://", v6 ? "[" : "", host(),
-                           v6 ? "]" : "", ":", detail::Digits(port()), database.empty() ? "" : "/",
-                           database});
+    const std::string_view scheme = m_address->tls ? "rediss" : "redis";
+    const std::string_view slash = database.empty() ? "" : "/";
+    if (m_address->sentinels.empty()) {
+        return detail::joined({scheme, "://", detail::to_text({host(), port()}), slash, database});
+    }
+    std::string nodes;
+    for (const detail::Node& sentinel : m_address->sentinels) {
+        nodes += detail::joined({nodes.empty() ? "" : ",", detail::to_text(sentinel)});
+    }
+    return detail::joined(
+        {scheme, "+sentinel://", nodes, "/", m_address->service, slash, database});
 }
 
 } // namespace orizuru

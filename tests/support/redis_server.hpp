@@ -24,6 +24,12 @@ namespace orizuru::test {
 /// A private redis-server: the program named by the build's REDIS_SERVER, else found by PATH.
 class RedisServer {
   public:
+#ifdef REDIS_SERVER
+    static constexpr auto program = REDIS_SERVER;
+#else
+    static constexpr auto program = "redis-server";
+#endif
+
     enum class Listen { unix_socket, tcp, tls };
 
     /// Starts the server and waits until it answers. Extra arguments come last, so that
@@ -63,12 +69,6 @@ class RedisServer {
     void resume();
 
   private:
-#ifdef REDIS_SERVER
-    static constexpr auto program = REDIS_SERVER;
-#else
-    static constexpr auto program = "redis-server";
-#endif
-
     void start();
     [[nodiscard]] bool answers() const;
     void signal(int number);

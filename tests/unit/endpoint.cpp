@@ -178,6 +178,23 @@ TEST_CASE("a query key that is not known is named, unless it could be a password
     }
 }
 
+TEST_CASE("an address with sentinels has hosts, a service, a database and their credentials") {
+    const Endpoint all("redis+sentinel://ann:hush@a,b:1234,[::1]:99/the%20main/3"
+                       "?sentinel_user=bob&sentinel_password=too&connect_timeout=7");
+    CHECK(all.address() == "redis+sentinel://a:26379,b:1234,[::1]:99/the main/3");
+    CHECK(all.user() == "ann");
+    CHECK(all.password() == "hush");
+    CHECK(all.db() == 3);
+    CHECK(all.host().empty());
+    CHECK(all.path().empty());
+    CHECK(all.connect_timeout() == std::chrono::milliseconds(7));
+    CHECK(Endpoint("valkey+sentinel://a/main").address() == "redis+sentinel://a:26379/main");
+}
+
+TEST_CASE("valkey is another word for redis") {
+    CHECK(Endpoint("valkey://h/1").address() == "redis://h:6379/1");
+}
+
 TEST_CASE("rediss is refused with the header that takes it") {
     CHECK(holds(refusal("rediss://redis.example:6380"), "<orizuru/tls.hpp>"));
     CHECK(holds(refusal("rediss://redis.example:6380"), "rediss://redis.example:6380"));
@@ -228,6 +245,19 @@ TEST_CASE("wrong forms are refused, each with its reason") {
              Case{"redis://:pa?ss@h", "percent-encoded"},
              Case{"redis://ann:1?pass=word@h", "percent-encoded"},
              Case{"unix:///s?client_name=a@b", "percent-encoded"},
+             Case{"redis+sentinel://h", "the name of the service is missing"},
+             Case{"redis+sentinel://h/", "the name of the service is missing"},
+             Case{"redis+sentinel://h//1", "the name of the service is missing"},
+             Case{"redis+sentinel:///main", "the host is missing"},
+             Case{"redis+sentinel://a,,b/main", "the host is missing"},
+             Case{"redis+sentinel://a,b,/main", "the host is missing"},
+             Case{"redis+sentinel://a:0/main", "the port must be a number"},
+             Case{"redis+sentinel://a/main/x", "the database must be a number"},
+             Case{"redis+sentinel://a/main?nope=1", "; known: connect_timeout, command_timeout, "
+                                                    "client_name, sentinel_user, sentinel_pass"},
+             Case{"redis://h?sentinel_password=hush", "unknown query key 'sentinel_password'"},
+             Case{"unix+sentinel://h/main", "none of redis://"},
+             Case{"rediss+sentinel://h/main", "<orizuru/tls.hpp>"},
              Case{"redis://h?client_name=a%20b", "printable ASCII"},
              Case{"redis://h?client_name=a%0Ab", "printable ASCII"},
              Case{"redis://h?client_name=%C3%A9", "printable ASCII"},
@@ -276,6 +306,10 @@ TEST_CASE("no refusal contains a password, wherever it was put and whatever it c
         "redis://PASS:@h:0",
         "redis://PASS@h:0",
         "rediss://ann:PASS@h",
+        "redis+sentinel://ann:PASS@h",
+        "redis+sentinel://ann:PASS@a,b/main/x",
+        "redis+sentinel://a,b/main?sentinel_password=PASS&nope=1",
+        "redis+sentinel://a,b/main?sentinel_pasword=PASS",
         "http://ann:PASS@h",
         "ann:PASS@h",
         "redis:ann:PASS@h",

@@ -8,6 +8,7 @@
 #include "support/child.hpp"
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
+#include "support/sentinels.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
@@ -222,6 +223,33 @@ TEST_CASE_FIXTURE(TlsFixture, "a forked child leaves its parent's connections al
           }) == as_expected);
     producer.push(Raw{"parent"});
     CHECK(redis.lrange("q") == std::vector<std::string>{"parent", "own", "parent"});
+}
+
+TEST_CASE_FIXTURE(TlsFixture, "sentinels and the master that they name are reached by TLS alone") {
+    const Certificates& files = Certificates::made();
+    Sentinel sentinel;
+    sentinel.start("port 0\ntls-port " + std::to_string(sentinel.port()) + "\ntls-cert-file " +
+                   files.path("right.pem") + "\ntls-key-file " + files.path("right.key") +
+                   "\ntls-ca-cert-file " + files.path("ca.pem") +
+                   "\ntls-auth-clients no\ntls-replication yes\nsentinel monitor main 127.0.0.1 " +
+                   std::to_string(server.port()) + " 1\n");
+    const std::string node = "127.0.0.1:" + std::to_string(sentinel.port()) + "/main";
+    REQUIRE(eventually([&] {
+        try {
+            return RedisClient(sentinel.uri()).command({"PING"}).text == "PONG";
+        } catch (const std::runtime_error&) {
+            return false;
+        }
+    }));
+    const Endpoint found =
+        orizuru::tls_endpoint("rediss+sentinel://" + node + Certificates::made().trusting());
+    CHECK(found.address() == "rediss+sentinel://" + node);
+    Producer<Raw>(found, "q").push(Raw{"through"});
+    CHECK(redis.lrange("q") == std::vector<std::string>{"through"});
+    CHECK(contains(message_of<orizuru::ReplyError>(
+                       [&] { Connection{orizuru::tls_endpoint("rediss+sentinel://" + node)}; }),
+                   "the server's certificate is refused"));
+    CHECK_THROWS_AS(Connection{"redis+sentinel://" + node}, orizuru::ConnectionError);
 }
 
 TEST_CASE_FIXTURE(TlsFixture, "threads share an endpoint") {

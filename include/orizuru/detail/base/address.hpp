@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -20,10 +21,21 @@ struct TlsFiles {
     std::string sni;
 };
 
+struct Node {
+    std::string host;
+    int port = 0;
+
+    friend bool operator==(const Node&, const Node&) = default;
+};
+
 struct Address {
     std::string path; ///< of a Unix socket; empty for TCP
     std::string host;
     int port = 6379;
+    std::vector<Node> sentinels; ///< then host and port are nothing
+    std::string service;         ///< what sentinels call the server
+    std::string sentinel_user;
+    std::optional<std::string> sentinel_password;
     int db = 0;
     std::string user;
     std::optional<std::string> password;

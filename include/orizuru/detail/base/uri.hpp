@@ -35,7 +35,9 @@ class UriParser {
   private:
     [[nodiscard]] [[gnu::cold]] static bool known(std::string_view scheme) noexcept {
         using Schemes = std::initializer_list<std::string_view>;
-        return is_in(Schemes{"redis", "rediss", "unix", "valkey", "valkeys"}, scheme);
+        return is_in(Schemes{"redis", "rediss", "unix", "valkey", "valkeys", "redis+sentinel",
+                             "rediss+sentinel", "valkey+sentinel", "valkeys+sentinel"},
+                     scheme);
     }
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
     [[gnu::cold]] static std::string redacted(std::string_view uri);
@@ -45,7 +47,8 @@ class UriParser {
                                             long least, long most) const;
 
     [[gnu::cold]] void parse_credentials(std::string_view text);
-    [[gnu::cold]] void parse_host(std::string_view text);
+    [[gnu::cold]] void parse_sentinels(std::string_view text);
+    [[nodiscard]] [[gnu::cold]] Node parse_host(std::string_view text, int default_port) const;
     [[gnu::cold]] void parse_query(std::string_view text);
     [[nodiscard]] [[gnu::cold]] std::string* tls_text(std::string_view key) noexcept;
 
@@ -64,9 +67,11 @@ inline std::shared_ptr<const Address> UriParser::parse() {
     }
     const std::string_view scheme = m_uri.substr(0, scheme_end);
     if (!known(scheme)) {
-        refuse("its scheme is none of redis://, rediss:// and unix://");
+        refuse(
+            "its scheme is none of redis://, rediss://, redis+sentinel://, rediss+sentinel:// and "
+            "unix://");
     }
-    if (scheme == "rediss" || scheme == "valkeys") {
+    if (scheme.starts_with("rediss") || scheme.starts_with("valkeys")) {
         m_address->tls.emplace();
     }
     std::string_view rest = m_uri.substr(scheme_end + 3);
@@ -85,7 +90,7 @@ inline std::shared_ptr<const Address> UriParser::parse() {
     }
     const auto slash = rest.find('/');
     std::string_view authority = rest.substr(0, slash);
-    const std::string_view tail =
+    std::string_view tail =
         slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
     if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
         parse_credentials(authority.substr(0, at));
@@ -102,7 +107,19 @@ inline std::shared_ptr<const Address> UriParser::parse() {
                         " bytes that a Unix socket address can hold"}));
         }
     } else {
-        parse_host(authority);
+        if (scheme.ends_with("+sentinel")) {
+            parse_sentinels(authority);
+            const auto end = tail.find('/', 1);
+            m_address->service = decoded(tail.empty() ? tail : tail.substr(1, end - 1));
+            tail = end == std::string_view::npos ? std::string_view() : tail.substr(end);
+            if (m_address->service.empty()) {
+                refuse("the name of the service is missing, as in redis+sentinel://host/service");
+            }
+        } else {
+            Node node = parse_host(authority, 6379);
+            m_address->host = std::move(node.host);
+            m_address->port = node.port;
+        }
         if (tail.size() > 1) {
             m_address->db = static_cast<int>(
                 number(tail.substr(1), "the database", 0, std::numeric_limits<int>::max()));
@@ -123,7 +140,19 @@ inline void UriParser::parse_credentials(std::string_view text) {
     m_address->password = decoded(text.substr(colon + 1));
 }
 
-inline void UriParser::parse_host(std::string_view text) {
+inline void UriParser::parse_sentinels(std::string_view text) {
+    while (true) {
+        const auto comma = text.find(',');
+        m_address->sentinels.push_back(parse_host(text.substr(0, comma), 26379));
+        if (comma == std::string_view::npos) {
+            return;
+        }
+        text.remove_prefix(comma + 1);
+    }
+}
+
+inline Node UriParser::parse_host(std::string_view text, int default_port) const {
+    Node node{{}, default_port};
     std::string_view port;
     bool has_port = false;
     if (text.starts_with('[')) {
@@ -131,7 +160,7 @@ inline void UriParser::parse_host(std::string_view text) {
         if (close == std::string_view::npos) {
             refuse("'[' without ']'");
         }
-        m_address->host = decoded(text.substr(1, close - 1));
+        node.host = decoded(text.substr(1, close - 1));
         text = text.substr(close + 1);
         if (!text.empty() && !text.starts_with(':')) {
             refuse("only a port may follow ']'");
@@ -143,16 +172,17 @@ inline void UriParser::parse_host(std::string_view text) {
         if (colon != text.rfind(':')) {
             refuse("an IPv6 address belongs in brackets, as in redis://[::1]:6379");
         }
-        m_address->host = decoded(text.substr(0, colon));
+        node.host = decoded(text.substr(0, colon));
         has_port = colon != std::string_view::npos;
         port = has_port ? text.substr(colon + 1) : std::string_view();
     }
-    if (m_address->host.empty()) {
+    if (node.host.empty()) {
         refuse("the host is missing");
     }
     if (has_port) {
-        m_address->port = static_cast<int>(number(port, "the port", 1, 65535));
+        node.port = static_cast<int>(number(port, "the port", 1, 65535));
     }
+    return node;
 }
 
 inline void UriParser::parse_query(std::string_view text) {
@@ -181,6 +211,10 @@ inline void UriParser::parse_query(std::string_view text) {
         } else if (key == "db" && !m_address->path.empty()) {
             m_address->db =
                 static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
+        } else if (key == "sentinel_user" && !m_address->sentinels.empty()) {
+            m_address->sentinel_user = decoded(value);
+        } else if (key == "sentinel_password" && !m_address->sentinels.empty()) {
+            m_address->sentinel_password = decoded(value);
         } else if (std::string* const text = m_address->tls ? tls_text(key) : nullptr) {
             *text = decoded(value);
             if (text->empty()) {
@@ -194,6 +228,7 @@ inline void UriParser::parse_query(std::string_view text) {
             refuse(joined({"unknown query key", plain ? " '" : "", plain ? key : "",
                            plain ? "'" : "", "; known: ", m_address->path.empty() ? "" : "db, ",
                            "connect_timeout, command_timeout, client_name",
+                           m_address->sentinels.empty() ? "" : ", sentinel_user, sentinel_password",
                            m_address->tls ? ", cacert, cacertdir, cert, key, sni" : ""}));
         }
     }

@@ -173,7 +173,7 @@ class Control {
 
 inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std::move(endpoint)) {
     try {
-        use(std::make_unique<Stream>(m_endpoint, deadline));
+        use(Stream::make(m_endpoint, deadline));
     } catch (const ReplyError& error) {
         if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
             throw;
@@ -211,7 +211,7 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
     Attempt result;
     const TimePoint own = Clock::now() + endpoint.connect_timeout();
     try {
-        result.stream = std::make_unique<Stream>(endpoint, std::min(deadline, own), &wake);
+        result.stream = Stream::make(endpoint, std::min(deadline, own), &wake);
         return result;
     } catch (const GivenUp&) {
         result.given_up = true;

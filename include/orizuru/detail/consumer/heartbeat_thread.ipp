@@ -93,7 +93,7 @@ inline void Heartbeat::beat(Link::Lock& lock) {
     try {
         const Unlocked open(lock);
         if (!m_stream) {
-            m_stream = std::make_unique<Stream>(m_link->endpoint(), until, &m_stop_wake);
+            m_stream = Stream::make(m_link->endpoint(), until, &m_stop_wake);
         }
         m_stream->append([&](std::string& out) { out += commands; });
         while (answered < asked) {

@@ -14,7 +14,7 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
         const Unlocked open(lock);
         const TimePoint until =
             std::min(deadline, Clock::now() + m_lane.endpoint().connect_timeout());
-        attempt.stream = std::make_unique<Stream>(m_lane.endpoint(), until, &m_wake);
+        attempt.stream = Stream::make(m_lane.endpoint(), until, &m_wake);
         attempt.stream->append(ask_for_id);
         id = attempt.stream->await_reply(until, &m_wake);
     } catch (const Error&) {
@@ -33,7 +33,7 @@ inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
             m_attempt.incarnation = m_lane.incarnation();
             m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
             const Unlocked open(lock);
-            m_attempt.stream = std::make_unique<Stream>(Stream::Begun(), m_lane.endpoint());
+            m_attempt.stream = std::make_unique<Stream>(Stream::Begun(), m_lane.endpoint(), m_wake);
             m_attempt.stream->append(ask_for_id);
         }
         Stream& stream = *m_attempt.stream;

@@ -134,8 +134,8 @@ inline void PushLine::connect(Lock& lock, TimePoint limit) {
     std::unique_ptr<Stream> stream;
     try {
         const Unlocked open(lock);
-        stream = std::make_unique<Stream>(
-            endpoint, std::min(limit, deadline_in(endpoint.connect_timeout())), &m_end);
+        stream = Stream::make(endpoint, std::min(limit, deadline_in(endpoint.connect_timeout())),
+                              &m_end);
     } catch (...) {
         m_backlog.note_failure();
         throw;

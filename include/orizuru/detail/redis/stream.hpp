@@ -10,11 +10,14 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/security.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -35,17 +38,24 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace orizuru::detail {
 
 /// The caller's `wake` ended the wait; nothing is wrong with Redis.
 class GivenUp : public ConnectionError {
+    using ConnectionError::ConnectionError;
+};
+
+/// The server that a sentinel named is not there, or no master: another one may know better.
+class WrongServer : public ConnectionError {
     using ConnectionError::ConnectionError;
 };
 
@@ -58,13 +68,20 @@ class Stream {
         : m_address(endpoint.address()) {
         connect(endpoint, deadline, wake);
         compose_greeting(endpoint);
+        if (m_nodes != nullptr) { // a server that hangs leaves time to ask for another
+            deadline = std::min(deadline, Clock::now() + share_of(endpoint));
+        }
         await_greeting(deadline, wake);
     }
+    /// Makes one. Asks another sentinel when the server that one named is not there, or no master.
+    [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
+    make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
     struct Begun {};
-    /// Begins to do the same; `greet` does the rest. Waits only for the resolution of a name.
-    [[gnu::cold]] Stream(Begun /*begun*/, const Endpoint& endpoint)
+    /// Begins to do the same; `greet` does the rest. Waits only for the resolution of a name and
+    /// for sentinels.
+    [[gnu::cold]] Stream(Begun /*begun*/, const Endpoint& endpoint, const Wake& wake)
         : m_address(endpoint.address()) {
-        connect(endpoint, TimePoint::min(), nullptr);
+        connect(endpoint, TimePoint::min(), &wake);
         compose_greeting(endpoint);
     }
     /// Goes on connecting and greeting, without waiting; true when that is done. Call it again when
@@ -142,6 +159,8 @@ class Stream {
     }
 
   private:
+    static constexpr const char* role = "ROLE";
+
     struct Free {
         void operator()(redisContext* context) const noexcept { redisFree(context); }
     };
@@ -151,6 +170,10 @@ class Stream {
                                        " is used in a forked child; make a new object there"}));
     }
     [[noreturn]] [[gnu::cold]] void fail(std::string_view reason) const {
+        if (m_nodes != nullptr) {
+            m_nodes->skip_first();
+            throw WrongServer(joined({m_address, ": ", reason}));
+        }
         throw ConnectionError(joined({m_address, ": ", reason}));
     }
     [[noreturn]] [[gnu::cold]] void give_up(std::string_view doing) const {
@@ -160,19 +183,26 @@ class Stream {
         fail(joined({doing, ": ", std::generic_category().message(errno)}));
     }
 
+    [[nodiscard]] [[gnu::cold]] static Clock::duration share_of(const Endpoint& endpoint);
+    [[nodiscard]] [[gnu::cold]] static Node locate(const Endpoint& endpoint, TimePoint deadline,
+                                                   const Wake* wake);
+    [[nodiscard]] [[gnu::cold]] static Node ask_sentinel(const Endpoint& endpoint,
+                                                         const Node& sentinel, TimePoint deadline,
+                                                         const Wake* wake);
     [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
-    [[gnu::cold]] void configure(const Endpoint& endpoint);
+    [[gnu::cold]] void configure(const Endpoint& endpoint, const std::string& host);
     [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
     [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
     [[gnu::cold]] void check_greeting(const Reply& reply);
 
     std::string m_address;
+    NodeList* m_nodes = nullptr; ///< the sentinels, from when one named the server to the greeting
     std::unique_ptr<redisContext, Free> m_context;
     std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption
     ReplyReader m_reader;
     bool m_connected = false;
     bool m_greets = false;                   ///< what comes before the greeting is done
-    std::array<const char*, 3> m_greeting{}; ///< commands of the greeting
+    std::array<const char*, 4> m_greeting{}; ///< commands of the greeting
     std::size_t m_greetings = 0;             ///< how many there are
     std::size_t m_greeted = 0;               ///< how many of them are answered
     std::size_t m_needed = 0;                ///< how many of them no refusal may answer
@@ -272,3 +302,4 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
 } // namespace orizuru::detail
 
 #include <orizuru/detail/redis/stream_greeting.ipp>
+#include <orizuru/detail/redis/stream_locating.ipp>

@@ -6,10 +6,31 @@
 
 namespace orizuru::detail {
 
+inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint deadline,
+                                            const Wake* wake) {
+    const NodeList* const nodes = Route::nodes(endpoint);
+    for (std::size_t tries = nodes == nullptr ? 1 : nodes->in_order().size();; --tries) {
+        try {
+            return std::make_unique<Stream>(endpoint, deadline, wake);
+        } catch (const WrongServer&) {
+            if (tries <= 1 || Clock::now() >= deadline) {
+                throw;
+            }
+        }
+    }
+}
+
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
+    Node server{endpoint.host(), endpoint.port()};
+    if (NodeList* const sentinels = Route::nodes(endpoint)) {
+        const TimePoint own = Clock::now() + endpoint.connect_timeout();
+        server = locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake);
+        m_nodes = sentinels;
+        m_address += joined({" at ", to_text(server)});
+    }
     while (true) {
         m_context.reset(endpoint.path().empty()
-                            ? redisConnectNonBlock(endpoint.host().c_str(), endpoint.port())
+                            ? redisConnectNonBlock(server.host.c_str(), server.port)
                             : redisConnectUnixNonBlock(endpoint.path().c_str()));
         if (!m_context) {
             throw std::bad_alloc();
@@ -29,10 +50,10 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
             give_up("connecting");
         }
     }
-    configure(endpoint);
+    configure(endpoint, server.host);
 }
 
-inline void Stream::configure(const Endpoint& endpoint) {
+inline void Stream::configure(const Endpoint& endpoint, const std::string& host) {
     ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
     if (endpoint.path().empty()) {
         // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
@@ -43,7 +64,7 @@ inline void Stream::configure(const Endpoint& endpoint) {
         ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     if (const Security* const security = Security::of(endpoint)) {
-        m_channel = security->open(fd(), endpoint.host(), m_address);
+        m_channel = security->open(fd(), host, m_address);
     }
 }
 
@@ -66,6 +87,10 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
     if (name != nullptr) {
         append_command(m_output, "CLIENT", "SETNAME", *name);
         m_greeting[m_greetings++] = "CLIENT SETNAME";
+    }
+    if (m_nodes != nullptr) {
+        append_command(m_output, "ROLE");
+        m_greeting[m_greetings++] = role;
     }
     if (m_greetings == 0) {
         // With no other greeting, only PING shows whether Redis would talk to us.
@@ -125,6 +150,7 @@ inline bool Stream::greet() {
         check_greeting(*reply);
         ++m_greeted;
     }
+    m_nodes = nullptr;
     return true;
 }
 
@@ -136,9 +162,15 @@ inline void Stream::check_greeting(const Reply& reply) {
         }
         const bool may_not = reply.text.starts_with("NOPERM ") || reply.text.starts_with("ERR ");
         if (may_not && m_greeted >= m_needed) {
-            return;
+            return; // without the right to ROLE, READONLY tells of a replica
         }
         throw reply_error(joined({m_address, ": ", command}), reply.text);
+    }
+    if (command == role && reply.is(Reply::Type::array) && !reply.elements.empty()) {
+        if (reply.elements[0].text != "master") {
+            fail("a sentinel took it for the master, which it is not");
+        }
+        return;
     }
     if (!reply.is(Reply::Type::status)) {
         throw ProtocolError(joined({m_address, ": ", command, " was not answered by a status"}));

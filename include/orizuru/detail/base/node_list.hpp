@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The servers of an address with several, in the order in which they are asked. Any thread.
+
+#include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// As an address has it.
+[[nodiscard]] [[gnu::cold]] inline std::string to_text(const Node& node) {
+    const bool v6 = node.host.find(':') != std::string::npos;
+    return joined({v6 ? "[" : "", node.host, v6 ? "]" : "", ":", Digits(node.port)});
+}
+
+class NodeList {
+  public:
+    explicit NodeList(std::vector<Node> nodes) : m_nodes(std::move(nodes)) {}
+
+    [[nodiscard]] std::vector<Node> in_order() const {
+        const std::lock_guard lock(m_mutex);
+        return m_nodes;
+    }
+    /// It is asked first from now on.
+    void prefer(const Node& node) {
+        const std::lock_guard lock(m_mutex);
+        const auto found = std::ranges::find(m_nodes, node);
+        if (found != m_nodes.end()) {
+            std::rotate(m_nodes.begin(), found, found + 1);
+        }
+    }
+    /// The first is asked last from now on.
+    void skip_first() {
+        const std::lock_guard lock(m_mutex);
+        std::rotate(m_nodes.begin(), m_nodes.begin() + 1, m_nodes.end());
+    }
+    /// Adds a node that is not there, as the last; none of the others is dropped.
+    void learn(Node node) {
+        const std::lock_guard lock(m_mutex);
+        if (m_nodes.size() < most && std::ranges::find(m_nodes, node) == m_nodes.end()) {
+            m_nodes.push_back(std::move(node));
+        }
+    }
+
+  private:
+    static constexpr std::size_t most = 32; ///< whoever lies about others makes no list endless
+
+    mutable std::mutex m_mutex;
+    std::vector<Node> m_nodes;
+};
+
+} // namespace orizuru::detail

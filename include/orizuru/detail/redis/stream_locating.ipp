@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Finds the server of an address with sentinels: asks one after the other where the master is.
+// https://redis.io/docs/latest/develop/reference/sentinel-clients has the procedure. The master has
+// to confirm its role in the greeting.
+
+namespace orizuru::detail {
+
+/// Of a sentinel, or the others that it knows of: `name` and its value follow each other.
+inline std::string_view field_of(const Reply& reply, std::string_view name) noexcept {
+    for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+        if (reply.elements[i].text == name) {
+            return reply.elements[i + 1].text;
+        }
+    }
+    return {};
+}
+
+/// Throws ProtocolError for what is no address.
+inline Node node_of(std::string_view host, std::string_view port, std::string_view teller) {
+    const auto number = whole_number(port);
+    if (host.empty() || !number || *number < 1 || *number > 65535) {
+        throw ProtocolError(joined({teller, " told of an address that is none"}));
+    }
+    return {std::string(host), static_cast<int>(*number)};
+}
+
+/// How long one sentinel or the server may take, so that each of them has its time.
+inline Clock::duration Stream::share_of(const Endpoint& endpoint) {
+    return endpoint.connect_timeout() /
+           static_cast<int>(Route::nodes(endpoint)->in_order().size() + 1);
+}
+
+inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
+    NodeList& sentinels = *Route::nodes(endpoint);
+    const std::vector<Node> all = sentinels.in_order();
+    const auto share = share_of(endpoint);
+    std::string failures;
+    std::exception_ptr refusal;
+    for (const Node& sentinel : all) {
+        try {
+            Node master =
+                ask_sentinel(endpoint, sentinel, std::min(deadline, Clock::now() + share), wake);
+            sentinels.prefer(sentinel);
+            return master;
+        } catch (const GivenUp&) {
+            throw;
+        } catch (const ReplyError& error) {
+            refusal = refusal ? refusal : std::current_exception();
+            failures += joined({"; ", error.what()});
+        } catch (const Error& error) {
+            failures += joined({"; ", error.what()});
+        }
+    }
+    if (refusal) {
+        std::rethrow_exception(refusal);
+    }
+    throw ConnectionError(joined({endpoint.address(), ": no sentinel knows a master", failures}));
+}
+
+inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel, TimePoint deadline,
+                                 const Wake* wake) {
+    Stream stream(Route::to_sentinel(endpoint, sentinel), deadline, wake);
+    const std::string& service = Route::service(endpoint);
+    stream.append([&](std::string& out) {
+        append_command(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service);
+        append_command(out, "SENTINEL", "SENTINELS", service);
+    });
+    const Reply master = stream.await_reply(deadline, wake);
+    const Reply others = stream.await_reply(deadline, wake);
+    if (master.is(Reply::Type::error)) {
+        throw reply_error(joined({stream.address(), ": SENTINEL"}), master.text);
+    }
+    if (master.is(Reply::Type::nil)) {
+        throw ConnectionError(
+            joined({stream.address(), ": the sentinel does not know '", service, "'"}));
+    }
+    if (!is_strings(master) || master.elements.size() != 2) {
+        throw ProtocolError(joined({stream.address(), ": SENTINEL has a reply of the wrong type"}));
+    }
+    for (const Reply& other : others.elements) {
+        Route::nodes(endpoint)->learn(
+            node_of(field_of(other, "ip"), field_of(other, "port"), stream.address()));
+    }
+    return node_of(master.elements[0].text, master.elements[1].text, stream.address());
+}
+
+} // namespace orizuru::detail

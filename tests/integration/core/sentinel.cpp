@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// With sentinels, all parts of the library find the master, and find the next one.
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/elapsed.hpp"
+#include "support/eventually.hpp"
+#include "support/sentinels.hpp"
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace sentinel_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using orizuru::Connection;
+using orizuru::ConnectionError;
+using orizuru::Consumer;
+using orizuru::Producer;
+using orizuru::Raw;
+using orizuru::ReplyError;
+
+/// Nobody fails over in these cases, so that they share them.
+Sentinels& at_rest() {
+    static Sentinels sentinels;
+    return sentinels;
+}
+
+/// Which connections there are at the server, by port: of connections that carry this name.
+std::size_t named(RedisServer& server, const std::string& name) {
+    const std::string list = RedisClient(server.plain_uri()).command({"CLIENT", "LIST"}).text;
+    std::size_t count = 0;
+    for (auto at = list.find(" name=" + name + ' '); at != std::string::npos;
+         at = list.find(" name=" + name + ' ', at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
+TEST_CASE("the greeting of the master has the database, the name and no error") {
+    Connection connection(at_rest().uri() + "/3?client_name=it");
+    RedisServer& master = at_rest().await_master();
+    CHECK(named(master, "it") == 1);
+    connection.command("", "SET", "key", "value");
+    RedisClient redis(master.plain_uri());
+    redis.command({"SELECT", "3"});
+    CHECK(redis.command({"GET", "key"}).text == "value");
+    CHECK(connection.endpoint().db() == 3);
+}
+
+TEST_CASE("a service that no sentinel knows is named, and so are the sentinels") {
+    std::string uri = at_rest().uri();
+    uri.replace(uri.rfind('/') + 1, std::string::npos, "other");
+    const Stopwatch watch;
+    const std::string what = message_of<ConnectionError>([&] { Connection{uri}; });
+    CHECK(watch.elapsed() < 5s);
+    CHECK(contains(what, "no sentinel knows a master"));
+    CHECK(contains(what, "the sentinel does not know 'other'"));
+    CHECK(contains(what, std::to_string(at_rest().sentinel(2).port())));
+}
+
+TEST_CASE("sentinels that are all dead are named within connect_timeout") {
+    const std::string ports = std::to_string(port_of(listen_tcp()));
+    const std::string what = message_of<ConnectionError>(
+        [&] { Connection{"redis+sentinel://:secret@127.0.0.1:" + ports + "/main"}; });
+    CHECK(contains(what, "no sentinel knows a master; redis://127.0.0.1:" + ports));
+    CHECK(contains(what, "Connection refused"));
+    CHECK_FALSE(contains(what, "secret"));
+}
+
+TEST_CASE("sentinels that are all silent are given up within connect_timeout") {
+    const Fd silent = listen_tcp();
+    const std::string node = "127.0.0.1:" + std::to_string(port_of(silent));
+    const Stopwatch watch;
+    const std::string what = message_of<ConnectionError>(
+        [&] { Connection{"redis+sentinel://" + node + ',' + node + "/main?connect_timeout=600"}; });
+    CHECK(watch.elapsed() < 1200ms);
+    CHECK(contains(what, "no reply in time"));
+}
+
+TEST_CASE("a sentinel that is dead or silent comes last, from the second connection on") {
+    const Fd silent = listen_tcp();
+    std::string uri = at_rest().uri();
+    uri.insert(uri.find("//") + 2, "127.0.0.1:" + std::to_string(port_of(silent)) + ',');
+    const orizuru::Endpoint endpoint(uri + "?connect_timeout=2500");
+    const Stopwatch first;
+    Connection{endpoint};
+    CHECK(first.elapsed() >= 500ms); // a fifth of the time is the silent one's
+    CHECK(first.elapsed() < 2500ms);
+    const Stopwatch second;
+    Connection{endpoint};
+    CHECK(second.elapsed() < 250ms);
+}
+
+TEST_CASE("a sentinel that takes a replica for the master is passed over") {
+    RedisServer& master = at_rest().await_master();
+    const std::string replicas = RedisClient(at_rest().sentinel(0).uri())
+                                     .command({"SENTINEL", "REPLICAS", "main"})
+                                     .elements.at(0)
+                                     .elements.at(5)
+                                     .text;
+    Sentinel stale;
+    stale.start(at_rest().lines(static_cast<std::uint16_t>(std::stoi(replicas)), 1));
+    const auto names_it = [&] {
+        try {
+            return RedisClient(stale.uri())
+                       .command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"})
+                       .elements.at(1)
+                       .text == replicas;
+        } catch (const std::runtime_error&) {
+            return false;
+        }
+    };
+    REQUIRE(eventually(names_it));
+    std::string uri = at_rest().uri();
+    uri.insert(uri.find("//") + 2, "127.0.0.1:" + std::to_string(stale.port()) + ',');
+    const Connection connection(uri + "?client_name=passed");
+    CHECK(named(master, "passed") == 1);
+    REQUIRE(names_it()); // so it was asked as it should be
+    const std::string alone =
+        "redis+sentinel://127.0.0.1:" + std::to_string(stale.port()) + "/main";
+    CHECK(contains(message_of<ConnectionError>([&] { Connection{alone}; }),
+                   "a sentinel took it for the master, which it is not"));
+}
+
+TEST_CASE("a master that hangs leaves time to ask another sentinel") {
+    RedisServer hangs({}, RedisServer::Listen::tcp);
+    Sentinel stale;
+    stale.start(at_rest().lines(hangs.port(), 1));
+    REQUIRE(eventually([&] {
+        try {
+            return RedisClient(stale.uri()).command({"PING"}).text == "PONG";
+        } catch (const std::runtime_error&) {
+            return false;
+        }
+    }));
+    hangs.pause();
+    std::string uri = at_rest().uri();
+    uri.insert(uri.find("//") + 2, "127.0.0.1:" + std::to_string(stale.port()) + ',');
+    const Stopwatch watch;
+    const Connection connection(uri + "?client_name=later&connect_timeout=2500");
+    CHECK(watch.elapsed() < 2500ms);
+    CHECK(named(at_rest().await_master(), "later") == 1);
+    hangs.resume();
+}
+
+TEST_CASE("other sentinels are learnt, and serve when those of the address are dead") {
+    Sentinels sentinels;
+    const orizuru::Endpoint endpoint(sentinels.uri({1}));
+    Connection{endpoint};
+    sentinels.sentinel(1).kill();
+    Connection{endpoint};
+    CHECK_THROWS_AS(Connection{sentinels.uri({1})}, ConnectionError); // a new one knows nobody
+}
+
+TEST_CASE("sentinels have credentials of their own") {
+    Sentinels sentinels({"--requirepass", "theirs", "--masterauth", "theirs"},
+                        "sentinel auth-pass main theirs\nrequirepass ours\n"
+                        "sentinel sentinel-pass ours\n",
+                        "theirs", "ours");
+    std::string uri = sentinels.uri();
+    CHECK(contains(message_of<ReplyError>([&] { Connection{uri}; }), "NOAUTH"));
+    uri.insert(uri.find("//") + 2, ":theirs@");
+    CHECK(contains(message_of<ReplyError>([&] { Connection{uri}; }), "NOAUTH"));
+    const std::string wrong =
+        message_of<ReplyError>([&] { Connection{uri + "?sentinel_password=theirs"}; });
+    CHECK(contains(wrong, "WRONGPASS"));
+    CHECK_FALSE(contains(wrong, "theirs"));
+    Connection right(uri + "?sentinel_password=ours");
+    CHECK(right.command("", "PING").text == "PONG");
+}
+
+TEST_CASE("a user without the right to ROLE is served") {
+    RedisServer& master = at_rest().await_master();
+    RedisClient(master.plain_uri())
+        .command({"ACL", "SETUSER", "plain", "on", ">pw", "~*", "+@all", "-@dangerous"});
+    std::string uri = at_rest().uri();
+    uri.insert(uri.find("//") + 2, "plain:pw@");
+    Connection connection(uri);
+    CHECK_THROWS_AS(connection.command("", "ROLE"), ReplyError);
+    CHECK(connection.command("", "ECHO", "served").text == "served");
+}
+
+/// Pushes again and again what has not certainly been pushed; returns the longest time without.
+std::chrono::milliseconds push_through(Producer<Raw>& producer, std::atomic<int>& confirmed,
+                                       const std::function<void()>& break_it) {
+    std::jthread breaking;
+    auto last = std::chrono::steady_clock::now();
+    std::chrono::milliseconds gap{0};
+    for (int i = 0; i < 200; ++i) {
+        if (i == 50) {
+            breaking = std::jthread(break_it);
+        }
+        const auto deadline = last + 30s;
+        while (true) {
+            try {
+                producer.push(Raw{std::to_string(i)});
+                break;
+            } catch (const orizuru::Error&) {
+                REQUIRE(std::chrono::steady_clock::now() < deadline);
+                std::this_thread::sleep_for(20ms);
+            }
+        }
+        ++confirmed;
+        const auto now = std::chrono::steady_clock::now();
+        gap = std::max(gap, std::chrono::duration_cast<std::chrono::milliseconds>(now - last));
+        last = now;
+        std::this_thread::sleep_for(10ms);
+    }
+    return gap;
+}
+
+TEST_CASE("producers, consumers and workers go over to the next master") {
+    Sentinels sentinels;
+    RedisServer* const old = &sentinels.await_master();
+    std::function<void()> break_it;
+    SUBCASE("that a planned failover makes") {
+        break_it = [&] { sentinels.fail_over(); };
+    }
+    SUBCASE("when the old one dies") {
+        break_it = [&] { old->kill(); };
+    }
+    SUBCASE("when the old one hangs") {
+        break_it = [&] { old->pause(); };
+    }
+    const orizuru::Endpoint endpoint(sentinels.uri() + "?command_timeout=1000");
+    Producer<Raw> producer(endpoint, "q");
+    Consumer<Raw> consumer(endpoint, "q");
+    std::atomic<int> jobs = 0;
+    orizuru::Worker worker(endpoint, {.concurrency = 2, .on_event = [](const auto&) {}});
+    worker.handle<int>("jobs", [&](int) { ++jobs; });
+    std::jthread working([&](const std::stop_token& stop) { worker.run(stop); });
+
+    std::set<std::string> seen;
+    std::atomic<int> confirmed = 0;
+    std::jthread consuming([&](const std::stop_token& stop) {
+        while (auto guard = consumer.next(stop)) {
+            seen.insert((*guard)->bytes);
+            static_cast<void>(guard->ack());
+        }
+    });
+    const auto gap = push_through(producer, confirmed, break_it);
+    CHECK(gap < 15s);
+    MESSAGE("the longest gap: " << gap.count() << " ms");
+    RedisServer& master = sentinels.await_master(old);
+    RedisClient redis(master.plain_uri());
+    CHECK(eventually([&] { return redis.llen("q") == 0; }));
+    orizuru::JobProducer<int>(endpoint, "jobs").push(1);
+    CHECK(eventually([&] { return jobs > 0; }, 20s));
+    consuming.request_stop();
+    consuming.join();
+    // Replication is asynchronous: the new master may lack the last of what the old one confirmed.
+    CHECK(seen.size() >= 190);
+}
+
+} // namespace sentinel_test
