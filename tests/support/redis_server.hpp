@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,14 +22,21 @@
 
 namespace orizuru::test {
 
-/// A private redis-server: the program named by the build's REDIS_SERVER, else found by PATH.
+/// A private redis-server.
 class RedisServer {
   public:
+    /// ORIZURU_TEST_SERVER of the environment, else the program that the build found.
+    [[nodiscard]] static const std::string& program() {
+        static const std::string name = [] {
+            const char* const chosen = std::getenv("ORIZURU_TEST_SERVER");
 #ifdef REDIS_SERVER
-    static constexpr auto program = REDIS_SERVER;
+            return std::string(chosen != nullptr ? chosen : REDIS_SERVER);
 #else
-    static constexpr auto program = "redis-server";
+            return std::string(chosen != nullptr ? chosen : "redis-server");
 #endif
+        }();
+        return name;
+    }
 
     enum class Listen { unix_socket, tcp, tls };
 
@@ -106,7 +114,7 @@ inline RedisServer::RedisServer(std::vector<std::string> extra_arguments, Listen
 
 inline void RedisServer::restart() {
     kill();
-    repair_append_only_file(m_folder.path(), program);
+    repair_append_only_file(m_folder.path(), program());
     start();
 }
 
@@ -125,11 +133,11 @@ inline void RedisServer::signal(int number) {
 }
 
 inline void RedisServer::start() {
-    std::vector<std::string> command{program,  "--port",     std::to_string(m_port),
-                                     "--bind", "127.0.0.1",  "--unixsocket",
-                                     m_socket, "--dir",      m_folder.path(),
-                                     "--save", "",           "--appendonly",
-                                     "no",     "--loglevel", "warning"};
+    std::vector<std::string> command{program(), "--port",     std::to_string(m_port),
+                                     "--bind",  "127.0.0.1",  "--unixsocket",
+                                     m_socket,  "--dir",      m_folder.path(),
+                                     "--save",  "",           "--appendonly",
+                                     "no",      "--loglevel", "warning"};
     if (m_listen == Listen::tls) {
         command[1] = "--tls-port";
         command.insert(command.end(), {"--port", "0"});
@@ -150,7 +158,7 @@ inline void RedisServer::start() {
     }
     if (ended || !ready) {
         kill();
-        throw std::runtime_error(std::string(program) + " does not answer; its log: " + log());
+        throw std::runtime_error(program() + " does not answer; its log: " + log());
     }
 }
 

@@ -47,7 +47,7 @@ class Sentinel {
     /// With what it knew when it ended.
     void run() {
         const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
-        m_pid = spawn({RedisServer::program, m_folder.path() + "/sentinel.conf", "--sentinel"},
+        m_pid = spawn({RedisServer::program(), m_folder.path() + "/sentinel.conf", "--sentinel"},
                       no_input.get(), m_folder.path() + "/out");
         m_folder.take_along(m_pid);
     }
