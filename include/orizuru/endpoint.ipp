@@ -29,8 +29,9 @@ ORIZURU_INLINE Endpoint::Endpoint(std::shared_ptr<const detail::Address> address
                                   std::shared_ptr<const detail::Security> security)
     : m_address(std::move(address)),
       m_security(std::move(security)),
-      m_nodes(m_address->nodes.empty() ? nullptr
-                                       : std::make_shared<detail::NodeList>(m_address->nodes)) {}
+      m_nodes(m_address->sentinels.empty()
+                  ? nullptr
+                  : std::make_shared<detail::NodeList>(m_address->sentinels)) {}
 
 ORIZURU_INLINE std::string Endpoint::address() const {
     const detail::Digits number(db());
@@ -40,16 +41,15 @@ ORIZURU_INLINE std::string Endpoint::address() const {
     }
     const std::string_view scheme = m_address->tls ? "rediss" : "redis";
     const std::string_view slash = database.empty() ? "" : "/";
-    if (m_address->nodes.empty()) {
+    if (m_address->sentinels.empty()) {
         return detail::joined({scheme, "://", detail::to_text({host(), port()}), slash, database});
     }
     std::string nodes;
-    for (const detail::Node& node : m_address->nodes) {
-        nodes += detail::joined({nodes.empty() ? "" : ",", detail::to_text(node)});
+    for (const detail::Node& sentinel : m_address->sentinels) {
+        nodes += detail::joined({nodes.empty() ? "" : ",", detail::to_text(sentinel)});
     }
-    const bool cluster = m_address->topology == detail::Topology::cluster;
-    return detail::joined({scheme, cluster ? "+cluster://" : "+sentinel://", nodes,
-                           cluster ? "" : "/", m_address->service, slash, database});
+    return detail::joined(
+        {scheme, "+sentinel://", nodes, "/", m_address->service, slash, database});
 }
 
 } // namespace orizuru

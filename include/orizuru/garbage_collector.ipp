@@ -6,7 +6,6 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/passes.hpp>
-#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/keys.hpp>
 
 #include <chrono>
@@ -19,7 +18,7 @@ namespace orizuru {
 
 struct GarbageCollector::Parts {
     Parts(Keys keys, Endpoint endpoint, GarbageCollectorOptions options)
-        : connection(detail::Route::to_key(std::move(endpoint), keys.source())),
+        : connection(std::move(endpoint)),
           passes(std::move(keys), connection, std::move(options)) {}
 
     Connection connection;

@@ -98,7 +98,6 @@ class Control {
     // Reading, by the thread that polls.
 
     [[nodiscard]] Stream& stream() noexcept { return *m_stream; }
-    [[nodiscard]] const Stream& stream() const noexcept { return *m_stream; }
     /// By when the oldest reply must come.
     [[nodiscard]] TimePoint reply_due() const noexcept {
         return m_owed.empty() ? TimePoint::max()
