@@ -113,7 +113,7 @@ function(orizuru_define_targets folder)
 
   _orizuru_zones()
 
-  _orizuru_find(ORIZURU_OPENSSL MODULE openssl>=1.1.1 PACKAGE OpenSSL TARGETS OpenSSL::SSL)
+  _orizuru_find(ORIZURU_OPENSSL MODULE openssl>=1.1.1 TARGETS OpenSSL::SSL)
   if(ORIZURU_OPENSSL)
     add_library(orizuru::tls INTERFACE IMPORTED ${scope})
     set_target_properties(orizuru::tls PROPERTIES
