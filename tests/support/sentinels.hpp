@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <deque>
 #include <fstream>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -42,18 +41,12 @@ class Sentinel {
             << "port " << m_port << "\nbind 127.0.0.1\nsave \"\"\ndir " << m_folder.path() << '\n'
             << "unixsocket " << m_folder.path() << "/s\nlogfile " << m_folder.path() << "/log\n"
             << lines;
-        run();
-    }
-    /// With what it knew when it ended.
-    void run() {
         const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
         m_pid = spawn({RedisServer::program(), m_folder.path() + "/sentinel.conf", "--sentinel"},
                       no_input.get(), m_folder.path() + "/out");
         m_folder.take_along(m_pid);
     }
     void kill() noexcept { end_process(m_pid, SIGKILL, m_folder); }
-    void pause() const { ::kill(m_pid, SIGSTOP); }
-    void resume() const { ::kill(m_pid, SIGCONT); }
 
     [[nodiscard]] bool runs() const noexcept { return m_pid > 0; }
     /// How often it has seen the master replaced.
@@ -212,7 +205,7 @@ inline RedisServer& Sentinels::await_master(const RedisServer* old) {
 }
 
 inline void Sentinels::await_ready() {
-    const auto numbers = [](const Answer& fields, const std::string& name) {
+    const auto field = [](const Answer& fields, const std::string& name) {
         for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) {
             if (fields.elements[i].text == name) {
                 return fields.elements[i + 1].text;
@@ -230,9 +223,9 @@ inline void Sentinels::await_ready() {
                 try {
                     const Answer told =
                         client_of(sentinel).try_command({"SENTINEL", "MASTER", service()});
-                    if (numbers(told, "num-slaves") != "2" ||
-                        numbers(told, "num-other-sentinels") != "2" ||
-                        numbers(told, "flags") != "master") {
+                    if (field(told, "num-slaves") != "2" ||
+                        field(told, "num-other-sentinels") != "2" ||
+                        field(told, "flags") != "master") {
                         return false;
                     }
                 } catch (const std::runtime_error&) {

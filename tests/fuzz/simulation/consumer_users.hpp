@@ -42,11 +42,15 @@ inline void SimulatedConsumer::hand_out() {
     }
 }
 
+inline void SimulatedConsumer::drop_lost_guards() {
+    std::erase_if(m_guards, [](const auto& message) { return message->state == Held::lost; });
+}
+
 inline void SimulatedConsumer::use_guards() {
     if (!m_stopping && m_context.chance.happens(0.7)) {
         hand_out();
     }
-    std::erase_if(m_guards, [](const auto& message) { return message->state == Held::lost; });
+    drop_lost_guards();
     if (m_context.scenario.bulk > 0) {
         ack_in_bulk();
     }

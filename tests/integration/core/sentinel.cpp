@@ -7,6 +7,7 @@
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/sentinels.hpp"
+#include "support/speaker.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
@@ -164,6 +165,17 @@ TEST_CASE("other sentinels are learnt, and serve when those of the address are d
     sentinels.sentinel(1).kill();
     Connection{endpoint};
     CHECK_THROWS_AS(Connection{sentinels.uri({1})}, ConnectionError); // a new one knows nobody
+}
+
+TEST_CASE("a sentinel that tells nonsense of others is believed about the master") {
+    const RedisServer master({}, RedisServer::Listen::tcp);
+    const std::string port = std::to_string(master.port());
+    const Speaker speaker("+PONG\r\n*2\r\n$9\r\n127.0.0.1\r\n$" + std::to_string(port.size()) +
+                          "\r\n" + port +
+                          "\r\n*2\r\n*4\r\n$2\r\nip\r\n$0\r\n\r\n$4\r\nport\r\n$1\r\n0\r\n"
+                          "*1\r\n$2\r\nip\r\n");
+    Connection connection("redis+sentinel://127.0.0.1:" + std::to_string(speaker.port()) + "/main");
+    CHECK(connection.command("", "PING").text == "PONG");
 }
 
 TEST_CASE("sentinels have credentials of their own") {

@@ -106,6 +106,7 @@ TEST_CASE_FIXTURE(TlsFixture, "a consumer that waits gets the next message, and 
     REQUIRE(guard);
     CHECK((*guard)->bytes == "late");
     CHECK(guard->ack());
+    pusher.join(); // the plain client is one thread's at a time
 
     std::stop_source stop;
     std::jthread stopper([&] {

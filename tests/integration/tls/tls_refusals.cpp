@@ -7,6 +7,7 @@
 #include "support/certificates.hpp"
 #include "support/elapsed.hpp"
 #include "support/posix.hpp"
+#include "support/speaker.hpp"
 
 #include <orizuru/detail/tls/tls_context.hpp>
 #include <orizuru/orizuru.hpp>
@@ -14,14 +15,11 @@
 
 #include <doctest/doctest.h>
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <chrono>
 #include <stdexcept>
 #include <string>
-#include <thread>
-#include <utility>
 
 namespace tls_refusals_test {
 
@@ -36,7 +34,8 @@ RedisServer server_with(const std::string& name, const std::string& clients = "n
     return RedisServer(files().of_server(name, clients), RedisServer::Listen::tls);
 }
 
-std::string at(const std::string& host, const RedisServer& server) {
+template <class Server>
+std::string at(const std::string& host, const Server& server) {
     return "rediss://:secret@" + host + ":" + std::to_string(server.port());
 }
 
@@ -113,37 +112,15 @@ TEST_CASE("a port without TLS is named") {
     CHECK(contains(silent, "no TLS handshake within connect_timeout; does the port speak TLS?"));
 }
 
-/// Accepts one connection and answers its first bytes with `answer`.
-class Speaker {
-  public:
-    explicit Speaker(std::string answer) : m_answer(std::move(answer)) {
-        m_thread = std::jthread([this] {
-            pollfd next{m_listener.get(), POLLIN, 0};
-            ::poll(&next, 1, -1);
-            const Fd peer{::accept(m_listener.get(), nullptr, nullptr)};
-            char bytes[4096];
-            static_cast<void>(::recv(peer.get(), bytes, sizeof bytes, 0));
-            static_cast<void>(::send(peer.get(), m_answer.data(), m_answer.size(), MSG_NOSIGNAL));
-        });
-    }
-    [[nodiscard]] std::string uri() const {
-        return "rediss://:secret@127.0.0.1:" + std::to_string(port_of(m_listener));
-    }
-
-  private:
-    std::string m_answer;
-    Fd m_listener = listen_tcp();
-    std::jthread m_thread;
-};
-
 TEST_CASE("a peer that answers the handshake by other words is no server of TLS") {
     const Speaker speaker("-ERR unknown command\r\n");
-    CHECK(contains(refusal<orizuru::ProtocolError>(speaker.uri()), "does the port speak TLS?"));
+    CHECK(contains(refusal<orizuru::ProtocolError>(at("127.0.0.1", speaker)),
+                   "does the port speak TLS?"));
 }
 
 TEST_CASE("a peer that ends the handshake has closed the connection") {
     const Speaker speaker("");
-    CHECK(contains(refusal<orizuru::ConnectionError>(speaker.uri()),
+    CHECK(contains(refusal<orizuru::ConnectionError>(at("127.0.0.1", speaker)),
                    "the server closed the connection in the TLS handshake"));
 }
 

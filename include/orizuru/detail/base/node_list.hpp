@@ -53,7 +53,8 @@ class NodeList {
     }
 
   private:
-    static constexpr std::size_t most = 32; ///< whoever lies about others makes no list endless
+    static constexpr std::size_t most =
+        32; ///< so that what a sentinel makes up does not fill the memory
 
     mutable std::mutex m_mutex;
     std::vector<Node> m_nodes;

@@ -5,15 +5,14 @@
 // Parses the address of a Redis; endpoint.hpp lists its forms.
 
 #include <orizuru/detail/base/address.hpp>
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/redacted.hpp>
 
 #include <sys/un.h>
 
 #include <chrono>
 #include <cstddef>
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -33,14 +32,7 @@ class UriParser {
     [[gnu::cold]] std::shared_ptr<const Address> parse();
 
   private:
-    [[nodiscard]] [[gnu::cold]] static bool known(std::string_view scheme) noexcept {
-        using Schemes = std::initializer_list<std::string_view>;
-        return is_in(Schemes{"redis", "rediss", "unix", "valkey", "valkeys", "redis+sentinel",
-                             "rediss+sentinel", "valkey+sentinel", "valkeys+sentinel"},
-                     scheme);
-    }
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
-    [[gnu::cold]] static std::string redacted(std::string_view uri);
     [[nodiscard]] [[gnu::cold]] static int hex_digit(char c) noexcept;
     [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const;
     [[nodiscard]] [[gnu::cold]] long number(std::string_view text, std::string_view what,
@@ -66,7 +58,7 @@ inline std::shared_ptr<const Address> UriParser::parse() {
         refuse("it has no scheme; redis:// or unix:// is needed");
     }
     const std::string_view scheme = m_uri.substr(0, scheme_end);
-    if (!known(scheme)) {
+    if (!is_scheme(scheme)) {
         refuse(
             "its scheme is none of redis://, rediss://, redis+sentinel://, rediss+sentinel:// and "
             "unix://");
@@ -247,40 +239,6 @@ inline std::string* UriParser::tls_text(std::string_view key) noexcept {
 
 inline void UriParser::refuse(std::string_view reason) const {
     throw std::invalid_argument(joined({"Redis address '", redacted(m_uri), "': ", reason}));
-}
-
-// Any part of a text that failed to parse may be a misplaced password. This shows only parts that
-// can hardly be one: a known scheme, the host, a port of at most five digits and, without a host, a
-// path.
-inline std::string UriParser::redacted(std::string_view uri) {
-    constexpr std::string_view hidden = "***";
-    std::string_view shown;
-    if (const auto end = uri.find("://"); end != std::string_view::npos) {
-        const std::string_view scheme = uri.substr(0, end);
-        if (!known(scheme)) {
-            return std::string(hidden);
-        }
-        shown = uri.substr(0, end + 3);
-        uri.remove_prefix(end + 3);
-    }
-    std::string_view authority = uri.substr(0, uri.find_first_of("/?#"));
-    const std::string_view tail = uri.substr(authority.size());
-    if (tail.find('@') != std::string_view::npos) {
-        return joined({shown, hidden});
-    }
-    authority = authority.substr(authority.rfind('@') + 1);
-    if (authority.empty()) {
-        const bool path = shown.empty() || shown.starts_with("unix");
-        return joined({shown, path ? tail.substr(0, tail.find_first_of("?#")) : ""});
-    }
-    const bool v6 = authority.starts_with('[') && authority.find(']') != std::string_view::npos;
-    const auto host = authority.substr(0, v6 ? authority.find(']') + 1 : authority.find(':'));
-    const auto port = authority.substr(host.size());
-    if (port.empty() || (!host.empty() && port.starts_with(':') && port.size() <= 6 &&
-                         port.find_first_not_of("0123456789", 1) == std::string_view::npos)) {
-        return joined({shown, authority});
-    }
-    return joined({shown, v6 ? "" : host, v6 ? "" : ":", hidden});
 }
 
 /// Negative for any other character.

@@ -18,13 +18,13 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
     return {};
 }
 
-/// Throws ProtocolError for what is no address.
-inline Node node_of(std::string_view host, std::string_view port, std::string_view teller) {
+/// Nothing where it is no address.
+inline std::optional<Node> node_of(std::string_view host, std::string_view port) {
     const auto number = whole_number(port);
     if (host.empty() || !number || *number < 1 || *number > 65535) {
-        throw ProtocolError(joined({teller, " told of an address that is none"}));
+        return std::nullopt;
     }
-    return {std::string(host), static_cast<int>(*number)};
+    return Node{std::string(host), static_cast<int>(*number)};
 }
 
 /// How long one sentinel or the server may take, so that each of them has its time.
@@ -77,14 +77,18 @@ inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
         throw ConnectionError(
             joined({stream.address(), ": the sentinel does not know '", service, "'"}));
     }
-    if (!is_strings(master) || master.elements.size() != 2) {
-        throw ProtocolError(joined({stream.address(), ": SENTINEL has a reply of the wrong type"}));
+    const auto named = is_strings(master) && master.elements.size() == 2
+                           ? node_of(master.elements[0].text, master.elements[1].text)
+                           : std::nullopt;
+    if (!named) {
+        throw ProtocolError(joined({stream.address(), ": SENTINEL did not name an address"}));
     }
     for (const Reply& other : others.elements) {
-        Route::nodes(endpoint)->learn(
-            node_of(field_of(other, "ip"), field_of(other, "port"), stream.address()));
+        if (auto node = node_of(field_of(other, "ip"), field_of(other, "port"))) {
+            Route::nodes(endpoint)->learn(std::move(*node));
+        }
     }
-    return node_of(master.elements[0].text, master.elements[1].text, stream.address());
+    return *named;
 }
 
 } // namespace orizuru::detail
