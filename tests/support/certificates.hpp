@@ -13,7 +13,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace orizuru::test {
@@ -56,10 +55,8 @@ class Certificates {
 };
 
 /// A redis-server at rediss://127.0.0.1, whose name is right.
-inline RedisServer tls_server(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = Certificates::made().of_server("right");
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return RedisServer(std::move(arguments), RedisServer::Listen::tls);
+inline RedisServer tls_server() {
+    return RedisServer(Certificates::made().of_server("right"), RedisServer::Listen::tls);
 }
 
 } // namespace orizuru::test
