@@ -1023,7 +1023,7 @@ MUTANTS = [
     code("a worker that cannot be woken looks as seldom as one that can",
          "detail/worker/upkeep/queue_schedulers.hpp",
          "if (!queue.empty) {\n                m_chores.call(queue.chore);", "if (false) {",
-         "cluster"),
+         "worker_upkeep --test-case='*is woken no longer*'"),
     code("a worker that cannot be woken looks for what is scheduled with each poll",
          "detail/worker/upkeep/queue_schedulers.hpp",
          "            m_chores.call(m_looking);\n", "",

@@ -276,6 +276,21 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker that cannot be woken looks for what i
     CHECK(has_handled({"unheard"}));
 }
 
+TEST_CASE_FIXTURE(WorkerFixture, "a worker that is woken no longer looks at once at what waits") {
+    WorkerOptions chosen = options();
+    chosen.scheduler = SchedulerOptions{.poll = 1h};
+    Producer<Job<Raw>> producer(uri, "other");
+    push_after(producer, 1h, make_job(Raw{"much later"})); // its queue is not among the empty ones
+    Worker worker(uri, chosen);
+    worker.handle<Raw>("q", write_down()).handle<Raw>("other", write_down());
+    const Running running(worker);
+    REQUIRE(so_many_wait(2 + 1));
+    redis.command({"SET", "orizuru:{q}:scheduled:wake", "no list"});
+    schedule_unheard(redis, uri);
+    CHECK(eventually([this] { return diary.count(WorkerEventKind::upkeep_failed) > 0; }));
+    CHECK(has_handled({"unheard"}));
+}
+
 TEST_CASE_FIXTURE(WorkerFixture, "a schedule that a worker may not read keeps no other from being "
                                  "looked at") {
     redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">sesame", "~q", "~orizuru:{q}:*",
