@@ -39,5 +39,5 @@ namespace orizuru {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/detail/tls/tls_endpoint.ipp>
+#include <orizuru/tls/tls_endpoint.ipp>
 #endif

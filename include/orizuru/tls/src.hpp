@@ -10,5 +10,5 @@
 #error "<orizuru/tls/src.hpp> is for programs that define ORIZURU_SEPARATE_COMPILATION"
 #endif
 
-#include <orizuru/detail/tls/tls_endpoint.ipp>
 #include <orizuru/tls.hpp>
+#include <orizuru/tls/tls_endpoint.ipp>
