@@ -134,24 +134,21 @@ cached() {
     [ -f "$root/subprojects/packagecache/$(wrap_value "$1" source_filename)" ]
 }
 
-# Puts the tarballs of hiredis and msgpack into subprojects/packagecache. Debian 13 has the same
-# ones, byte for byte, as its source packages; apt gets a configuration of its own for it.
-fetch_wrap_sources() {
-    local wrap package file mirror cache=$root/subprojects/packagecache apt=$root/build/apt
-    if cached hiredis && cached msgpackc-cxx; then
-        return 0
-    fi
+# private_apt FOLDER TYPE SUITE: a configuration of apt for packages of another Debian, of which
+# nothing is installed: what runs with APT_CONFIG=FOLDER/apt.conf uses it.
+private_apt() {
+    local apt=$1 mirror
     has_command apt-get && [ -f /usr/share/keyrings/debian-archive-keyring.gpg ] || return 1
 
     # The mirror that this machine uses, whichever it is.
     mirror=$(apt-get indextargets --format '$(SITE)' | grep -v -- security | head -n 1) || true
     [ -n "$mirror" ] || return 1
 
-    mkdir -p "$cache" "$apt"/{lists,archives}/partial "$apt"/{parts,sources}
-    cat >"$apt/parts/trixie.sources" <<END
-Types: deb-src
+    mkdir -p "$apt"/{lists,archives}/partial "$apt"/{parts,sources}
+    cat >"$apt/parts/other.sources" <<END
+Types: $2
 URIs: $mirror
-Suites: trixie
+Suites: $3
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 END
@@ -164,6 +161,32 @@ Acquire::Languages "none";
 APT::Sandbox::User "root";
 Acquire::http::Timeout "20";
 END
+}
+
+# Unpacks Debian's Valkey into build/valkey, where apt has it.
+fetch_valkey() {
+    local apt=$root/build/valkey package
+    [ ! -x "$apt/usr/bin/valkey-server" ] || return 0
+    private_apt "$apt" deb bookworm-backports || return 1
+    (
+        cd "$apt/sources"
+        export APT_CONFIG=$apt/apt.conf
+        apt-get update -qq
+        apt-get download -qq valkey-server valkey-tools
+        for package in *.deb; do dpkg-deb -x "$package" "$apt"; done
+    ) </dev/null
+    "$apt/usr/bin/valkey-server" --version
+}
+
+# Puts the tarballs of hiredis and msgpack into subprojects/packagecache. Debian 13 has the same
+# ones, byte for byte, as its source packages.
+fetch_wrap_sources() {
+    local wrap package file cache=$root/subprojects/packagecache apt=$root/build/apt
+    if cached hiredis && cached msgpackc-cxx; then
+        return 0
+    fi
+    private_apt "$apt" deb-src trixie || return 1
+    mkdir -p "$cache"
     (
         cd "$apt/sources"
         export APT_CONFIG=$apt/apt.conf

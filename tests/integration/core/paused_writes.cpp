@@ -3,7 +3,7 @@
 
 // CLIENT PAUSE, which FAILOVER uses, postpones writing commands. A postponed BLMOVE neither waits
 // nor is refused. Redis before 8.2 crashes when CLIENT UNBLOCK ends it with a time-out, and still
-// runs it when it is ended with an error.
+// runs it when it is ended with an error; Valkey 8 ends it.
 
 #include "integration/core/fault_fixture.hpp"
 #include "support/elapsed.hpp"
@@ -34,6 +34,10 @@ struct PausedWrites : OwnServer {
         redis.command({"CLIENT", "PAUSE", "60000", "WRITE"});
     }
     void go_on() { redis.command({"CLIENT", "UNPAUSE"}); }
+    /// This server runs a postponed command, even though it was to be ended with an error.
+    [[nodiscard]] bool keeps_postponed() {
+        return !orizuru::test::contains(redis.command({"INFO", "server"}).text, "valkey_version:");
+    }
     [[nodiscard]] bool somebody_is_postponed() {
         return orizuru::test::contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blmove");
     }
@@ -42,7 +46,7 @@ struct PausedWrites : OwnServer {
 TEST_CASE_FIXTURE(PausedWrites, "a wait that ends while Redis has postponed it does no harm") {
     for (int i = 0; i < 3; ++i) {
         CHECK_FALSE(consumer.next(20ms));
-        CHECK(somebody_is_postponed());
+        CHECK(somebody_is_postponed() == keeps_postponed());
     }
     CHECK(redis.command({"PING"}).text == "PONG");
 
@@ -88,7 +92,8 @@ TEST_CASE_FIXTURE(PausedWrites,
     CHECK_FALSE(consumer.next(20ms));
     go_on();
     push({"a"});
-    REQUIRE(eventually([this] { return held().size() == 1; }));
+    const bool kept = keeps_postponed();
+    REQUIRE(eventually([&] { return held().size() == (kept ? 1 : 0); }));
     RawGuard guard = take(consumer);
     CHECK(guard.payload() == "a");
     CHECK(guard.ack());
