@@ -473,6 +473,32 @@ TEST_CASE_FIXTURE(OwnServer, "a command that Redis refuses for now is repeated")
     CHECK(registered() == 1);
 }
 
+TEST_CASE_FIXTURE(OwnServer, "a consumer sent to another server connects at once, and pauses when "
+                             "that one has sent it away as well") {
+    Refusing refusing{server.socket_path(), "EVALSHA",
+                      "READONLY You can't write against a replica."};
+    RawConsumer consumer{refusing.server.uri(), "q"};
+    const auto away = time_of([&] {
+        for (int i = 0; i < 30; ++i) {
+            push({"a"});
+            auto guard = take(consumer);
+            refusing.refusals = 1;
+            CHECK(guard.ack());
+        }
+    });
+    CHECK(away < 400ms); // pauses of up to 50 ms would make 750 of them
+
+    push({"a"});
+    auto guard = take(consumer);
+    const int many = 1000;
+    refusing.refusals = many;
+    auto acked = std::async(std::launch::async, [&] { return guard.ack(); });
+    CHECK(acked.wait_for(500ms) == std::future_status::timeout);
+    CHECK(many - refusing.refusals < 50);
+    refusing.refusals = 0;
+    CHECK(acked.get());
+}
+
 TEST_CASE_FIXTURE(OwnServer, "a producer fails fast when Redis is gone, and nothing is in doubt") {
     Producer<Raw> producer{server.uri(), "q"};
     producer.push({"a"});

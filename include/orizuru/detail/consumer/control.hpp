@@ -98,6 +98,7 @@ class Control {
     // Reading, by the thread that polls.
 
     [[nodiscard]] Stream& stream() noexcept { return *m_stream; }
+    [[nodiscard]] const Stream& stream() const noexcept { return *m_stream; }
     /// By when the oldest reply must come.
     [[nodiscard]] TimePoint reply_due() const noexcept {
         return m_owed.empty() ? TimePoint::max()
@@ -139,11 +140,13 @@ class Control {
         }
     }
 
-    // Pauses, which grow until something succeeds.
+    // Pauses, which grow until something succeeds. The first attempt to connect has none: another
+    // server may have taken over already.
 
     void succeeded() noexcept {
         m_hold.succeeded();
         m_connecting.reset();
+        m_at_once = true;
     }
     /// Nothing is composed before its end.
     [[nodiscard]] Hold& hold() noexcept { return m_hold; }
@@ -167,6 +170,7 @@ class Control {
 
     Hold m_hold;
     JitteredPauses m_connecting;
+    bool m_at_once = true; ///< the next attempt to connect has no pause
     TimePoint m_connect_at{};
     std::string m_last_failure;
 };
@@ -253,8 +257,9 @@ inline void Control::delay_connecting() noexcept {
     const TimePoint now = Clock::now();
     if (now - m_connect_at > calm) {
         m_connecting.reset();
+        m_at_once = true;
     }
-    m_connect_at = now + m_connecting.next();
+    m_connect_at = std::exchange(m_at_once, false) ? now : now + m_connecting.next();
 }
 
 } // namespace orizuru::detail
