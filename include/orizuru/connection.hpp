@@ -31,7 +31,8 @@ class Stream;
 
 /// One connection, for one thread at a time.
 ///
-/// It never repeats a command by itself. A ConnectionError or ProtocolError closes it; the next
+/// It never repeats a command by itself, but for one that a node of a Cluster has refused because
+/// another has the key. A ConnectionError or ProtocolError closes it; the next
 /// command connects again, within connect_timeout. When a command finds the connection closed
 /// before it sends anything, it reconnects without an error, since nothing can have been lost.
 class Connection {
@@ -127,6 +128,8 @@ class Connection {
 
   private:
     friend class detail::PushPipeline;
+
+    static constexpr int most_redirections = 3;
 
     void ensure_connected(detail::TimePoint limit = detail::TimePoint::max());
     void check(const Reply& reply, std::string_view about, std::string_view name);

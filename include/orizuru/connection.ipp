@@ -99,10 +99,17 @@ ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view 
 
 ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_view name,
                                           std::string_view bytes) {
-    ensure_connected();
-    Reply reply = await(about, name, bytes);
-    check(reply, about, name);
-    return reply;
+    for (int redirections = 0;; ++redirections) {
+        ensure_connected();
+        Reply reply = await(about, name, bytes);
+        // It has not run: another node of the Cluster has the key.
+        const bool elsewhere = reply.is(Reply::Type::error) && reply.code() == detail::redirected;
+        if (!elsewhere || m_pinned || redirections == most_redirections) {
+            check(reply, about, name);
+            return reply;
+        }
+        m_stream.reset();
+    }
 }
 
 ORIZURU_INLINE void Connection::start(std::string_view name, std::string_view bytes) {

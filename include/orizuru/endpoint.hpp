@@ -6,8 +6,9 @@
 //
 //   redis://[[user]:password@]host[:port][/db][?query]     redis://[::1]:6379/2
 //   redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/service[/db][?query]
-//   rediss://…, rediss+sentinel://…, the same over TLS: by tls_endpoint of tls.hpp
-//   unix://[[user]:password@]/path/to.sock[?db=N&query]
+//   redis+cluster://[[user]:password@]host[:port][,host[:port]…][?query]
+//   rediss://…, rediss+sentinel://…, rediss+cluster://…, the same over TLS: by tls_endpoint of
+//   tls.hpp unix://[[user]:password@]/path/to.sock[?db=N&query]
 //
 // Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text; with sentinels
 // also sentinel_user=text and sentinel_password=text: user and password are the server's. All texts
@@ -27,6 +28,7 @@ namespace orizuru {
 namespace detail {
 struct ClientLabel;
 class Cutoff;
+class KeyPlace;
 class NodeList;
 struct Route;
 class Security;
@@ -43,11 +45,16 @@ class Endpoint {
     /// With sentinels, each connection asks them, one after the other and first the one that
     /// answered last, where the master is, and makes sure by ROLE that it is one. It learns of
     /// other sentinels. All of this is within connect_timeout.
+    ///
+    /// In a Cluster, each object for a queue finds the node that has it, by the TYPE of its key,
+    /// and follows when another node gets it. The hosts are some of the nodes; it learns of others
+    /// where it may ask for CLUSTER SLOTS. A Connection of your own goes to any of the nodes.
     Endpoint(const char* uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(std::string_view uri);
 
-    /// The socket's path; empty for TCP. With sentinels, path and host are empty.
+    /// The socket's path; empty for TCP. With sentinels and in a
+    /// Cluster, path and host are empty.
     [[nodiscard]] const std::string& path() const noexcept { return m_address->path; }
     [[nodiscard]] const std::string& host() const noexcept { return m_address->host; }
     [[nodiscard]] int port() const noexcept { return m_address->port; }
@@ -83,7 +90,8 @@ class Endpoint {
     std::shared_ptr<const std::string> m_label; ///< in place of an empty client_name
     std::shared_ptr<const detail::Wake> m_cutoff;
     std::shared_ptr<const detail::Security> m_security; ///< null: no encryption
-    std::shared_ptr<detail::NodeList> m_nodes;          ///< null: no sentinels
+    std::shared_ptr<detail::NodeList> m_nodes; ///< null: the address says where the server is
+    std::shared_ptr<detail::KeyPlace> m_place; ///< null: no key of a cluster
 };
 
 } // namespace orizuru

@@ -29,9 +29,8 @@ ORIZURU_INLINE Endpoint::Endpoint(std::shared_ptr<const detail::Address> address
                                   std::shared_ptr<const detail::Security> security)
     : m_address(std::move(address)),
       m_security(std::move(security)),
-      m_nodes(m_address->sentinels.empty()
-                  ? nullptr
-                  : std::make_shared<detail::NodeList>(m_address->sentinels)) {}
+      m_nodes(m_address->nodes.empty() ? nullptr
+                                       : std::make_shared<detail::NodeList>(m_address->nodes)) {}
 
 ORIZURU_INLINE std::string Endpoint::address() const {
     const detail::Digits number(db());
@@ -41,15 +40,16 @@ ORIZURU_INLINE std::string Endpoint::address() const {
     }
     const std::string_view scheme = m_address->tls ? "rediss" : "redis";
     const std::string_view slash = database.empty() ? "" : "/";
-    if (m_address->sentinels.empty()) {
+    if (m_address->nodes.empty()) {
         return detail::joined({scheme, "://", detail::to_text({host(), port()}), slash, database});
     }
     std::string nodes;
-    for (const detail::Node& sentinel : m_address->sentinels) {
-        nodes += detail::joined({nodes.empty() ? "" : ",", detail::to_text(sentinel)});
+    for (const detail::Node& node : m_address->nodes) {
+        nodes += detail::joined({nodes.empty() ? "" : ",", detail::to_text(node)});
     }
-    return detail::joined(
-        {scheme, "+sentinel://", nodes, "/", m_address->service, slash, database});
+    const bool cluster = m_address->topology == detail::Topology::cluster;
+    return detail::joined({scheme, cluster ? "+cluster://" : "+sentinel://", nodes,
+                           cluster ? "" : "/", m_address->service, slash, database});
 }
 
 } // namespace orizuru

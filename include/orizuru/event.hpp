@@ -23,6 +23,8 @@ enum class EventKind {
     buried,             ///< a collector buried a message that keeps killing consumers
     collect_failed, ///< a pass beside a consumer (ConsumerOptions::collect) failed by what only a
                     ///< person can mend; it is repeated after 5 s; detail: why
+    slot_migrating, ///< a Cluster has been moving the queue's slot for 5 s: until it has moved,
+                    ///< acks may run and nothing is fetched; detail: Redis' error
     sweep_refused   ///< a collector may not run SCAN: it recovers the messages of registered
                     ///< consumers, but finds no lists whose registration Redis has lost;
                     ///< detail: Redis' error
@@ -62,6 +64,8 @@ struct Event {
         return "buried";
     case EventKind::collect_failed:
         return "collect_failed";
+    case EventKind::slot_migrating:
+        return "slot_migrating";
     case EventKind::sweep_refused:
         return "sweep_refused";
     }

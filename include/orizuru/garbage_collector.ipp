@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/collector/passes.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/keys.hpp>
 
 #include <chrono>
@@ -18,7 +19,7 @@ namespace orizuru {
 
 struct GarbageCollector::Parts {
     Parts(Keys keys, Endpoint endpoint, GarbageCollectorOptions options)
-        : connection(std::move(endpoint)),
+        : connection(detail::Route::to_key(std::move(endpoint), keys.source())),
           passes(std::move(keys), connection, std::move(options)) {}
 
     Connection connection;

@@ -62,9 +62,9 @@ class Producer<T> {
 
     /// Pushes one message; returns the queue's length after it.
     /// Redis: LPUSH, O(1). Blocks: a round trip, at most command_timeout. When the server has
-    /// become a replica (READONLY, MASTERDOWN, UNBLOCKED: nothing ran), connects anew and pushes
-    /// once more, within as long again and connect_timeout. Throws: EncodeError and ReplyError
-    /// (OOM: Redis' memory is full, WRONGTYPE: the key is no
+    ///     become a replica, or another node of a Cluster has the queue (nothing ran), connects
+    ///     anew and pushes once more, within as long again and connect_timeout.
+    /// Throws: EncodeError and ReplyError (OOM: Redis' memory is full, WRONGTYPE: the key is no
     ///     list), not pushed; ConnectionError; ProtocolError, in doubt.
     std::uint64_t push(const T& message) {
         const auto payload = [&](std::string& out) {
@@ -80,7 +80,7 @@ class Producer<T> {
     /// Redis: LPUSH of up to 1000 messages or 1 MiB each; each is atomic, the whole is not. While
     ///     Redis works on one, the producer reads the range for the next: two are in flight.
     /// Blocks: until Redis has answered all; at most command_timeout for each LPUSH, from when it
-    ///     is sent.
+    ///     is sent, and as push for one that another server has to get.
     /// Throws: as push. The messages before messages[Error::pushed()] are certainly in the queue:
     ///     resume there to lose none. Those behind it are not, with two exceptions:
     ///     ConnectionError::in_doubt() covers up to two LPUSHes; and when Redis refuses an LPUSH,

@@ -113,7 +113,7 @@ int run(const FaultOptions& options) {
     Chance chance(options.number("seed"));
     Ledger ledger("q");
     Pair pair;
-    FailoverLoad load(pair.uri(), ledger);
+    FailoverLoad load(pair.uri(), ledger, 2s);
     std::vector<Gap> gaps;
     for (std::uint64_t i = 0; i < options.number("size"); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(chance.between(50, 300)));

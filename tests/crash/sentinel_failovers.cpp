@@ -88,7 +88,7 @@ const FaultProgram program("sentinel_failovers", [](int count, char** arguments)
         Chance chance(options.number("seed"));
         Ledger ledger("q");
         Sentinels sentinels;
-        FailoverLoad load(sentinels.uri() + "?command_timeout=1000", ledger);
+        FailoverLoad load(sentinels.uri() + "?command_timeout=1000", ledger, 30s);
         std::vector<Gap> gaps;
         std::uint64_t switches = 0;
         const auto count_unasked = [&](std::uint64_t asked) {
@@ -103,6 +103,7 @@ const FaultProgram program("sentinel_failovers", [](int count, char** arguments)
         for (std::uint64_t i = 0; i < options.number("size"); ++i) {
             std::this_thread::sleep_for(std::chrono::milliseconds(chance.between(50, 300)));
             gaps.push_back(replace_master(sentinels, kind));
+            load.await_motion();
             count_unasked(1);
             report.came("failovers");
         }

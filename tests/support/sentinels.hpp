@@ -112,7 +112,7 @@ class Sentinels {
         const std::string name = service();
         return "sentinel monitor " + name + " 127.0.0.1 " + std::to_string(master) + ' ' +
                std::to_string(quorum) + "\nsentinel down-after-milliseconds " + name +
-               " 2000\nsentinel failover-timeout " + name + " 1000\n" + m_of_sentinels;
+               " 1000\nsentinel failover-timeout " + name + " 1000\n" + m_of_sentinels;
     }
 
     /// The one that most sentinels name, which also takes itself for one; null if there is none.

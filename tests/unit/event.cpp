@@ -18,7 +18,7 @@ TEST_CASE("each kind of event has a name of its own") {
          {EventKind::disconnected, EventKind::reconnected, EventKind::lease_lost,
           EventKind::redelivered, EventKind::decode_failed, EventKind::late_settlement,
           EventKind::settlement_refused, EventKind::not_noeviction, EventKind::buried,
-          EventKind::collect_failed, EventKind::sweep_refused}) {
+          EventKind::collect_failed, EventKind::slot_migrating, EventKind::sweep_refused}) {
         names.insert(to_string(kind));
         ++kinds;
     }

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +32,8 @@ ORIZURU_INLINE void detail::check(const DeadLimits& limits) {
 ORIZURU_INLINE DeadList::DeadList(Endpoint endpoint, std::string queue)
     : m_keys(std::move(queue)),
       m_dead(m_keys.dead()),
-      m_connection(std::make_shared<Connection>(std::move(endpoint))) {}
+      m_connection(
+          std::make_shared<Connection>(detail::Route::to_key(std::move(endpoint), m_dead))) {}
 
 ORIZURU_INLINE DeadList::DeadList(Keys keys, std::shared_ptr<Connection> connection)
     : m_keys(std::move(keys)), m_dead(m_keys.dead()), m_connection(std::move(connection)) {}

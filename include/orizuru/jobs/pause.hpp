@@ -5,6 +5,7 @@
 // Stops all workers of a queue, on all hosts, from taking jobs until it is resumed.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
@@ -23,7 +24,8 @@ class Pause {
   public:
     /// Connects. Throws as Producer's constructor does.
     Pause(Endpoint endpoint, std::string queue)
-        : m_paused(Keys(std::move(queue)).paused()), m_connection(std::move(endpoint)) {}
+        : m_paused(Keys(std::move(queue)).paused()),
+          m_connection(detail::Route::to_key(std::move(endpoint), m_paused)) {}
 
     /// Stays until it is resumed. Redis: SET, O(1); refused as OOM when Redis' memory is full.
     void pause() { m_connection.command(m_paused, "SET", m_paused, "1"); }

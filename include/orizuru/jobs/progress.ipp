@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/reply.hpp>
 
 #include <charconv>
@@ -24,7 +25,9 @@ namespace orizuru {
 static_assert(Progress::longest_note == detail::longest_progress_note);
 
 ORIZURU_INLINE Progress::Progress(Endpoint endpoint, std::string queue)
-    : m_keys(std::move(queue)), m_connection(std::make_shared<Connection>(std::move(endpoint))) {}
+    : m_keys(std::move(queue)),
+      m_connection(std::make_shared<Connection>(
+          detail::Route::to_key(std::move(endpoint), m_keys.source()))) {}
 
 ORIZURU_INLINE void Progress::set(std::string_view job_id, double fraction, std::string_view note,
                                   std::chrono::milliseconds ttl) {

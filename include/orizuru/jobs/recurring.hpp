@@ -20,6 +20,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/jobs/occurrences.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/cron.hpp>
 #include <orizuru/jobs/time_zone.hpp>
@@ -116,7 +117,8 @@ Recurring<T>::Recurring(Endpoint endpoint, std::string queue,
                         std::vector<Recurrence<T>> recurrences, RecurringOptions options)
     : m_occurrences(std::move(queue), detail::encoded(std::move(recurrences), options.max_payload),
                     {.poll = options.poll, .max_payload = options.max_payload}) {
-    m_occurrences.connect(std::make_shared<Connection>(std::move(endpoint)));
+    m_occurrences.connect(std::make_shared<Connection>(
+        detail::Route::to_key(std::move(endpoint), m_occurrences.keys().source())));
 }
 
 } // namespace orizuru

@@ -8,6 +8,7 @@
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/reply.hpp>
 
@@ -65,7 +66,7 @@ ORIZURU_INLINE std::optional<Job<Raw>> ScheduledEntry::job() const {
 ORIZURU_INLINE ScheduledList::ScheduledList(Endpoint endpoint, std::string queue)
     : m_keys(std::move(queue)),
       m_scheduled(m_keys.scheduled()),
-      m_connection(std::move(endpoint)) {}
+      m_connection(detail::Route::to_key(std::move(endpoint), m_scheduled)) {}
 
 ORIZURU_INLINE std::uint64_t ScheduledList::size() {
     const Reply reply = m_connection.command(m_scheduled, "ZCARD", m_scheduled);

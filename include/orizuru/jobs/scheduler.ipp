@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
 #include <orizuru/detail/jobs/wake_lists.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/keys.hpp>
 
@@ -25,6 +26,7 @@ ORIZURU_INLINE Scheduler::Scheduler(Endpoint endpoint, std::string queue,
                                     SchedulerOptions options) {
     detail::check(options);
     const Keys keys(std::move(queue)); // refuses a name before anything is sent
+    endpoint = detail::Route::to_key(std::move(endpoint), keys.source());
     m_due = std::make_unique<detail::DueMessages>(keys, std::make_shared<Connection>(endpoint),
                                                   options.poll);
     m_wake = std::make_unique<detail::WakeLists>(std::vector{keys}, std::move(endpoint));

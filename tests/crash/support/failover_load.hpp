@@ -15,9 +15,11 @@
 #include <orizuru/orizuru.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -42,15 +44,29 @@ class FailoverLoad {
   public:
     using Clock = std::chrono::steady_clock;
 
-    FailoverLoad(const std::string& uri, Ledger& ledger) : m_uri(uri), m_ledger(ledger) {
+    /// The consumers' lease.
+    FailoverLoad(const std::string& uri, Ledger& ledger, std::chrono::seconds lease)
+        : m_uri(uri), m_ledger(ledger), m_lease(lease) {
         for (int i = 0; i < 2; ++i) {
             m_producing.emplace_back([this, i](const std::stop_token& stop) { produce(i, stop); });
         }
         for (const int prefetch : {1, 1, 10}) {
             m_consuming.emplace_back(
-                [this, prefetch](const std::stop_token& stop) { consume(prefetch, stop); });
+                [this, prefetch, &count = m_counts.emplace_back()](const std::stop_token& stop) {
+                    consume(prefetch, count, stop);
+                });
         }
         m_consuming.emplace_back([this](const std::stop_token& stop) { collect(stop); });
+    }
+
+    /// Returns when each consumer has got an answer to another ack.
+    void await_motion() {
+        for (const std::atomic<std::uint64_t>& count : m_counts) {
+            const std::uint64_t before = count;
+            if (!eventually([&] { return count > before; }, std::chrono::seconds(60))) {
+                throw std::runtime_error("a consumer does not go on");
+            }
+        }
     }
 
     /// Ends pushing; returns when all messages are consumed.
@@ -111,9 +127,8 @@ class FailoverLoad {
         }
     }
 
-    void consume(int prefetch, const std::stop_token& stop) {
-        Consumer<Raw> consumer(m_uri, "q",
-                               {.lease = std::chrono::seconds(2), .prefetch = prefetch});
+    void consume(int prefetch, std::atomic<std::uint64_t>& count, const std::stop_token& stop) {
+        Consumer<Raw> consumer(m_uri, "q", {.lease = m_lease, .prefetch = prefetch});
         while (!stop.stop_requested()) {
             try {
                 // Short waits, so that some end while Redis has postponed them.
@@ -126,6 +141,7 @@ class FailoverLoad {
                     const auto acking = Clock::now();
                     if (guard->ack()) {
                         note(m_acked, message, acking);
+                        ++count;
                         m_ledger.settled(message, Place::gone);
                     } else {
                         m_ledger.not_settled(message, Place::gone);
@@ -150,6 +166,8 @@ class FailoverLoad {
 
     std::string m_uri;
     Ledger& m_ledger;
+    std::chrono::seconds m_lease;
+    std::deque<std::atomic<std::uint64_t>> m_counts; ///< acks of each consumer
     std::mutex m_mutex;
     Times m_confirmed;
     Times m_delivered;

@@ -135,13 +135,13 @@ TEST_CASE_FIXTURE(OwnServer, "a producer and a collector leave a server that has
     CHECK_THROWS_AS(producer.push({"a"}), ReplyError);
     CHECK_THROWS_AS(producer.push_all({Raw{"a"}, Raw{"b"}}), ReplyError);
     CHECK_THROWS_AS(collector.collect(), ReplyError);
-    CHECK(greetings == 4);
+    CHECK(greetings == 5);
     replica = false;
     CHECK(producer.push({"a"}) == 1);
     collector.collect();
-    CHECK(greetings == 6);
+    CHECK(greetings == 7);
     CHECK(producer.push({"b"}) == 2);
-    CHECK(greetings == 6);
+    CHECK(greetings == 7);
 }
 
 TEST_CASE_FIXTURE(OwnServer, "a push that a replica has refused is sent once more, on a new "

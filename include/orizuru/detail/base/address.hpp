@@ -5,6 +5,7 @@
 // The parts of a Redis address.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,12 +29,20 @@ struct Node {
     friend bool operator==(const Node&, const Node&) = default;
 };
 
+/// What the hosts of an address are.
+enum class Topology : std::uint8_t {
+    one,       ///< the server
+    sentinels, ///< they know where the server is
+    cluster    ///< some nodes of a Cluster
+};
+
 struct Address {
+    Topology topology = Topology::one;
     std::string path; ///< of a Unix socket; empty for TCP
     std::string host;
     int port = 6379;
-    std::vector<Node> sentinels; ///< then host and port are nothing
-    std::string service;         ///< what sentinels call the server
+    std::vector<Node> nodes; ///< sentinels, or of a cluster; then host and port are nothing
+    std::string service;     ///< what sentinels call the server
     std::string sentinel_user;
     std::optional<std::string> sentinel_password;
     int db = 0;

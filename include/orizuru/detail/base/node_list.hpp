@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,27 @@ namespace orizuru::detail {
     const bool v6 = node.host.find(':') != std::string::npos;
     return joined({v6 ? "[" : "", node.host, v6 ? "]" : "", ":", Digits(node.port)});
 }
+
+/// Where a Cluster keeps a key, as far as it is known. Any thread.
+class KeyPlace {
+  public:
+    explicit KeyPlace(std::string key) : m_key(std::move(key)) {}
+
+    [[nodiscard]] const std::string& key() const noexcept { return m_key; }
+    [[nodiscard]] std::optional<Node> node() const {
+        const std::lock_guard lock(m_mutex);
+        return m_node;
+    }
+    void set(std::optional<Node> node) {
+        const std::lock_guard lock(m_mutex);
+        m_node = std::move(node);
+    }
+
+  private:
+    std::string m_key;
+    mutable std::mutex m_mutex;
+    std::optional<Node> m_node;
+};
 
 class NodeList {
   public:

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -15,10 +16,11 @@ namespace orizuru::detail {
 
 /// Whether addresses may begin with it.
 [[nodiscard]] [[gnu::cold]] inline bool is_scheme(std::string_view word) noexcept {
-    using Schemes = std::initializer_list<std::string_view>;
-    return is_in(Schemes{"redis", "rediss", "unix", "valkey", "valkeys", "redis+sentinel",
-                         "rediss+sentinel", "valkey+sentinel", "valkeys+sentinel"},
-                 word);
+    using Words = std::initializer_list<std::string_view>;
+    const auto plus = std::min(word.find('+'), word.size());
+    return word == "unix" ||
+           (is_in(Words{"redis", "rediss", "valkey", "valkeys"}, word.substr(0, plus)) &&
+            is_in(Words{"", "+sentinel", "+cluster"}, word.substr(plus)));
 }
 
 /// Any part of a text that failed to parse may be a misplaced password. This shows only parts that

@@ -39,7 +39,7 @@ class UriParser {
                                             long least, long most) const;
 
     [[gnu::cold]] void parse_credentials(std::string_view text);
-    [[gnu::cold]] void parse_sentinels(std::string_view text);
+    [[gnu::cold]] void parse_nodes(std::string_view text, int default_port);
     [[nodiscard]] [[gnu::cold]] Node parse_host(std::string_view text, int default_port) const;
     [[gnu::cold]] void parse_query(std::string_view text);
     [[nodiscard]] [[gnu::cold]] std::string* tls_text(std::string_view key) noexcept;
@@ -60,7 +60,7 @@ inline std::shared_ptr<const Address> UriParser::parse() {
     const std::string_view scheme = m_uri.substr(0, scheme_end);
     if (!is_scheme(scheme)) {
         refuse(
-            "its scheme is none of redis://, rediss://, redis+sentinel://, rediss+sentinel:// and "
+            "its scheme is none of redis://, rediss:// (each also with +sentinel or +cluster) and "
             "unix://");
     }
     if (scheme.starts_with("rediss") || scheme.starts_with("valkeys")) {
@@ -99,8 +99,15 @@ inline std::shared_ptr<const Address> UriParser::parse() {
                         " bytes that a Unix socket address can hold"}));
         }
     } else {
-        if (scheme.ends_with("+sentinel")) {
-            parse_sentinels(authority);
+        if (scheme.ends_with("+cluster")) {
+            m_address->topology = Topology::cluster;
+            parse_nodes(authority, 6379);
+            if (tail.size() > 1 && tail != "/0") {
+                refuse("a Cluster has only the database 0");
+            }
+        } else if (scheme.ends_with("+sentinel")) {
+            m_address->topology = Topology::sentinels;
+            parse_nodes(authority, 26379);
             const auto end = tail.find('/', 1);
             m_address->service = decoded(tail.empty() ? tail : tail.substr(1, end - 1));
             tail = end == std::string_view::npos ? std::string_view() : tail.substr(end);
@@ -132,10 +139,10 @@ inline void UriParser::parse_credentials(std::string_view text) {
     m_address->password = decoded(text.substr(colon + 1));
 }
 
-inline void UriParser::parse_sentinels(std::string_view text) {
+inline void UriParser::parse_nodes(std::string_view text, int default_port) {
     while (true) {
         const auto comma = text.find(',');
-        m_address->sentinels.push_back(parse_host(text.substr(0, comma), 26379));
+        m_address->nodes.push_back(parse_host(text.substr(0, comma), default_port));
         if (comma == std::string_view::npos) {
             return;
         }
@@ -178,6 +185,7 @@ inline Node UriParser::parse_host(std::string_view text, int default_port) const
 }
 
 inline void UriParser::parse_query(std::string_view text) {
+    const bool has_sentinels = m_address->topology == Topology::sentinels;
     while (!text.empty()) {
         const auto amp = text.find('&');
         const std::string_view pair = text.substr(0, amp);
@@ -203,9 +211,9 @@ inline void UriParser::parse_query(std::string_view text) {
         } else if (key == "db" && !m_address->path.empty()) {
             m_address->db =
                 static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
-        } else if (key == "sentinel_user" && !m_address->sentinels.empty()) {
+        } else if (key == "sentinel_user" && has_sentinels) {
             m_address->sentinel_user = decoded(value);
-        } else if (key == "sentinel_password" && !m_address->sentinels.empty()) {
+        } else if (key == "sentinel_password" && has_sentinels) {
             m_address->sentinel_password = decoded(value);
         } else if (std::string* const text = m_address->tls ? tls_text(key) : nullptr) {
             *text = decoded(value);
@@ -220,7 +228,7 @@ inline void UriParser::parse_query(std::string_view text) {
             refuse(joined({"unknown query key", plain ? " '" : "", plain ? key : "",
                            plain ? "'" : "", "; known: ", m_address->path.empty() ? "" : "db, ",
                            "connect_timeout, command_timeout, client_name",
-                           m_address->sentinels.empty() ? "" : ", sentinel_user, sentinel_password",
+                           !has_sentinels ? "" : ", sentinel_user, sentinel_password",
                            m_address->tls ? ", cacert, cacertdir, cert, key, sni" : ""}));
         }
     }

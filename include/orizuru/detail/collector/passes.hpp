@@ -86,7 +86,16 @@ inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions
     }
 }
 
-inline Collected Passes::collect() { return pass(Sweeps::own); }
+inline Collected Passes::collect() {
+    try {
+        return pass(Sweeps::own);
+    } catch (const ReplyError& error) {
+        if (error.code() != redirected) {
+            throw;
+        }
+    }
+    return pass(Sweeps::own); // on the node that has the queue now
+}
 
 inline Collected Passes::pass(Sweeps sweeps) {
     // On another connection the grace begins anew.

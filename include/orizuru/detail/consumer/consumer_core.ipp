@@ -13,6 +13,7 @@
 #include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 
@@ -43,9 +44,9 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
-    const Endpoint labelled = options.name == ConsumerOptions().name
-                                  ? endpoint
-                                  : ClientLabel::give(endpoint, options.name);
+    const Endpoint found = Route::to_key(endpoint, keys.source());
+    const Endpoint labelled =
+        options.name == ConsumerOptions().name ? found : ClientLabel::give(found, options.name);
     // First: what throws behind it ends it.
     m_collecting = options.collect.begin(labelled, keys, options.on_event);
     m_session = Session::open(connect_link(labelled, deadline), keys, std::move(options), deadline);

@@ -170,6 +170,10 @@ class Lane final : private LinkMember {
     void forget_blocking_fetch() noexcept { m_mirror.forget_blocking_fetch(); }
 
     [[nodiscard]] bool in_outage() const noexcept { return m_link->in_outage(); }
+    /// The link is connected to another server than this one.
+    [[nodiscard]] bool link_elsewhere(std::string_view address) const noexcept {
+        return m_link->elsewhere(address);
+    }
 
     // Doubts and refusals.
 
@@ -212,11 +216,12 @@ class Lane final : private LinkMember {
 
     // Events.
 
-    /// How often the link has come back after a break.
     /// Tells of a break, unless one is told of already: of the link, or of the waiter's connection.
     [[gnu::cold]] void tell_break(std::string_view reason) noexcept;
     /// Tells that what broke is connected again, if the link is and a break was told of.
     [[gnu::cold]] void tell_repair(std::string_view detail) noexcept;
+    /// Tells once of a Cluster that has refused for long because the queue's slot is on its way.
+    [[gnu::cold]] void note_migration(std::string_view refusal) noexcept;
 
     [[gnu::cold]] void note(EventKind kind, std::string_view detail,
                             std::string_view payload = {}) noexcept {
@@ -304,7 +309,8 @@ class Lane final : private LinkMember {
     KeepAlive m_guards; ///< counts the deliveries that were handed out
     LinkedList<Watch> m_watches;
     Hold m_hold;
-    bool m_told_break = false; ///< the user has heard of a break, and not of its end
+    TimePoint m_migrating_since{}; ///< the end of time: that was told
+    bool m_told_break = false;     ///< the user has heard of a break, and not of its end
     int m_hurries = 0;
     int m_drivers = 0; ///< threads in `drive`, and Attendances
     bool m_attention = false;

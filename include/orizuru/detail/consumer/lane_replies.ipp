@@ -19,6 +19,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
         m_failure.clear();
+        m_migrating_since = {};
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
     wake_poller();
@@ -82,6 +83,7 @@ inline void Lane::act_on(const Verdict& verdict) {
         return;
     case Remedy::back_off:
         note_failure(at_address(verdict.reason));
+        note_migration(verdict.reason);
         m_hold.begin();
         return;
     case Remedy::recover:
@@ -129,6 +131,21 @@ inline void Lane::tell_break(std::string_view reason) noexcept {
 inline void Lane::tell_repair(std::string_view detail) noexcept {
     if (!in_outage() && std::exchange(m_told_break, false)) {
         note(EventKind::reconnected, detail);
+    }
+}
+
+inline void Lane::note_migration(std::string_view refusal) noexcept {
+    constexpr std::chrono::seconds long_enough(5);
+    const TimePoint now = Clock::now();
+    if (!refusal.starts_with("TRYAGAIN") || m_migrating_since == TimePoint::max()) {
+        return; // told already
+    }
+    if (m_migrating_since == TimePoint()) {
+        m_migrating_since = now;
+    } else if (now - m_migrating_since >= long_enough) {
+        m_migrating_since = TimePoint::max();
+        note(EventKind::slot_migrating, refusal);
+        wake_unless_driven();
     }
 }
 

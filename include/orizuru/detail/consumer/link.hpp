@@ -72,6 +72,9 @@ class Link {
     void wake_all() noexcept { m_turns.wake_all(); }
 
     [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
+    [[nodiscard]] bool elsewhere(std::string_view address) const noexcept {
+        return connected() && m_control.stream().address() != address;
+    }
     /// True from a break of the connection, or the first failed attempt to replace one that was
     /// closed while idle, until there is a new one.
     [[nodiscard]] bool in_outage() const noexcept { return m_in_outage; }

@@ -251,6 +251,7 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
             m_not_before = Clock::now() + m_oom_pause;
             return;
         }
+        m_lane.note_migration(verdict.reason);
         pause();
         return;
     case Remedy::reconnect:

@@ -14,7 +14,9 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
         if (interrupted()) {
             return false;
         }
-        if (m_connection_id == 0 || Clock::now() >= deadline) {
+        // Another server may have another client with this id.
+        const bool elsewhere = m_stream && m_lane.link_elsewhere(m_stream->address());
+        if (m_connection_id == 0 || elsewhere || Clock::now() >= deadline) {
             read(lock, Clock::now()); // takes a reply that has already arrived
             return !mirror.blocked();
         }

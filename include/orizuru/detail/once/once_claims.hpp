@@ -14,6 +14,7 @@
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/once/read_claim.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -53,8 +54,8 @@ class OnceClaims {
     OnceClaims(Endpoint endpoint, std::string scope, const OnceOptions& options)
         : m_keys(std::move(scope)),
           m_options(checked(options)),
-          m_renewal(endpoint, options.lease, options.remember),
-          m_connection(std::move(endpoint)) {}
+          m_renewal(Route::to_key(endpoint, m_keys.source()), options.lease, options.remember),
+          m_connection(Route::to_key(std::move(endpoint), m_keys.source())) {}
 
     Claim claim(std::string_view id);
     bool complete(const OnceToken& token, std::optional<std::string_view> result = {});

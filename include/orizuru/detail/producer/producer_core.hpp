@@ -29,7 +29,7 @@ class ProducerCore {
     ProducerCore& operator=(ProducerCore&&) noexcept;
     ~ProducerCore();
 
-    /// Pushes the one message of `payload`, which may be asked for it twice.
+    /// Pushes the one message of `payload`.
     std::uint64_t push(PayloadSource payload);
     /// Pushes all messages of `payloads`.
     std::uint64_t push_all(PayloadSource payloads);
@@ -42,8 +42,6 @@ class ProducerCore {
 
   private:
     struct Parts;
-
-    std::uint64_t push_once(PayloadSource payload);
 
     std::unique_ptr<Parts> m_parts;
 };

@@ -9,7 +9,6 @@
 #include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/detail/producer/push_series.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/error.hpp>
 
 #include <memory>
@@ -49,17 +48,6 @@ ORIZURU_INLINE const ProducerOptions& ProducerCore::options() const noexcept {
 }
 
 ORIZURU_INLINE std::uint64_t ProducerCore::push(PayloadSource payload) {
-    try {
-        return push_once(payload);
-    } catch (const ReplyError& error) {
-        if (remedy_for(error) != Remedy::reconnect) {
-            throw;
-        }
-    }
-    return push_once(payload); // nothing ran, and the address may lead to another server now
-}
-
-ORIZURU_INLINE std::uint64_t ProducerCore::push_once(PayloadSource payload) {
     PushSeries series(m_parts->pipeline, m_parts->chunks);
     series.add(payload);
     series.finish();

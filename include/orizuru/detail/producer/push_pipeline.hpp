@@ -11,6 +11,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -38,7 +39,7 @@ class PushPipeline {
 
     /// Connects as Connection does; error messages name `key`.
     [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key)
-        : m_connection(endpoint), m_key(std::move(key)) {}
+        : m_connection(Route::to_key(endpoint, key)), m_key(std::move(key)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
@@ -128,6 +129,12 @@ class PushPipeline {
         }
     }
 
+    /// If a node of a Cluster refused an LPUSH because its slot is on its way to another one, which
+    /// gets the key now, sends it there, by a connection of its own: returns the reply. Nothing for
+    /// another error. Throws as Connection does.
+    [[nodiscard]] [[gnu::cold]] std::optional<Reply> ask(const Reply& refusal,
+                                                         std::string_view command);
+
     /// An error reply as an exception.
     [[nodiscard]] ReplyError refusal(const Reply& reply, std::string_view remark = {}) const {
         return reply_error(describe(), joined({reply.text, remark}));
@@ -199,6 +206,28 @@ inline std::optional<Reply> PushPipeline::next() {
         }
         return reply;
     });
+}
+
+inline std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_view command) {
+    const std::optional<Endpoint> other = Route::asked(endpoint(), refusal);
+    if (!other) {
+        return std::nullopt;
+    }
+    Stream stream(*other, deadline_in(endpoint().connect_timeout()));
+    stream.append([&](std::string& out) {
+        append_command(out, "ASKING");
+        out += command;
+    });
+    try {
+        const TimePoint until = deadline_in(endpoint().command_timeout());
+        static_cast<void>(stream.await_reply(until));
+        Reply reply = stream.await_reply(until);
+        check(reply);
+        return reply;
+    } catch (const ConnectionError& error) {
+        throw ConnectionError(joined({describe(), ": ", error.what()}),
+                              ConnectionError::Outcome::in_doubt);
+    }
 }
 
 inline void PushPipeline::read(short ready) {

@@ -88,13 +88,35 @@ class PushSeries {
 
     void take(const Reply& reply) {
         PushChunk& chunk = m_chunks[m_oldest];
-        m_oldest = 1 - m_oldest;
         if (reply.is(Reply::Type::error)) {
-            throw m_pipeline.refusal(reply, fate_of_the_next());
+            return refused(reply);
         }
+        m_oldest = 1 - m_oldest;
+        m_redirections = 0;
         m_pushed += chunk.size();
         m_length = static_cast<std::uint64_t>(reply.integer);
         chunk.clear();
+    }
+
+    /// Goes to the server that may now answer at the address, or has the key.
+    [[gnu::cold]] void refused(const Reply& reply) {
+        if (const auto answer = m_pipeline.ask(reply, m_chunks[m_oldest].command())) {
+            return take(*answer);
+        }
+        const bool elsewhere = refers_elsewhere(reply) && m_redirections++ < most_redirections;
+        const std::size_t refused = m_oldest;
+        m_oldest = 1 - m_oldest;
+        const bool one_behind = m_pipeline.in_flight() > 0;
+        const std::string remark = fate_of_the_next();
+        if (!elsewhere || !remark.empty()) {
+            throw m_pipeline.refusal(reply, remark);
+        }
+        m_oldest = refused;
+        m_pipeline.abandon();
+        m_pipeline.start(m_chunks[refused].command());
+        if (one_behind) {
+            m_pipeline.start(m_chunks[1 - refused].command());
+        }
     }
 
     /// The fate of the LPUSH behind a refused one, for the error's message.
@@ -118,8 +140,11 @@ class PushSeries {
 
     PushPipeline& m_pipeline;
     Chunks& m_chunks;
+    static constexpr int most_redirections = 1;
+
     std::size_t m_filling = 0;
     std::size_t m_oldest = 0; ///< the oldest chunk in flight
+    int m_redirections = 0;   ///< of which nothing ran
     std::uint64_t m_pushed = 0;
     std::optional<std::uint64_t> m_length;
 };

@@ -31,6 +31,9 @@ struct Verdict {
     std::string reason;
 };
 
+// A Cluster's word that another node has the key; see Stream.
+inline constexpr std::string_view redirected = "REDIRECTED";
+
 /// `recover` where the code tells nothing.
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {
     using Codes = std::initializer_list<std::string_view>;
@@ -38,7 +41,7 @@ struct Verdict {
               code)) {
         return Remedy::back_off;
     }
-    if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED"}, code)) {
+    if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED", redirected}, code)) {
         return Remedy::reconnect;
     }
     if (is_in(Codes{"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "TLS"}, code)) {

@@ -5,23 +5,84 @@
 // Where the server of an endpoint is found, when its address does not say it.
 
 #include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/node_list.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
 
+/// Nothing where it is no address.
+[[nodiscard]] [[gnu::cold]] inline std::optional<Node> node_of(std::string_view host,
+                                                               std::string_view port) {
+    const auto number = whole_number(port);
+    if (host.empty() || !number || *number < 1 || *number > 65535) {
+        return std::nullopt;
+    }
+    return Node{std::string(host), static_cast<int>(*number)};
+}
+
+/// The node in a Cluster's "MOVED <slot> <host>:<port>", or ASK; without a host, it is that of the
+/// node which says so. Throws ProtocolError for what is no address.
+[[nodiscard]] [[gnu::cold]] inline Node node_in(std::string_view redirection, const Node& teller) {
+    redirection.remove_prefix(redirection.rfind(' ') + 1);
+    const auto colon = std::min(redirection.rfind(':'), redirection.size());
+    const std::string_view host = redirection.substr(0, colon);
+    auto node = node_of(host.empty() ? std::string_view(teller.host) : host,
+                        redirection.substr(std::min(colon + 1, redirection.size())));
+    if (!node) {
+        throw ProtocolError(joined({to_text(teller), " told of an address that is none"}));
+    }
+    return *std::move(node);
+}
+
 struct Route {
-    /// The sentinels, which all copies of the endpoint share; null without sentinels.
+    /// The same address, for connections that need this key: in a Cluster they go to its node. All
+    /// copies of what it returns share what they learn of that.
+    [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
+        if (endpoint.m_address->topology == Topology::cluster) {
+            endpoint.m_place = std::make_shared<KeyPlace>(std::string(key));
+        }
+        return endpoint;
+    }
+    /// Null if no key is known, or there is no Cluster.
+    [[nodiscard]] static const std::shared_ptr<KeyPlace>& place(const Endpoint& endpoint) noexcept {
+        return endpoint.m_place;
+    }
+    [[nodiscard]] static Topology topology(const Endpoint& endpoint) noexcept {
+        return endpoint.m_address->topology;
+    }
+
+    /// The sentinels or nodes, which all copies of the endpoint share; null without any.
     [[nodiscard]] static NodeList* nodes(const Endpoint& endpoint) noexcept {
         return endpoint.m_nodes.get();
     }
     /// The name under which sentinels know the master.
     [[nodiscard]] static const std::string& service(const Endpoint& endpoint) noexcept {
         return endpoint.m_address->service;
+    }
+    /// The node to which a Stream's error "TRYAGAIN ASK ..." refers; nothing for another error.
+    [[nodiscard]] static std::optional<Endpoint> asked(const Endpoint& endpoint,
+                                                       const Reply& error) {
+        if (!endpoint.m_place || !error.text.starts_with("TRYAGAIN ASK ")) {
+            return std::nullopt;
+        }
+        auto address = std::make_shared<Address>(*endpoint.m_address);
+        const Node node = node_in(error.text, endpoint.m_place->node().value_or(Node()));
+        address->topology = Topology::one;
+        address->nodes.clear();
+        address->host = node.host;
+        address->port = node.port;
+        return Endpoint(std::move(address), endpoint.m_security);
     }
     /// The endpoint of one of its sentinels.
     [[nodiscard]] static Endpoint to_sentinel(const Endpoint& endpoint, const Node& sentinel) {

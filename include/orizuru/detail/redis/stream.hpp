@@ -55,7 +55,8 @@ class GivenUp : public ConnectionError {
     using ConnectionError::ConnectionError;
 };
 
-/// The server that a sentinel named is not there, or no master: another one may know better.
+/// The server that a sentinel or another node named is not there, or not the one that it was taken
+/// for: another attempt may find a better one.
 class WrongServer : public ConnectionError {
     using ConnectionError::ConnectionError;
 };
@@ -74,7 +75,7 @@ class Stream {
         }
         await_greeting(deadline, wake);
     }
-    /// Makes one. Asks another sentinel when the server that one named is not there, or no master.
+    /// Makes one. Asks another sentinel, or follows a Cluster, when a server is not the right one.
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
     struct Begun {};
@@ -108,9 +109,16 @@ class Stream {
     /// Reads what has arrived. Throws ConnectionError at the end of the stream, ProtocolError.
     void fill();
     /// The next whole reply that `fill` has read, or null; valid until the next call.
+    ///
+    /// Where the endpoint has a key in a Cluster, the error MOVED begins with REDIRECTED, for which
+    /// one connects anew, and ASK with TRYAGAIN, for which one waits.
     [[nodiscard]] Reply* next_reply() {
         try {
-            return m_reader.next();
+            Reply* const reply = m_reader.next();
+            if (m_place && reply != nullptr && reply->is(Reply::Type::error)) {
+                redirect(*reply);
+            }
+            return reply;
         } catch (const ProtocolError& error) {
             throw ProtocolError(joined({m_address, ": ", error.what()}));
         }
@@ -161,6 +169,8 @@ class Stream {
 
   private:
     static constexpr const char* role = "ROLE";
+    static constexpr const char* type = "TYPE";
+    static constexpr const char* slots = "CLUSTER SLOTS";
 
     struct Free {
         void operator()(redisContext* context) const noexcept { redisFree(context); }
@@ -173,6 +183,9 @@ class Stream {
     [[noreturn]] [[gnu::cold]] void fail(std::string_view reason) const {
         if (m_nodes != nullptr) {
             m_nodes->skip_first();
+            if (m_place) {
+                m_place->set(std::nullopt);
+            }
             throw WrongServer(joined({m_address, ": ", reason}));
         }
         throw ConnectionError(joined({m_address, ": ", reason}));
@@ -190,20 +203,26 @@ class Stream {
     [[nodiscard]] [[gnu::cold]] static Node ask_sentinel(const Endpoint& endpoint,
                                                          const Node& sentinel, TimePoint deadline,
                                                          const Wake* wake);
+    [[gnu::cold]] void redirect(Reply& error);
     [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
-    [[gnu::cold]] void configure(const Endpoint& endpoint, const std::string& host);
+    [[gnu::cold]] void configure(const Endpoint& endpoint);
+    [[nodiscard]] [[gnu::cold]] static Node first_node(const NodeList& nodes,
+                                                       const KeyPlace* place);
+    [[gnu::cold]] void learn_nodes(const Reply& slots) const;
     [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
     [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
     [[gnu::cold]] void check_greeting(const Reply& reply);
 
     std::string m_address;
-    NodeList* m_nodes = nullptr; ///< the sentinels, from when one named the server to the greeting
+    Node m_server;
+    std::shared_ptr<KeyPlace> m_place; ///< null but for a key in a Cluster
+    NodeList* m_nodes = nullptr; ///< the endpoint's, from when a server was named to its greeting
     std::unique_ptr<redisContext, Free> m_context;
     std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption
     ReplyReader m_reader;
     bool m_connected = false;
     bool m_greets = false;                   ///< what comes before the greeting is done
-    std::array<const char*, 4> m_greeting{}; ///< commands of the greeting
+    std::array<const char*, 5> m_greeting{}; ///< commands of the greeting
     std::size_t m_greetings = 0;             ///< how many there are
     std::size_t m_greeted = 0;               ///< how many of them are answered
     std::size_t m_needed = 0;                ///< how many of them no refusal may answer

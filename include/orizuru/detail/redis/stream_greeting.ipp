@@ -9,7 +9,9 @@ namespace orizuru::detail {
 inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint deadline,
                                             const Wake* wake) {
     const NodeList* const nodes = Route::nodes(endpoint);
-    for (std::size_t tries = nodes == nullptr ? 1 : nodes->in_order().size();; --tries) {
+    constexpr std::size_t redirections = 3;
+    for (std::size_t tries = nodes == nullptr ? 1 : nodes->in_order().size() + redirections;;
+         --tries) {
         try {
             return std::make_unique<Stream>(endpoint, deadline, wake);
         } catch (const WrongServer&) {
@@ -21,16 +23,19 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
 }
 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    Node server{endpoint.host(), endpoint.port()};
-    if (NodeList* const sentinels = Route::nodes(endpoint)) {
+    m_server = {endpoint.host(), endpoint.port()};
+    if (NodeList* const nodes = Route::nodes(endpoint)) {
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
-        server = locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake);
-        m_nodes = sentinels;
-        m_address += joined({" at ", to_text(server)});
+        m_place = Route::place(endpoint);
+        m_server = Route::topology(endpoint) == Topology::cluster
+                       ? first_node(*nodes, m_place.get())
+                       : locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake);
+        m_nodes = nodes;
+        m_address += joined({" at ", to_text(m_server)});
     }
     while (true) {
         m_context.reset(endpoint.path().empty()
-                            ? redisConnectNonBlock(server.host.c_str(), server.port)
+                            ? redisConnectNonBlock(m_server.host.c_str(), m_server.port)
                             : redisConnectUnixNonBlock(endpoint.path().c_str()));
         if (!m_context) {
             throw std::bad_alloc();
@@ -50,10 +55,10 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
             give_up("connecting");
         }
     }
-    configure(endpoint, server.host);
+    configure(endpoint);
 }
 
-inline void Stream::configure(const Endpoint& endpoint, const std::string& host) {
+inline void Stream::configure(const Endpoint& endpoint) {
     ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
     if (endpoint.path().empty()) {
         // Keepalive detects a peer that vanishes silently, whatever waits on the stream.
@@ -64,7 +69,7 @@ inline void Stream::configure(const Endpoint& endpoint, const std::string& host)
         ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     if (const Security* const security = Security::of(endpoint)) {
-        m_channel = security->open(fd(), host, m_address);
+        m_channel = security->open(fd(), m_server.host, m_address);
     }
 }
 
@@ -88,7 +93,12 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
         append_command(m_output, "CLIENT", "SETNAME", *name);
         m_greeting[m_greetings++] = "CLIENT SETNAME";
     }
-    if (m_nodes != nullptr) {
+    if (m_place) {
+        append_command(m_output, "TYPE", m_place->key());
+        m_greeting[m_greetings++] = type;
+        append_command(m_output, "CLUSTER", "SLOTS");
+        m_greeting[m_greetings++] = slots;
+    } else if (Route::topology(endpoint) == Topology::sentinels) {
         append_command(m_output, "ROLE");
         m_greeting[m_greetings++] = role;
     }
@@ -156,12 +166,21 @@ inline bool Stream::greet() {
 
 inline void Stream::check_greeting(const Reply& reply) {
     const char* const command = m_greeting[m_greeted];
+    if (command == slots) {
+        return learn_nodes(reply);
+    }
     if (reply.is(Reply::Type::error)) {
         if (reply.text.starts_with("ERR max number of clients")) {
             fail(reply.text);
         }
+        if (command == type && reply.code() == redirected) {
+            throw WrongServer(joined({m_address, ": ", reply.text}));
+        }
+        if (command == type && reply.code() == "TRYAGAIN") {
+            return; // this node still has the slot, and not the key
+        }
         const bool may_not = reply.text.starts_with("NOPERM ") || reply.text.starts_with("ERR ");
-        if (may_not && m_greeted >= m_needed) {
+        if (may_not && command != type && m_greeted >= m_needed) {
             return; // without the right to ROLE, READONLY tells of a replica
         }
         throw reply_error(joined({m_address, ": ", command}), reply.text);
@@ -174,6 +193,9 @@ inline void Stream::check_greeting(const Reply& reply) {
     }
     if (!reply.is(Reply::Type::status)) {
         throw ProtocolError(joined({m_address, ": ", command, " was not answered by a status"}));
+    }
+    if (command == type) {
+        m_place->set(m_server);
     }
 }
 

@@ -5,6 +5,9 @@
 // Finds the server of an address with sentinels: asks one after the other where the master is.
 // https://redis.io/docs/latest/develop/reference/sentinel-clients has the procedure. The master has
 // to confirm its role in the greeting.
+//
+// In a Cluster the greeting asks for the type of the queue's key, and a node that has it not says
+// which has. So there is no map of slots that could be old.
 
 namespace orizuru::detail {
 
@@ -16,15 +19,6 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
         }
     }
     return {};
-}
-
-/// Nothing where it is no address.
-inline std::optional<Node> node_of(std::string_view host, std::string_view port) {
-    const auto number = whole_number(port);
-    if (host.empty() || !number || *number < 1 || *number > 65535) {
-        return std::nullopt;
-    }
-    return Node{std::string(host), static_cast<int>(*number)};
 }
 
 /// How long one sentinel or the server may take, so that each of them has its time.
@@ -89,6 +83,37 @@ inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
         }
     }
     return *named;
+}
+
+inline Node Stream::first_node(const NodeList& nodes, const KeyPlace* place) {
+    const std::optional<Node> known = place == nullptr ? std::nullopt : place->node();
+    return known ? *known : nodes.in_order().front();
+}
+
+inline void Stream::redirect(Reply& error) {
+    if (error.code() == "MOVED") {
+        m_place->set(node_in(error.text, m_server));
+        error.text.insert(0, joined({redirected, " "}));
+    } else if (error.code() == "ASK") {
+        error.text.insert(0, "TRYAGAIN ");
+    }
+}
+
+// Each range has its first and last slot, then nodes: host, port and more. Without the right to
+// ask, the nodes of the address have to do.
+inline void Stream::learn_nodes(const Reply& slots) const {
+    if (m_nodes == nullptr || !slots.is(Reply::Type::array)) {
+        return;
+    }
+    for (const Reply& range : slots.elements) {
+        for (std::size_t i = 2; i < range.elements.size(); ++i) {
+            const std::vector<Reply>& node = range.elements[i].elements;
+            if (node.size() >= 2 && node[1].integer > 0 && node[1].integer <= 65535) {
+                m_nodes->learn({node[0].text.empty() ? m_server.host : node[0].text,
+                                static_cast<int>(node[1].integer)});
+            }
+        }
+    }
 }
 
 } // namespace orizuru::detail

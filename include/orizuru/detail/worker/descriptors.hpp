@@ -27,10 +27,10 @@ namespace orizuru::detail {
 
 /// Throws std::system_error that names RLIMIT_NOFILE when it is too low: later, queues would wait
 /// for connections that cannot be made.
-inline void check_descriptors(std::size_t queues) {
+inline void check_descriptors(std::size_t queues, std::size_t links) {
     constexpr std::size_t of_queue = 2; // a connection, and an eventfd that ends its waits
-    constexpr std::size_t of_worker = 16;
-    const std::size_t needed = open_descriptors() + of_queue * queues + of_worker;
+    constexpr std::size_t of_link = 16; // with what else a worker has for the queues of a link
+    const std::size_t needed = open_descriptors() + of_queue * queues + of_link * links;
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
         throw std::system_error(EMFILE, std::generic_category(),

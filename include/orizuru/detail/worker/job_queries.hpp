@@ -13,6 +13,7 @@
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -35,7 +36,7 @@ class JobQueries {
   public:
     /// Does not connect yet. Throws std::system_error when the process can have no more
     /// descriptors.
-    explicit JobQueries(const Endpoint& endpoint) : m_endpoint(m_cutoff.guard(endpoint)) {}
+    explicit JobQueries(const Endpoint& endpoint) : m_connections(m_cutoff.guard(endpoint)) {}
 
     /// From now on each call that would wait for Redis throws ConnectionError.
     void cut_off() const noexcept { m_cutoff.signal(); }
@@ -43,15 +44,17 @@ class JobQueries {
     /// As Progress::set.
     void set_progress(const Keys& keys, std::string_view job_id, double fraction,
                       std::string_view note) {
-        in_turn(keys, [&] {
-            write_progress(*m_connection, keys, job_id, fraction, note, std::chrono::hours(24));
+        in_turn(keys, [&](Connection& connection) {
+            write_progress(connection, keys, job_id, fraction, note, std::chrono::hours(24));
         });
     }
 
     /// As extend_unique (unique.hpp).
     bool extend_lock(const Keys& keys, const JobLock& lock, std::chrono::milliseconds ttl) {
         bool extended = false;
-        in_turn(keys, [&] { extended = detail::extend_lock(*m_connection, keys, lock, ttl); });
+        in_turn(keys, [&](Connection& connection) {
+            extended = detail::extend_lock(connection, keys, lock, ttl);
+        });
         return extended;
     }
 
@@ -59,17 +62,17 @@ class JobQueries {
     /// Redis: HGET, O(1).
     [[nodiscard]] int recoveries(const Keys& keys, std::string_view payload) {
         int count = 0;
-        in_turn(keys, [&] {
+        in_turn(keys, [&](Connection& connection) {
             const std::string key = keys.recoveries();
             const Sha1Hex field = sha1_hex(payload);
-            const Reply reply = m_connection->command(key, "HGET", key,
-                                                      std::string_view(field.data(), field.size()));
+            const Reply reply =
+                connection.command(key, "HGET", key, std::string_view(field.data(), field.size()));
             if (reply.is(Reply::Type::nil)) {
                 return;
             }
             const auto number = whole_number(reply.text);
             if (!reply.is(Reply::Type::string) || !number) {
-                m_connection->refuse("HGET");
+                connection.refuse("HGET");
             }
             constexpr std::uint64_t most = std::numeric_limits<int>::max();
             count = static_cast<int>(std::min(*number, most));
@@ -80,22 +83,18 @@ class JobQueries {
   private:
     template <class Action>
     void in_turn(const Keys& keys, Action action) {
-        const bool done = m_turn.take(m_endpoint.connect_timeout(), [&] {
-            if (!m_connection) {
-                m_connection = std::make_shared<Connection>(m_endpoint);
-            }
-            action();
-        });
+        const Endpoint& endpoint = m_connections.endpoint();
+        const bool done =
+            m_turn.take(endpoint.connect_timeout(), [&] { action(*m_connections.of(keys)); });
         if (!done) {
-            throw ConnectionError(m_endpoint.address() + ": '" + keys.source() +
+            throw ConnectionError(endpoint.address() + ": '" + keys.source() +
                                   "': what other jobs ask for takes too long");
         }
     }
 
     Cutoff m_cutoff;
-    Endpoint m_endpoint;
     Turn m_turn;
-    std::shared_ptr<Connection> m_connection; ///< for the thread whose turn it is
+    QueueConnections m_connections; ///< for the thread whose turn it is
 };
 
 } // namespace orizuru::detail

@@ -11,6 +11,7 @@
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
+#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/upkeep/upkeep.hpp>
@@ -25,10 +26,12 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -81,15 +84,22 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
 };
 
 inline void WorkerCore::open(const Endpoint& endpoint) {
-    check_descriptors(queues.size());
+    std::map<std::string, std::shared_ptr<Heartbeat>> links;
+    for (const auto& queue : queues) {
+        links[group_of(endpoint, queue->keys())];
+    }
+    check_descriptors(queues.size(), links.size());
     // A run before this one may have failed.
     shared->stop = std::stop_source();
     dispatcher.reset();
     shared->queries = std::make_shared<JobQueries>(endpoint);
-    const std::shared_ptr<Heartbeat> link =
-        connect_link(endpoint, deadline_in(endpoint.connect_timeout()));
     const auto news = std::make_shared<const Wake>();
     for (const auto& queue : queues) {
+        std::shared_ptr<Heartbeat>& link = links[group_of(endpoint, queue->keys())];
+        if (!link) {
+            link = connect_link(Route::to_key(endpoint, queue->queue()),
+                                deadline_in(endpoint.connect_timeout()));
+        }
         queue->open(link, news);
     }
     dispatcher.emplace(queues, shared, news);

@@ -12,6 +12,7 @@
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
@@ -38,7 +39,7 @@ class QueueUpkeep {
   public:
     /// Connects, and pauses the dispatcher for each queue that is paused. Throws as Connection
     /// does.
-    QueueUpkeep(Endpoint endpoint, const ServedQueues& queues, WorkerShared& shared,
+    QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
                 Dispatcher& dispatcher);
 
     /// Does what is due, until a stop is requested.
@@ -50,9 +51,15 @@ class QueueUpkeep {
     void trim(ServedQueue& queue);
     void check_pauses();
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
+    /// In a Cluster, whether the queue is in the slot that the connections lead to.
+    [[nodiscard]] bool is_here(const std::string& queue) const {
+        const auto& place = Route::place(m_endpoint);
+        return !queue.empty() && (!place || group_of(m_endpoint, Keys(queue)) ==
+                                                group_of(m_endpoint, Keys(place->key())));
+    }
 
     Endpoint m_endpoint;
-    const ServedQueues& m_queues;
+    ServedQueues m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     std::shared_ptr<Connection> m_connection;
@@ -63,10 +70,10 @@ class QueueUpkeep {
     std::optional<QueueSchedulers> m_schedulers;
 };
 
-inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, const ServedQueues& queues, WorkerShared& shared,
+inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
                                 Dispatcher& dispatcher)
     : m_endpoint(std::move(endpoint)),
-      m_queues(queues),
+      m_queues(std::move(queues)),
       m_shared(shared),
       m_dispatcher(dispatcher),
       m_connection(std::make_shared<Connection>(m_endpoint)) {
@@ -77,6 +84,9 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, const ServedQueues& queues, W
                   }});
     schedule(); // first of all that is due at once: a collector's first pass may take long
     for (const AddedChore& added : m_shared.added_chores) {
+        if (!is_here(added.queue)) {
+            continue;
+        }
         m_chores.add({.what = added.what, .queue = added.queue, .step = added.begin(m_connection)});
     }
     for (const auto& queue : m_queues) {
@@ -144,7 +154,7 @@ inline void QueueUpkeep::schedule() {
         queues.insert(queue->queue());
         queue->add_retry_queues(queues);
     }
-    queues.erase("");
+    std::erase_if(queues, [this](const std::string& queue) { return !is_here(queue); });
     m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
 }
 

@@ -3,7 +3,8 @@
 #pragma once
 
 // The work beside a worker's jobs: runs schedulers and collectors, checks the queues for pauses and
-// for dead lists over their limits, on one thread with two connections. Repeats settlements that
+// for dead lists over their limits, on one thread with two connections, in a Cluster for each slot.
+// Repeats settlements that
 // Redis has refused on another thread, and ends runs over their time limits on one more, if there
 // are limits. It reports failures and tries again. No queue depends on the health of another.
 
@@ -12,6 +13,7 @@
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
+#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/queue_upkeep.hpp>
@@ -20,11 +22,15 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -55,8 +61,8 @@ class Upkeep {
     Cutoff m_cutoff;
     WorkerShared& m_shared;
     ParkedTasks& m_parked;
-    QueueUpkeep m_queues;
-    std::mutex m_mutex; ///< guards the next one
+    std::deque<QueueUpkeep> m_queues; ///< one; in a Cluster, for each slot
+    std::mutex m_mutex;               ///< guards the next one
     int m_alive = 0;
     std::condition_variable m_ended;
     std::vector<std::jthread> m_threads; // last: they use all of the above
@@ -64,15 +70,31 @@ class Upkeep {
 
 inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, WorkerShared& shared,
                       Dispatcher& dispatcher, ParkedTasks& parked)
-    : m_all(queues),
-      m_shared(shared),
-      m_parked(parked),
-      m_queues(m_cutoff.guard(endpoint), queues, shared, dispatcher) {}
+    : m_all(queues), m_shared(shared), m_parked(parked) {
+    struct Group {
+        std::string key; ///< of one of its queues
+        ServedQueues queues = {};
+    };
+    std::map<std::string, Group> groups;
+    for (const AddedChore& added : shared.added_chores) {
+        groups.try_emplace(group_of(endpoint, Keys(added.queue)), Group{added.queue});
+    }
+    for (const auto& queue : queues) {
+        groups.try_emplace(group_of(endpoint, queue->keys()), Group{queue->queue()})
+            .first->second.queues.push_back(queue);
+    }
+    for (auto& [name, group] : groups) {
+        m_queues.emplace_back(Route::to_key(m_cutoff.guard(endpoint), group.key),
+                              std::move(group.queues), shared, dispatcher);
+    }
+}
 
 inline Upkeep::~Upkeep() { end(Clock::now()); }
 
 inline void Upkeep::start() {
-    start("upkeep", [this](const std::stop_token& token) { m_queues.run(token); });
+    for (QueueUpkeep& queues : m_queues) {
+        start("upkeep", [&queues](const std::stop_token& token) { queues.run(token); });
+    }
     start("settling what was refused",
           [this](const std::stop_token& token) { m_parked.run(token); });
     if (std::ranges::any_of(m_all, [](const auto& queue) { return queue->has_time_limit(); })) {

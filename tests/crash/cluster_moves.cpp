@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A queue moves from node to node of a Cluster, again and again, while producers push and consumers
+// work. Nothing may be lost or come again after its ack returned true. With --kind kill a node that
+// has the queue is killed instead, and its replica takes over: what that had not received is gone,
+// which no client can prevent, so it is counted and reported.
+//
+// usage: cluster_moves [--seed N] [--size MOVES] [--kind migrate|kill]
+
+#include "crash/support/failover_load.hpp"
+#include "crash/support/fault_program.hpp"
+#include "fuzz/simulation/chance.hpp"
+#include "support/cluster.hpp"
+#include "support/eventually.hpp"
+#include "support/fault_run.hpp"
+#include "support/ledger.hpp"
+#include "support/redis_client.hpp"
+#include "support/redis_server.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace cluster_moves_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using Clock = std::chrono::steady_clock;
+
+Gap kill_owner(Cluster& cluster) {
+    Gap gap{Clock::now(), {}};
+    const std::size_t old = cluster.owner("q");
+    RedisClient redis = cluster.client(old);
+    redis.command({"SET", "{q}probe", "x"});
+    if (redis.command({"WAIT", "1", "10000"}).integer < 1) {
+        throw std::runtime_error("the replica does not follow");
+    }
+    cluster.node(old).kill();
+    Cluster::await([&] {
+        try {
+            return cluster.owner("q") != old;
+        } catch (const std::runtime_error&) {
+            return false; // nobody has it yet
+        }
+    });
+    cluster.node(old).restart();
+    Cluster::await([&] {
+        return cluster.serves() &&
+               cluster.client_of("q").command({"INFO", "replication"}).text.find("state=online") !=
+                   std::string::npos;
+    });
+    gap.end = Clock::now();
+    return gap;
+}
+
+const FaultProgram program("cluster_moves", [](int count, char** arguments) {
+    return run_fault_program([&] {
+        const FaultOptions options(count, arguments,
+                                   {{"seed", "1"}, {"size", "10"}, {"kind", "migrate"}});
+        const bool kills = options.text("kind") == "kill";
+        if (!kills && options.text("kind") != "migrate") {
+            throw std::invalid_argument("--kind is migrate or kill");
+        }
+        FaultReport report(options);
+        Chance chance(options.number("seed"));
+        Ledger ledger("q", "{q}other"); // in one slot
+        Cluster cluster(3, kills);
+        FailoverLoad load(cluster.uri({0, 1, 2}) + "?command_timeout=1000", ledger, 30s);
+        std::vector<Gap> gaps;
+        const auto pause = [&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(chance.between(0, 100)));
+        };
+        for (std::uint64_t i = 0; i < options.number("size"); ++i) {
+            pause();
+            if (kills) {
+                gaps.push_back(kill_owner(cluster));
+                load.await_motion();
+            } else {
+                const std::size_t to = cluster.owner("q") + 1 + chance.below(2);
+                cluster.migrate("q", to % cluster.size(), pause);
+            }
+            report.came(kills ? "nodes killed" : "migrations");
+        }
+        judge_failovers(report, load, ledger, gaps, cluster.node(cluster.owner("q")).plain_uri());
+        std::cout << "the longest time without a confirmed push: " << load.longest_gap().count()
+                  << " ms\n";
+        return report.finish(
+            {kills ? "nodes killed" : "migrations", "confirmed pushes", "acks that said true"});
+    });
+});
+
+} // namespace cluster_moves_test

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// In a Cluster, the objects for a queue find the node that has it, and follow it to another.
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/cluster.hpp"
+#include "support/elapsed.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/once.hpp>
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <ranges>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace cluster_moves_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using orizuru::Connection;
+using orizuru::ConnectionError;
+using orizuru::Consumer;
+using orizuru::Producer;
+using orizuru::Raw;
+using orizuru::ReplyError;
+
+Cluster& three() {
+    static Cluster cluster(3);
+    return cluster;
+}
+
+/// Where the queue is not yet.
+std::size_t next_of(const std::string& queue) { return (three().owner(queue) + 1) % 3; }
+
+TEST_CASE("queues are found on whichever node has them") {
+    for (const std::string queue : {"a", "b", "c", "d", "e"}) {
+        for (const std::size_t seed : {0U, 1U, 2U}) {
+            Producer<Raw> producer(three().uri({seed}), queue);
+            producer.push(Raw{queue});
+            CHECK(three().client_of(queue).lrange(queue) == Texts{queue});
+            Consumer<Raw> consumer(three().uri({seed}), queue);
+            auto guard = consumer.next(5s);
+            REQUIRE(guard);
+            CHECK(guard->reject());
+            CHECK(orizuru::GarbageCollector(three().uri({seed}), queue, {.grace = 0ms})
+                      .collect()
+                      .unacked == 1);
+            CHECK(consumer.next(5s).value().ack());
+        }
+    }
+}
+
+TEST_CASE("a queue that moves is followed") {
+    Producer<Raw> producer(three().uri(), "q");
+    Consumer<Raw> consumer(three().uri(), "q");
+    producer.push(Raw{"held"});
+    auto held = consumer.next(5s);
+    REQUIRE(held);
+    producer.push(Raw{"waits"});
+    const std::size_t to = (three().owner("q") + 1) % 3;
+    three().migrate("q", to);
+    CHECK(three().owner("q") == to);
+    producer.push(Raw{"later"});
+    CHECK(held->ack());
+    for (const std::string text : {"waits", "later"}) {
+        auto guard = consumer.next(5s);
+        REQUIRE(guard);
+        CHECK((*guard)->bytes == text);
+        CHECK(guard->ack());
+    }
+    CHECK(three().client_of("q").llen("q") == 0);
+}
+
+TEST_CASE("push_all follows a queue that moves more than once meanwhile") {
+    Producer<Raw> producer(three().uri(), "many");
+    const auto message = [](int number) {
+        if (number == 3000 || number == 6000) {
+            three().migrate("many", next_of("many"));
+        }
+        return Raw{std::to_string(number)};
+    };
+    CHECK(producer.push_all(std::views::iota(0, 9000) | std::views::transform(message)) == 9000);
+    Texts expected;
+    for (int number = 8999; number >= 0; --number) {
+        expected.push_back(std::to_string(number));
+    }
+    CHECK(three().client_of("many").lrange("many") == expected);
+}
+
+TEST_CASE("a consumer that waits is told when its queue moves, and gets what comes there") {
+    Consumer<Raw> consumer(three().uri(), "q");
+    const std::size_t from = three().owner("q");
+    std::jthread moving([&] {
+        CHECK(eventually([&] {
+            return three().client(from).command({"CLIENT", "LIST"}).text.find("cmd=blmove") !=
+                   std::string::npos;
+        }));
+        three().migrate("q", next_of("q"));
+        three().client_of("q").lpush("q", "there");
+    });
+    const Stopwatch watch;
+    auto guard = consumer.next(20s);
+    REQUIRE(guard);
+    CHECK((*guard)->bytes == "there");
+    CHECK(guard->ack());
+    CHECK(watch.elapsed() < 5s);
+}
+
+TEST_CASE("while the queue moves, pushes and acks go on, and nothing is lost") {
+    Producer<Raw> producer(three().uri(), "q");
+    Consumer<Raw> consumer(three().uri(), "q", {.prefetch = 2});
+    producer.push(Raw{"held"});
+    auto held = consumer.next(5s);
+    REQUIRE(held);
+    int pushed = 0;
+    Texts texts;
+    three().migrate("q", next_of("q"), [&] {
+        // The source is not there: the first time the old node says where to ask, the second time,
+        // when all other keys have moved, the same.
+        for (int i = 0; i < 3; ++i) {
+            texts.push_back(std::to_string(pushed++));
+            producer.push(Raw{texts.back()});
+        }
+        std::vector<Raw> many;
+        for (int i = 0; i < 2500; ++i) { // more than two LPUSHes
+            texts.push_back(std::to_string(pushed++));
+            many.push_back({texts.back()});
+        }
+        producer.push_all(many);
+        if (held) {
+            CHECK(held->ack()); // names the processing list alone
+            held.reset();
+        }
+    });
+    CHECK(three().client_of("q").llen("q") == pushed);
+    for (const std::string& text : texts) {
+        auto guard = consumer.next(5s);
+        REQUIRE(guard);
+        CHECK((*guard)->bytes == text);
+        CHECK(guard->ack());
+    }
+}
+
+TEST_CASE("a consumer tells of a slot that takes long to move") {
+    Diary diary;
+    Consumer<Raw> consumer(three().uri(), "q", {.prefetch = 2, .on_event = diary.pen()});
+    int times = 0;
+    three().migrate("q", next_of("q"), [&] {
+        if (times++ == 0) {
+            const Stopwatch watch;
+            CHECK(eventually(
+                [&] {
+                    CHECK_FALSE(consumer.next(50ms));
+                    return diary.count(orizuru::EventKind::slot_migrating) == 1;
+                },
+                20s));
+            CHECK(watch.elapsed() >= 5s);
+        }
+    });
+    CHECK(contains(diary.of(orizuru::EventKind::slot_migrating).at(0).detail, "TRYAGAIN"));
+    Producer<Raw>(three().uri(), "q").push(Raw{"moved"});
+    auto guard = consumer.next(10s);
+    REQUIRE(guard);
+    CHECK(guard->ack());
+    CHECK(diary.count(orizuru::EventKind::slot_migrating) == 1);
+}
+
+TEST_CASE("the tools find the queue, too") {
+    const std::string queue = "tools";
+    for (int round = 0; round < 2; ++round) {
+        // Each object is made before the queue moves in the first round, and used after it.
+        const std::string uri = three().uri();
+        Producer<orizuru::Job<int>> jobs(uri, queue);
+        orizuru::Scheduler scheduler(uri, queue);
+        orizuru::ScheduledList scheduled(uri, queue);
+        orizuru::DeadList dead(uri, queue);
+        orizuru::Pause pause(uri, queue);
+        orizuru::Progress progress(uri, queue);
+        orizuru::Once once(uri, queue);
+        orizuru::GarbageCollector collector(uri, queue);
+        if (round == 0) {
+            three().migrate(queue, next_of(queue));
+        }
+        push_after(jobs, 1h, orizuru::make_job(1));
+        push_after(jobs, 1ms, orizuru::make_job(2));
+        CHECK(scheduled.size() == 2);
+        CHECK(eventually([&] { return scheduler.move_due() == 1; }));
+        CHECK(jobs.size() == 1);
+        pause.pause();
+        CHECK(pause.paused());
+        pause.resume();
+        progress.set("12345678901234567890123456789012", 0.5);
+        CHECK(progress.get("12345678901234567890123456789012"));
+        CHECK(once.run("done" + std::to_string(round), [] {}).outcome == orizuru::OnceOutcome::ran);
+        CHECK(dead.size() == 0);
+        CHECK(collector.collect().consumers == 0);
+        three().client_of(queue).flushall();
+    }
+}
+
+TEST_CASE("any node of the address will do, and dead ones are passed over") {
+    const std::string dead = "127.0.0.1:" + std::to_string(port_of(listen_tcp()));
+    std::string uri = three().uri({2});
+    uri.insert(uri.find("//") + 2, dead + ',');
+    Producer<Raw> producer(uri, "q");
+    producer.push(Raw{"through"});
+    three().client_of("q").flushall();
+    const std::string what =
+        message_of<ConnectionError>([&] { Producer<Raw>("redis+cluster://:secret@" + dead, "q"); });
+    CHECK(contains(what, dead));
+    CHECK_FALSE(contains(what, "secret"));
+}
+
+TEST_CASE("an address of a Cluster has no database but 0") {
+    const std::string what =
+        message_of<std::invalid_argument>([] { orizuru::Endpoint("redis+cluster://h/1"); });
+    CHECK(contains(what, "a Cluster has only the database 0"));
+    CHECK(orizuru::Endpoint("redis+cluster://a,b:7/0").address() == "redis+cluster://a:6379,b:7");
+}
+
+TEST_CASE("a plain address of a node says which address follows the queue") {
+    const std::size_t other = next_of("q");
+    const std::string plain = "redis://127.0.0.1:" + std::to_string(three().node(other).port());
+    Producer<Raw> producer(plain, "q");
+    CHECK(contains(message_of<ReplyError>([&] { producer.push(Raw{"x"}); }), "MOVED"));
+}
+
+TEST_CASE("a Cluster that is down refuses in words, and is waited for by consumers") {
+    Cluster one(1);
+    Consumer<Raw> consumer(one.uri(), "q");
+    RedisClient redis = one.client(0);
+    const std::string slot = std::to_string(one.slot("q"));
+    redis.command({"CLUSTER", "DELSLOTS", slot});
+    REQUIRE(eventually([&] { return redis.try_command({"LLEN", "q"}).is_error(); }));
+    CHECK(contains(message_of<ReplyError>([&] { Producer<Raw>(one.uri(), "q").push(Raw{"x"}); }),
+                   "CLUSTERDOWN"));
+    std::jthread mending([&] {
+        std::this_thread::sleep_for(200ms);
+        redis.command({"CLUSTER", "ADDSLOTS", slot});
+        CHECK(eventually([&] { return one.serves(); }));
+        redis.lpush("q", "up");
+    });
+    auto guard = consumer.next(20s);
+    REQUIRE(guard);
+    CHECK(guard->ack());
+}
+
+TEST_CASE("a master that dies is replaced, and its queues are found again") {
+    Cluster cluster(3, true);
+    Producer<Raw> producer(cluster.uri({0, 1, 2}), "q");
+    Consumer<Raw> consumer(cluster.uri({0, 1, 2}), "q");
+    producer.push(Raw{"before"});
+    auto guard = consumer.next(5s);
+    REQUIRE(guard);
+    const std::size_t old = cluster.owner("q");
+    RedisClient redis = cluster.client(old);
+    redis.command({"SET", "{q}probe", "x"});
+    REQUIRE(redis.command({"WAIT", "1", "5000"}).integer == 1);
+    cluster.node(old).kill();
+    const Stopwatch watch;
+    CHECK(eventually(
+        [&] {
+            try {
+                producer.push(Raw{"after"});
+                return true;
+            } catch (const orizuru::Error&) {
+                return false;
+            }
+        },
+        30s));
+    MESSAGE("a push succeeds after " << watch.elapsed());
+    CHECK(cluster.owner("q") != old);
+    CHECK(guard->ack());
+    auto next = consumer.next(10s);
+    REQUIRE(next);
+    CHECK((*next)->bytes == "after");
+    CHECK(next->ack());
+}
+
+} // namespace cluster_moves_test

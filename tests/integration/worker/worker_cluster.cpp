@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A worker serves queues on all nodes of a Cluster, and follows those that move.
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/cluster.hpp"
+#include "support/elapsed.hpp"
+#include "support/eventually.hpp"
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace worker_cluster_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using orizuru::JobContext;
+using orizuru::JobProducer;
+using orizuru::Pause;
+using orizuru::Worker;
+using orizuru::WorkerEvent;
+using orizuru::WorkerEventKind;
+using orizuru::WorkerOptions;
+
+const std::set<std::string> queues{"a", "b", "c", "d", "{a}too"};
+
+/// A worker of these queues on a Cluster of three nodes.
+struct ClusterWorker {
+    Cluster cluster{3};
+    std::mutex mutex;
+    std::map<std::string, std::multiset<int>> handled;
+    std::atomic<int> upkeep_failures = 0;
+    orizuru::Endpoint endpoint = cluster.uri({0, 1, 2});
+    Worker worker{endpoint,
+                  {.concurrency = 4,
+                   .signals = orizuru::SignalHandling::none,
+                   .recheck = 20ms,
+                   .collect_interval = 200ms,
+                   .on_event = [this](const WorkerEvent& event) {
+                       upkeep_failures += event.kind == WorkerEventKind::upkeep_failed ? 1 : 0;
+                   }}};
+    std::jthread running;
+
+    void start() {
+        for (const std::string& queue : queues) {
+            worker.handle<int>(queue,
+                               [this, queue](int number, JobContext<int>& job) {
+                                   job.progress(0.5);
+                                   if (number % 10 == 0 && job.attempt() == 1) {
+                                       throw std::runtime_error("once more");
+                                   }
+                                   const std::lock_guard lock(mutex);
+                                   handled[queue].insert(number);
+                               },
+                               {.retry = {.backoff = orizuru::backoff::fixed(5ms)}});
+        }
+        running = std::jthread([this](const std::stop_token& stop) { worker.run(stop); });
+    }
+    std::size_t count() {
+        const std::lock_guard lock(mutex);
+        std::size_t sum = 0;
+        for (const auto& [queue, numbers] : handled) {
+            sum += numbers.size();
+        }
+        return sum;
+    }
+    void push(int first, int count) {
+        for (const std::string& queue : queues) {
+            JobProducer<int> jobs(endpoint, queue);
+            for (int i = first; i < first + count; ++i) {
+                jobs.push(i, {.delay = i % 7 == 0 ? 10ms : 0ms});
+            }
+        }
+    }
+};
+
+TEST_CASE_FIXTURE(ClusterWorker, "a worker handles, retries and delays the jobs of all nodes") {
+    std::set<std::size_t> nodes;
+    for (const std::string& queue : queues) {
+        nodes.insert(cluster.owner(queue));
+    }
+    REQUIRE(nodes.size() > 1);
+    start();
+    push(0, 50);
+    CHECK(eventually([&] { return count() == 50 * queues.size(); }, 20s));
+    running.request_stop();
+    running.join();
+    for (const auto& [queue, numbers] : handled) {
+        CHECK(numbers.size() == 50);
+        CHECK(std::set<int>(numbers.begin(), numbers.end()).size() == 50);
+        CHECK(cluster.client_of(queue).llen(queue) == 0);
+        CHECK_FALSE(cluster.client_of(queue).exists(orizuru::Keys(queue).consumers()));
+    }
+    CHECK(upkeep_failures == 0);
+}
+
+TEST_CASE_FIXTURE(ClusterWorker, "a paused queue rests, on whichever node it is") {
+    start();
+    for (const std::string& queue : queues) {
+        Pause(endpoint, queue).pause();
+    }
+    CHECK(eventually([&] {
+        std::size_t waiting = 0;
+        for (std::size_t i = 0; i < cluster.size(); ++i) {
+            const std::string clients = cluster.client(i).command({"CLIENT", "LIST"}).text;
+            waiting += clients.find("cmd=blmove") != std::string::npos ? 1 : 0;
+        }
+        return waiting == 0;
+    }));
+    push(1, 1);
+    for (const std::string& queue : queues) {
+        CHECK(cluster.client_of(queue).llen(queue) == 1);
+        Pause(endpoint, queue).resume();
+    }
+    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+}
+
+TEST_CASE_FIXTURE(ClusterWorker,
+                  "a worker follows its queues from node to node, and loses no job") {
+    start();
+    for (int round = 0; round < 6; ++round) {
+        push(100 * round, 40);
+        for (const std::string queue : {"a", "b"}) { // with "a" goes "{a}too"
+            cluster.migrate(queue, (cluster.owner(queue) + 1) % 3);
+        }
+    }
+    push(1000, 10);
+    CHECK(eventually([&] { return count() >= 250 * queues.size(); }, 30s));
+    running.request_stop();
+    running.join();
+    for (const auto& [queue, numbers] : handled) {
+        CHECK(std::set<int>(numbers.begin(), numbers.end()).size() == 250);
+        CHECK(numbers.size() == 250); // none came twice
+    }
+}
+
+TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of another node") {
+    start();
+    push(1, 1);
+    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    const std::size_t down = cluster.owner("b");
+    std::set<std::string> others;
+    for (const std::string& queue : queues) {
+        if (cluster.owner(queue) != down) {
+            others.insert(queue);
+        }
+    }
+    REQUIRE_FALSE(others.empty());
+    // The others serve their slots all the same.
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        cluster.client(i).command({"CONFIG", "SET", "cluster-require-full-coverage", "no"});
+    }
+    SUBCASE("dead") { cluster.node(down).kill(); }
+    SUBCASE("silent") { cluster.node(down).pause(); }
+    for (int i = 10; i < 20; ++i) {
+        for (const std::string& queue : others) {
+            JobProducer<int> jobs(endpoint, queue);
+            const Stopwatch watch;
+            jobs.push(i);
+            const std::size_t wanted = static_cast<std::size_t>(i - 9);
+            CHECK(eventually([&] {
+                const std::lock_guard lock(mutex);
+                return handled[queue].size() == 1 + wanted;
+            }));
+            CHECK(watch.elapsed() < 3s);
+        }
+    }
+    if (cluster.node(down).pid() > 0) {
+        cluster.node(down).resume();
+    }
+}
+
+} // namespace worker_cluster_test
