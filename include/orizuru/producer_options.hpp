@@ -4,14 +4,26 @@
 
 // Options of a Producer.
 
+#include <chrono>
 #include <cstdint>
 
 namespace orizuru {
+
+/// Replicas that must have a push before it returns, so that a failover to one of them keeps it.
+struct Replicas {
+    int count = 0; ///< 0: waits for none
+    /// How long a push waits for them, besides command_timeout.
+    std::chrono::milliseconds within = std::chrono::seconds(1);
+};
 
 struct ProducerOptions {
     /// push() refuses larger payloads with EncodeError before it sends anything. In bytes, up to
     /// 512 MiB; keep it at or below the consumers' max_payload.
     std::int64_t max_payload = std::int64_t{16} << 20;
+    /// With a count, each LPUSH has a WAIT behind it in the same write. If fewer replicas confirm,
+    /// the push throws a ConnectionError that is in doubt: the message is in the queue, and may be
+    /// lost in a failover.
+    Replicas replicas = {};
 };
 
 } // namespace orizuru

@@ -9,18 +9,22 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/stream.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
+#include <orizuru/producer_options.hpp>
 #include <orizuru/reply.hpp>
 
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +44,14 @@ class PushPipeline {
     /// Connects as Connection does; error messages name `key`.
     [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key)
         : m_connection(Route::to_key(endpoint, key)), m_key(std::move(key)) {}
+    /// As that; an LPUSH is answered when so many replicas have it.
+    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key, const Replicas& replicas)
+        : PushPipeline(endpoint, std::move(key)) {
+        m_replicas = replicas;
+        if (m_replicas.count > 0) {
+            append_command(m_wait, "WAIT", m_replicas.count, m_replicas.within.count());
+        }
+    }
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
@@ -76,7 +88,7 @@ class PushPipeline {
     [[nodiscard]] std::size_t in_flight() const noexcept { return m_count; }
     /// Whether everything has gone to the socket.
     [[nodiscard]] bool sent() const noexcept {
-        return m_count == 0 || m_flights[m_count - 1].unsent.empty();
+        return m_count == 0 || m_flights[m_count - 1].sent();
     }
 
     /// Begins to send an LPUSH. Its bytes must stay until its reply has come or the pipeline is
@@ -120,6 +132,7 @@ class PushPipeline {
     /// Gives up the LPUSHes in flight, and the connection with them.
     void abandon() noexcept {
         m_count = 0;
+        m_pushed.reset();
         m_connection.m_stream.reset();
     }
     /// Closes the descriptor in a forked child, which must not destroy the pipeline afterwards.
@@ -142,9 +155,11 @@ class PushPipeline {
 
   private:
     struct Flight {
-        std::string_view unsent;
-        bool begun = false; ///< Redis may have seen some of it
+        std::array<std::string_view, 2> unsent; ///< the LPUSH, and the WAIT
+        bool begun = false;                     ///< Redis may have seen some of it
         TimePoint deadline;
+
+        [[nodiscard]] bool sent() const noexcept { return unsent[0].empty() && unsent[1].empty(); }
     };
 
     [[nodiscard]] Stream& stream() const noexcept { return *m_connection.m_stream; }
@@ -158,6 +173,14 @@ class PushPipeline {
             throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }
     }
+    /// `pushed`, the LPUSH's reply, once WAIT has answered. Throws ConnectionError when too few
+    /// replicas have it.
+    [[nodiscard]] Reply confirmed(Reply&& pushed, const Reply& waited) const;
+    /// How long Redis may take for one.
+    [[nodiscard]] std::chrono::milliseconds patience() const noexcept {
+        return endpoint().command_timeout() +
+               (m_wait.empty() ? std::chrono::milliseconds(0) : m_replicas.within);
+    }
     [[noreturn]] [[gnu::cold]] void throw_taken() const {
         throw std::logic_error(joined({"a producer of '", m_key, "' is used while it is pushing"}));
     }
@@ -166,6 +189,9 @@ class PushPipeline {
 
     Connection m_connection;
     std::string m_key;
+    Replicas m_replicas;
+    std::string m_wait;            ///< goes behind each LPUSH
+    std::optional<Reply> m_pushed; ///< to an LPUSH whose WAIT has no reply yet
     std::array<Flight, most> m_flights;
     std::size_t m_count = 0;
     bool m_taken = false;
@@ -184,20 +210,31 @@ inline void PushPipeline::start(std::string_view command, TimePoint limit) {
     if (m_count == 0) {
         m_connection.ensure_connected(limit);
     }
-    m_flights[m_count++] = {command, false, deadline_in(endpoint().command_timeout())};
+    m_flights[m_count++] = {{command, m_wait}, false, deadline_in(patience())};
     guarded([this] { send(); });
 }
 
 inline std::optional<Reply> PushPipeline::next() {
     return guarded([this]() -> std::optional<Reply> {
         send();
-        Reply* const arrived = stream().next_reply();
+        Reply* arrived = stream().next_reply();
         if (arrived == nullptr) {
             return std::nullopt;
         }
-        check(*arrived);
-        Reply reply = std::move(*arrived);
-        const bool whole = m_flights[0].unsent.empty();
+        const bool whole = m_flights[0].sent();
+        // Behind an error to a command that was cut off comes nothing.
+        const bool last = m_wait.empty() || m_pushed || (!whole && arrived->is(Reply::Type::error));
+        if (!last) {
+            check(*arrived);
+            m_pushed = std::move(*arrived);
+            arrived = stream().next_reply();
+        }
+        if (arrived == nullptr) {
+            return std::nullopt;
+        }
+        Reply reply =
+            m_pushed ? confirmed(*std::exchange(m_pushed, {}), *arrived) : std::move(*arrived);
+        check(reply);
         --m_count;
         m_flights[0] = m_flights[1];
         // Redis does not read the rest, or another server may now answer at the address.
@@ -217,17 +254,30 @@ inline std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_
     stream.append([&](std::string& out) {
         append_command(out, "ASKING");
         out += command;
+        out += m_wait;
     });
     try {
-        const TimePoint until = deadline_in(endpoint().command_timeout());
+        const TimePoint until = deadline_in(patience());
         static_cast<void>(stream.await_reply(until));
         Reply reply = stream.await_reply(until);
         check(reply);
-        return reply;
+        return m_wait.empty() ? std::move(reply)
+                              : confirmed(std::move(reply), stream.await_reply(until));
     } catch (const ConnectionError& error) {
         throw ConnectionError(joined({describe(), ": ", error.what()}),
                               ConnectionError::Outcome::in_doubt);
     }
+}
+
+inline Reply PushPipeline::confirmed(Reply&& pushed, const Reply& waited) const {
+    if (pushed.is(Reply::Type::error) || is_count(waited, m_replicas.count)) {
+        return std::move(pushed);
+    }
+    throw ConnectionError(
+        waited.is(Reply::Type::error)
+            ? joined({"pushed, but WAIT: ", waited.text})
+            : joined({"pushed, but only ", Digits(waited.integer), " of ", Digits(m_replicas.count),
+                      " replicas have it after ", Digits(m_replicas.within.count()), " ms"}));
 }
 
 inline void PushPipeline::read(short ready) {
@@ -264,13 +314,15 @@ inline void PushPipeline::fail() {
 inline void PushPipeline::send() {
     for (std::size_t i = 0; i < m_count; ++i) {
         Flight& flight = m_flights[i];
-        while (!flight.unsent.empty()) {
-            const std::size_t count = stream().send(flight.unsent);
-            if (count == 0) {
-                return;
+        for (std::string_view& unsent : flight.unsent) {
+            while (!unsent.empty()) {
+                const std::size_t count = stream().send(unsent);
+                if (count == 0) {
+                    return;
+                }
+                flight.begun = true;
+                unsent.remove_prefix(count);
             }
-            flight.begun = true;
-            flight.unsent.remove_prefix(count);
         }
     }
 }
