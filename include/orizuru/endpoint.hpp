@@ -7,8 +7,8 @@
 //   redis://[[user]:password@]host[:port][/db][?query]     redis://[::1]:6379/2
 //   redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/service[/db][?query]
 //   redis+cluster://[[user]:password@]host[:port][,host[:port]…][?query]
-//   rediss://…, rediss+sentinel://…, rediss+cluster://…, the same over TLS: by tls_endpoint of
-//   tls.hpp unix://[[user]:password@]/path/to.sock[?db=N&query]
+//   unix://[[user]:password@]/path/to.sock[?db=N&query]
+//   rediss://…, rediss+sentinel://…, rediss+cluster://…: over TLS, by tls_endpoint of tls.hpp
 //
 // Query: connect_timeout=ms (5000), command_timeout=ms (5000), client_name=text; with sentinels
 // also sentinel_user=text and sentinel_password=text: user and password are the server's. All texts

@@ -169,6 +169,30 @@ TEST_CASE("while the queue moves, pushes and acks go on, and nothing is lost") {
     }
 }
 
+TEST_CASE(
+    "a push follows a node that gives no host, also by a producer made while the queue moves") {
+    Cluster cluster(2, false, {"--cluster-preferred-endpoint-type", "unknown-endpoint"});
+    const std::size_t from = cluster.owner("q");
+    int pushed = 0;
+    cluster.migrate("q", 1 - from, [&] {
+        Producer<Raw>(cluster.uri({from}), "q").push(Raw{"x"});
+        ++pushed;
+    });
+    CHECK(cluster.client_of("q").llen("q") == pushed);
+}
+
+TEST_CASE("a push that may not follow a moving queue is refused, and says why") {
+    Cluster cluster(2);
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        cluster.client(i).command({"ACL", "SETUSER", "default", "-asking"});
+    }
+    Producer<Raw> producer(cluster.uri(), "q");
+    cluster.migrate("q", 1 - cluster.owner("q"), [&] {
+        CHECK(contains(message_of<ReplyError>([&] { producer.push(Raw{"x"}); }), "NOPERM"));
+    });
+    CHECK(producer.push(Raw{"x"}) == 1);
+}
+
 TEST_CASE("a consumer tells of a slot that takes long to move") {
     Diary diary;
     Consumer<Raw> consumer(three().uri(), "q", {.prefetch = 2, .on_event = diary.pen()});
@@ -270,6 +294,52 @@ TEST_CASE("a Cluster that is down refuses in words, and is waited for by consume
     });
     auto guard = consumer.next(20s);
     REQUIRE(guard);
+    CHECK(guard->ack());
+}
+
+TEST_CASE("a node that knows of no Cluster is passed over, though it answers") {
+    const RedisServer stray{{"--cluster-enabled", "yes"}, RedisServer::Listen::tcp};
+    const std::string uri = "redis+cluster://127.0.0.1:" + std::to_string(stray.port()) +
+                            three().uri().substr(three().uri().find("//") + 2).insert(0, ",");
+    Producer<Raw>(uri, "stray").push(Raw{"x"});
+    CHECK(Consumer<Raw>(uri, "stray").next(5s).value().ack());
+}
+
+TEST_CASE("a node has time to answer, however many nodes the address names") {
+    Cluster one(1);
+    std::string uri = one.uri();
+    for (int port = 1; port < 32; ++port) { // nobody listens there
+        uri += ",127.0.0.1:" + std::to_string(port);
+    }
+    one.node(0).pause();
+    const std::jthread resuming([&] {
+        std::this_thread::sleep_for(250ms); // connect_timeout shared by all would be 60 ms
+        one.node(0).resume();
+    });
+    CHECK(Producer<Raw>(uri + "?connect_timeout=2000", "q").push(Raw{"x"}) == 1);
+}
+
+TEST_CASE("an old master that has lost the others is left for the new one") {
+    Cluster cluster(3, true);
+    Producer<Raw> producer(cluster.uri({0, 1, 2}), "q");
+    Consumer<Raw> consumer(cluster.uri({0, 1, 2}), "q");
+    producer.push(Raw{"before"});
+    CHECK(consumer.next(5s).value().ack());
+    const std::size_t old = cluster.owner("q");
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        if (i != old) {
+            cluster.client(old).command({"CLUSTER", "FORGET", cluster.id(i)});
+        }
+    }
+    cluster.client(old + 3).command({"CLUSTER", "FAILOVER", "TAKEOVER"});
+    REQUIRE(eventually([&] {
+        return cluster.client(old).try_command({"TYPE", "q"}).text.starts_with("CLUSTERDOWN") &&
+               !cluster.client(old + 3).try_command({"TYPE", "q"}).is_error();
+    }));
+    producer.push(Raw{"after"});
+    auto guard = consumer.next(20s);
+    REQUIRE(guard);
+    CHECK((*guard)->bytes == "after");
     CHECK(guard->ack());
 }
 

@@ -11,6 +11,7 @@
 #include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/recur.hpp>
 
 #include <doctest/doctest.h>
 
@@ -147,6 +148,16 @@ TEST_CASE_FIXTURE(ClusterWorker,
         CHECK(std::set<int>(numbers.begin(), numbers.end()).size() == 250);
         CHECK(numbers.size() == 250); // none came twice
     }
+}
+
+TEST_CASE_FIXTURE(ClusterWorker, "jobs recur for a queue that the worker does not serve, too") {
+    worker.recur<int>("e",
+                      {{.name = "each second",
+                        .cron = orizuru::Cron("* * * * * *"),
+                        .message = [](std::chrono::sys_seconds) { return orizuru::make_job(1); }}});
+    start();
+    CHECK(eventually([&] { return cluster.client_of("e").llen("e") > 0; }, 20s));
+    CHECK(upkeep_failures == 0);
 }
 
 TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of another node") {

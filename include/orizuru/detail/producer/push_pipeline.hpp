@@ -258,8 +258,11 @@ inline std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_
     });
     try {
         const TimePoint until = deadline_in(patience());
-        static_cast<void>(stream.await_reply(until));
+        Reply asking = stream.await_reply(until);
         Reply reply = stream.await_reply(until);
+        if (asking.is(Reply::Type::error)) { // then the LPUSH was no more than MOVED
+            return asking;
+        }
         check(reply);
         return m_wait.empty() ? std::move(reply)
                               : confirmed(std::move(reply), stream.await_reply(until));

@@ -110,8 +110,8 @@ class Stream {
     void fill();
     /// The next whole reply that `fill` has read, or null; valid until the next call.
     ///
-    /// Where the endpoint has a key in a Cluster, the error MOVED begins with REDIRECTED, for which
-    /// one connects anew, and ASK with TRYAGAIN, for which one waits.
+    /// Where the endpoint has a key in a Cluster, the errors MOVED and CLUSTERDOWN begin with
+    /// REDIRECTED, for which one connects anew, and ASK with TRYAGAIN, for which one waits.
     [[nodiscard]] Reply* next_reply() {
         try {
             Reply* const reply = m_reader.next();
@@ -171,6 +171,7 @@ class Stream {
     static constexpr const char* role = "ROLE";
     static constexpr const char* type = "TYPE";
     static constexpr const char* slots = "CLUSTER SLOTS";
+    static constexpr std::string_view cluster_down = "CLUSTERDOWN";
 
     struct Free {
         void operator()(redisContext* context) const noexcept { redisFree(context); }
@@ -180,12 +181,16 @@ class Stream {
         throw std::logic_error(joined({"a connection to ", m_address,
                                        " is used in a forked child; make a new object there"}));
     }
+    /// The next attempt tries another node or sentinel.
+    [[gnu::cold]] void pass_over() const {
+        m_nodes->skip_first();
+        if (m_place) {
+            m_place->set(std::nullopt);
+        }
+    }
     [[noreturn]] [[gnu::cold]] void fail(std::string_view reason) const {
         if (m_nodes != nullptr) {
-            m_nodes->skip_first();
-            if (m_place) {
-                m_place->set(std::nullopt);
-            }
+            pass_over();
             throw WrongServer(joined({m_address, ": ", reason}));
         }
         throw ConnectionError(joined({m_address, ": ", reason}));

@@ -18,6 +18,10 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
             if (tries <= 1 || Clock::now() >= deadline) {
                 throw;
             }
+        } catch (const ReplyError& error) { // a node may be down for itself alone
+            if (error.code() != cluster_down || tries <= 1 || Clock::now() >= deadline) {
+                throw;
+            }
         }
     }
 }
@@ -176,7 +180,11 @@ inline void Stream::check_greeting(const Reply& reply) {
         if (command == type && reply.code() == redirected) {
             throw WrongServer(joined({m_address, ": ", reply.text}));
         }
+        if (command == type && reply.code() == cluster_down) {
+            pass_over();
+        }
         if (command == type && reply.code() == "TRYAGAIN") {
+            m_place->set(m_server);
             return; // this node still has the slot, and not the key
         }
         const bool may_not = reply.text.starts_with("NOPERM ") || reply.text.starts_with("ERR ");

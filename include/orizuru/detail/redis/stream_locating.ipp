@@ -23,8 +23,9 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 
 /// How long one sentinel or the server may take, so that each of them has its time.
 inline Clock::duration Stream::share_of(const Endpoint& endpoint) {
+    constexpr std::size_t most = 3; // a large Cluster would leave too little for each
     return endpoint.connect_timeout() /
-           static_cast<int>(Route::nodes(endpoint)->in_order().size() + 1);
+           static_cast<int>(std::min(most, Route::nodes(endpoint)->in_order().size()) + 1);
 }
 
 inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
@@ -93,6 +94,9 @@ inline Node Stream::first_node(const NodeList& nodes, const KeyPlace* place) {
 inline void Stream::redirect(Reply& error) {
     if (error.code() == "MOVED") {
         m_place->set(node_in(error.text, m_server));
+        error.text.insert(0, joined({redirected, " "}));
+    } else if (error.code() == cluster_down && m_nodes == nullptr) {
+        m_place->set(std::nullopt); // another node may know more
         error.text.insert(0, joined({redirected, " "}));
     } else if (error.code() == "ASK") {
         error.text.insert(0, "TRYAGAIN ");

@@ -155,7 +155,9 @@ inline void QueueUpkeep::schedule() {
         queue->add_retry_queues(queues);
     }
     std::erase_if(queues, [this](const std::string& queue) { return !is_here(queue); });
-    m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
+    if (!queues.empty()) {
+        m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
+    }
 }
 
 inline void QueueUpkeep::check_pauses() {
@@ -172,6 +174,9 @@ inline void QueueUpkeep::check_pauses() {
 
 /// True also when it is not known, because Redis does not answer for all queues at once.
 inline bool QueueUpkeep::any_paused(const ServedQueues& queues) {
+    if (queues.empty()) { // jobs only recur here
+        return false;
+    }
     if (!m_together && queues.size() > 1) {
         return true;
     }
