@@ -20,9 +20,9 @@ struct ProducerOptions {
     /// push() refuses larger payloads with EncodeError before it sends anything. In bytes, up to
     /// 512 MiB; keep it at or below the consumers' max_payload.
     std::int64_t max_payload = std::int64_t{16} << 20;
-    /// With a count, each LPUSH has a WAIT behind it in the same write. If fewer replicas confirm,
-    /// the push throws a ConnectionError that is in doubt: the message is in the queue, and may be
-    /// lost in a failover.
+    /// With a count, a WAIT goes out behind each LPUSH, without a round trip of its own. If fewer
+    /// replicas confirm, the push throws a ConnectionError that is in doubt: the message is in the
+    /// queue, and may be lost in a failover.
     Replicas replicas = {};
 };
 

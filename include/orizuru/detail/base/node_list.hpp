@@ -75,8 +75,8 @@ class NodeList {
     }
 
   private:
-    static constexpr std::size_t most =
-        32; ///< so that what a sentinel makes up does not fill the memory
+    /// Of what a sentinel makes up no more is kept.
+    static constexpr std::size_t most = 32;
 
     mutable std::mutex m_mutex;
     std::vector<Node> m_nodes;

@@ -4,15 +4,14 @@
 
 // The definitions of producer_core.hpp.
 
-#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/detail/producer/push_series.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/error.hpp>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,14 +23,10 @@ struct ProducerCore::Parts {
         : keys(std::move(queue)),
           options(checked(chosen)),
           chunks{PushChunk(keys.source()), PushChunk(keys.source())},
-          pipeline(endpoint, keys.source(), options.replicas) {}
+          pipeline(endpoint, keys.source(), ReplicaWait(options.replicas)) {}
 
     [[gnu::cold]] static ProducerOptions checked(ProducerOptions options) {
         check_max_payload(options.max_payload);
-        if (options.replicas.count != 0) {
-            check_count("replicas.count", options.replicas.count, 1000);
-            check_time("replicas.within", options.replicas.within, std::chrono::milliseconds(1));
-        }
         return options;
     }
 

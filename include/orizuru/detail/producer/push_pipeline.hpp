@@ -9,22 +9,19 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/stream.hpp>
-#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
-#include <orizuru/producer_options.hpp>
 #include <orizuru/reply.hpp>
 
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,17 +38,12 @@ class PushPipeline {
   public:
     static constexpr std::size_t most = 2;
 
-    /// Connects as Connection does; error messages name `key`.
-    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key)
-        : m_connection(Route::to_key(endpoint, key)), m_key(std::move(key)) {}
-    /// As that; an LPUSH is answered when so many replicas have it.
-    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key, const Replicas& replicas)
-        : PushPipeline(endpoint, std::move(key)) {
-        m_replicas = replicas;
-        if (m_replicas.count > 0) {
-            append_command(m_wait, "WAIT", m_replicas.count, m_replicas.within.count());
-        }
-    }
+    /// Connects as Connection does; error messages name `key`. `wait` goes behind each LPUSH, which
+    /// counts as answered when both are.
+    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key, ReplicaWait wait = {})
+        : m_connection(Route::to_key(endpoint, key)),
+          m_key(std::move(key)),
+          m_wait(std::move(wait)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
@@ -173,13 +165,16 @@ class PushPipeline {
             throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }
     }
-    /// `pushed`, the LPUSH's reply, once WAIT has answered. Throws ConnectionError when too few
-    /// replicas have it.
-    [[nodiscard]] Reply confirmed(Reply&& pushed, const Reply& waited) const;
-    /// How long Redis may take for one.
-    [[nodiscard]] std::chrono::milliseconds patience() const noexcept {
-        return endpoint().command_timeout() +
-               (m_wait.empty() ? std::chrono::milliseconds(0) : m_replicas.within);
+    /// `pushed`, once it is clear that the WAIT behind it was answered well.
+    [[nodiscard]] Reply confirmed(Reply&& pushed, const Reply& waited) const {
+        if (!pushed.is(Reply::Type::error)) {
+            m_wait.check(waited);
+        }
+        return std::move(pushed);
+    }
+    /// When the replies to what is sent now must have come.
+    [[nodiscard]] TimePoint reply_due() const {
+        return deadline_in(endpoint().command_timeout() + m_wait.time());
     }
     [[noreturn]] [[gnu::cold]] void throw_taken() const {
         throw std::logic_error(joined({"a producer of '", m_key, "' is used while it is pushing"}));
@@ -189,8 +184,7 @@ class PushPipeline {
 
     Connection m_connection;
     std::string m_key;
-    Replicas m_replicas;
-    std::string m_wait;            ///< goes behind each LPUSH
+    ReplicaWait m_wait;
     std::optional<Reply> m_pushed; ///< to an LPUSH whose WAIT has no reply yet
     std::array<Flight, most> m_flights;
     std::size_t m_count = 0;
@@ -210,7 +204,7 @@ inline void PushPipeline::start(std::string_view command, TimePoint limit) {
     if (m_count == 0) {
         m_connection.ensure_connected(limit);
     }
-    m_flights[m_count++] = {{command, m_wait}, false, deadline_in(patience())};
+    m_flights[m_count++] = {{command, m_wait.command()}, false, reply_due()};
     guarded([this] { send(); });
 }
 
@@ -223,7 +217,8 @@ inline std::optional<Reply> PushPipeline::next() {
         }
         const bool whole = m_flights[0].sent();
         // Behind an error to a command that was cut off comes nothing.
-        const bool last = m_wait.empty() || m_pushed || (!whole && arrived->is(Reply::Type::error));
+        const bool last =
+            !m_wait.wanted() || m_pushed || (!whole && arrived->is(Reply::Type::error));
         if (!last) {
             check(*arrived);
             m_pushed = std::move(*arrived);
@@ -254,33 +249,22 @@ inline std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_
     stream.append([&](std::string& out) {
         append_command(out, "ASKING");
         out += command;
-        out += m_wait;
+        out += m_wait.command();
     });
     try {
-        const TimePoint until = deadline_in(patience());
+        const TimePoint until = reply_due();
         Reply asking = stream.await_reply(until);
         Reply reply = stream.await_reply(until);
         if (asking.is(Reply::Type::error)) { // then the LPUSH was no more than MOVED
             return asking;
         }
         check(reply);
-        return m_wait.empty() ? std::move(reply)
-                              : confirmed(std::move(reply), stream.await_reply(until));
+        return m_wait.wanted() ? confirmed(std::move(reply), stream.await_reply(until))
+                               : std::move(reply);
     } catch (const ConnectionError& error) {
         throw ConnectionError(joined({describe(), ": ", error.what()}),
                               ConnectionError::Outcome::in_doubt);
     }
-}
-
-inline Reply PushPipeline::confirmed(Reply&& pushed, const Reply& waited) const {
-    if (pushed.is(Reply::Type::error) || is_count(waited, m_replicas.count)) {
-        return std::move(pushed);
-    }
-    throw ConnectionError(
-        waited.is(Reply::Type::error)
-            ? joined({"pushed, but WAIT: ", waited.text})
-            : joined({"pushed, but only ", Digits(waited.integer), " of ", Digits(m_replicas.count),
-                      " replicas have it after ", Digits(m_replicas.within.count()), " ms"}));
 }
 
 inline void PushPipeline::read(short ready) {

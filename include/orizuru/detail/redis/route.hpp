@@ -47,7 +47,7 @@ namespace orizuru::detail {
 
 struct Route {
     /// The same address, for connections that need this key: in a Cluster they go to its node. All
-    /// copies of what it returns share what they learn of that.
+    /// copies of the result share the place of the key.
     [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
         if (endpoint.m_address->topology == Topology::cluster) {
             endpoint.m_place = std::make_shared<KeyPlace>(std::string(key));
