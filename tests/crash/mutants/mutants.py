@@ -1483,6 +1483,10 @@ MUTANTS = [
          "Clock::now() + share_of(endpoint)", "TimePoint::max()",
          "sentinel --test-case='a master that hangs*'"),
 
+    code("a collector whose search another has made asks in each pass",
+         "detail/collector/passes.hpp", "        m_orphans.postpone_search(left);\n", "",
+         "garbage_collector --test-case='a collector whose search*'"),
+
     # Clusters, and other servers.
     code("a consumer sent to another server pauses first", "detail/consumer/control.hpp",
          "std::exchange(m_at_once, false) ? now : now", "now",

@@ -450,11 +450,12 @@ TEST_CASE_FIXTURE(Collecting, "collectors that run share the search for orphans,
 TEST_CASE_FIXTURE(Collecting,
                   "a collector whose search another has made asks for the next in time") {
     redis.command({"SET", orizuru::Keys("q").swept(), "", "PX", "600000"}); // made now
-    const Fleet fleet(*this, 1, milliseconds(20));
+    const Fleet fleet(*this, 1, milliseconds(50));
     REQUIRE(eventually([this] { return calls("smembers") >= 2; }));
     redis.command({"CONFIG", "RESETSTAT"});
     CHECK(eventually([this] { return calls("smembers") >= 10; }));
-    CHECK(calls("evalsha") <= calls("smembers") + 2); // one for each pass
+    // One for each pass, and some that come early when Redis was slow to hear of the last pass.
+    CHECK(2 * calls("evalsha") <= 3 * calls("smembers"));
 }
 
 TEST_CASE_FIXTURE(Collecting, "a collector that dies in its pass holds up the others until their "
