@@ -13,6 +13,7 @@
 
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>
 #include <orizuru/producer.hpp>
@@ -37,6 +38,7 @@ using orizuru::GarbageCollector;
 using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::Reply;
+using orizuru::detail::refers_elsewhere;
 using Type = Reply::Type;
 
 struct Exchange {
@@ -49,10 +51,12 @@ bool is_script(const std::vector<std::string>& argv, const orizuru::detail::Cach
            (argv[0] == "EVALSHA" && argv[1] == std::string_view(script.sha1()));
 }
 
-/// An error that a collector gets over: it sends the script's text, or does without.
+/// An error that a collector or a producer gets over: it sends the script's text, does without, or
+/// pushes once more, by a new connection.
 bool is_got_over(const std::vector<std::string>& argv, const Reply& reply) {
     const bool dispensable = argv[0] == "INFO" || argv[0] == "MGET" || argv[0] == "SCAN";
     return reply.is(Type::error) && ((argv[0] == "EVALSHA" && reply.code() == "NOSCRIPT") ||
+                                     (argv[0] == "LPUSH" && refers_elsewhere(reply)) ||
                                      (dispensable && reply.code() == "NOPERM"));
 }
 
@@ -236,7 +240,7 @@ void push(Replies& replies, const orizuru::Endpoint& endpoint) {
     check_shapes(said);
     std::vector<std::uint64_t> told;
     for (const auto& [argv, reply] : said) {
-        if (argv[0] != "PING") {
+        if (argv[0] != "PING" && !is_got_over(argv, reply)) {
             told.push_back(static_cast<std::uint64_t>(reply.integer));
         }
     }
