@@ -26,6 +26,8 @@
 //   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; once done:
 //                                           state, fence, result
 //   orizuru:{Q}:fences              string  the last claim's fencing token
+//   orizuru:{Q}:shards              string  how many shards producers push to, and which others
+//                                           are read: "16 32"
 //   orizuru:{Q}:ledger              string  epoch:sequence of the last entry that a ledger sent
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
@@ -92,6 +94,7 @@ class Keys {
     }
     [[nodiscard]] std::string once(std::string_view id) const { return key("once:", id); }
     [[nodiscard]] std::string fences() const { return key("fences"); }
+    [[nodiscard]] std::string shards() const { return key("shards"); }
     [[nodiscard]] std::string ledger() const { return key("ledger"); }
 
   private:

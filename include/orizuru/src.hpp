@@ -19,6 +19,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/connection.ipp>
 #include <orizuru/detail/collector/collect_interval.ipp>
+#include <orizuru/detail/collector/garbage_collector.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/consumer_polling.ipp>
@@ -36,6 +37,8 @@
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
+#include <orizuru/detail/shards/sharded_producer_core.hpp>
+#include <orizuru/detail/shards/sharded_producer_core.ipp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_settling.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -43,7 +46,6 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/endpoint.ipp>
 #include <orizuru/garbage_collector.hpp>
-#include <orizuru/garbage_collector.ipp>
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/backoff.ipp>
 #include <orizuru/jobs/bounded_push.hpp>
@@ -64,6 +66,8 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
+#include <orizuru/shards/shards.hpp>
+#include <orizuru/shards/shards.ipp>
 #include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/handle_batch.ipp>
 #include <orizuru/worker/job_log.hpp>

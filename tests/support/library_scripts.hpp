@@ -17,6 +17,7 @@
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/shards/shard_scripts.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 
@@ -69,6 +70,8 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"renew claims", renew_claims_script()},
         {"send by a ledger", send_script()},
         {"find what a ledger has lost", find_losses_script()},
+        {"replace a text", replace_text_text},
+        {"retire a shard", retire_shard_text},
     };
     static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));
     return scripts;

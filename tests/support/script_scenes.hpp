@@ -42,6 +42,7 @@ class Scenes {
         unique_and_bounded();
         progress();
         once();
+        shards();
         add("send by a ledger", "", {{"SET", m_keys.ledger(), "1:1"}},
             {{m_keys.ledger(), "string"}, m_source}, {"1:1", "1:2", "a", "b"});
         add("find what a ledger has lost", "",
@@ -68,6 +69,7 @@ class Scenes {
     void unique_and_bounded();
     void progress();
     void once();
+    void shards();
 
     /// A scene for a script that removes the message of a guard.
     void by_guard(const std::string& script, const std::string& way, Commands before,
@@ -264,6 +266,16 @@ inline void Scenes::once() {
 inline const std::vector<Scene>& scenes() {
     static const Scenes all;
     return all.all();
+}
+
+inline void Scenes::shards() {
+    const SceneKey text{m_keys.shards(), ""};
+    add("replace a text", "none by another", {}, {text}, {"", "4"});
+    add("replace a text", "one by another", {{"SET", text.name, "4"}}, {text}, {"4", "4 8"});
+    add("replace a text", "one by none", {{"SET", "q", "retired"}}, {{"q", ""}}, {"retired", ""});
+    add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
+        {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},
+        {"retired", m_keys.processing("")});
 }
 
 } // namespace orizuru::test

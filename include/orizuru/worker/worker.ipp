@@ -207,6 +207,22 @@ ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail:
     queue_of(Keys(std::move(queue))).add("", {make, {std::move(handler), {}}});
 }
 
+ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
+                                       const QueueOptions& options, detail::JobTaskMaker make,
+                                       const std::function<void(JobRun&)>& handler) {
+    detail::ServedQueues& queues = m_core->queues;
+    const auto before = std::ssize(queues);
+    try {
+        for (const std::string& shard : shards) {
+            add(shard, options, make, handler);
+        }
+        m_core->shared->sharded.push_back({before, std::ssize(queues) - before});
+    } catch (...) {
+        queues.resize(static_cast<std::size_t>(before)); // one of them has a handler already
+        throw;
+    }
+}
+
 ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOptions options,
                                      detail::JobTaskMaker make,
                                      std::function<void(JobRun&)> handler) {

@@ -41,12 +41,15 @@ class PolledQueues {
     };
 
     /// The queues are open and outlive this. They signal `news`.
-    PolledQueues(const ServedQueues& queues, const WorkerOptions& options,
+    PolledQueues(const ServedQueues& queues, const WorkerShared& shared,
                  std::shared_ptr<const Wake> news)
-        : m_sequence(options.order), m_news(std::move(news)) {
+        : m_sequence(shared.options.order), m_news(std::move(news)) {
         for (const auto& queue : queues) {
             m_sequence.add(queue->options().weight);
-            m_queues.emplace_back(*queue, options);
+            m_queues.emplace_back(*queue, shared.options);
+        }
+        for (const auto& [first, count] : shared.sharded) {
+            m_sequence.join(first, count);
         }
         m_polled.reserve(m_queues.size() + 1);
     }

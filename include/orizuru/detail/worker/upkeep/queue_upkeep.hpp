@@ -11,8 +11,8 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
+#include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
-#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>

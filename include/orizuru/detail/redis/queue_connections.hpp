@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The connections by which a worker does one kind of work for its queues: one for all, and in a
-// Cluster one for each hash tag. Queues with the same tag are in one slot, so on one node.
+// The connections for one kind of work on many queues: one for all, and in a Cluster one for each
+// hash tag. Queues with the same tag are in one slot, so on one node.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/route.hpp>
