@@ -125,7 +125,11 @@ TEST_CASE_FIXTURE(SixShards, "an LPUSH of push_all ends at 1 MiB, and comes in o
     CHECK(producer.push_all(messages) == 5);
     CHECK(redis.command({"INFO", "commandstats"}).text.find("cmdstat_lpush:calls=2,") !=
           std::string::npos);
-    CHECK(waiting() == 5);
+    std::multiset<std::int64_t> lengths;
+    for (const std::string& name : names) {
+        lengths.insert(redis.llen(name));
+    }
+    CHECK(lengths == std::multiset<std::int64_t>{0, 0, 0, 0, 2, 3});
 }
 
 TEST_CASE_FIXTURE(SixShards, "when one shard refuses, the others get what has no key") {
@@ -168,6 +172,32 @@ TEST_CASE_FIXTURE(SixShards, "push_all says how many messages are certainly in t
     CHECK(waiting() == 2'000);
     CHECK(producer.push_all(numbered(10)) == 10); // of the failed batch, nothing is left
     CHECK(waiting() == 2'010);
+}
+
+TEST_CASE("a shard that has failed rests while others are well") {
+    std::atomic<int> refused = 0;
+    const std::string failing = orizuru::detail::shard_names("orders", 4)[1];
+    FakeServer fake([&](const std::vector<std::string>& argv) -> std::optional<std::string> {
+        if (argv[0] == "GET") {
+            return "$1\r\n4\r\n";
+        }
+        if (argv[0] == "LPUSH" && argv[1] == failing) {
+            ++refused;
+            return "-OOM its memory is full\r\n";
+        }
+        return argv[0] == "LPUSH" ? ":1\r\n" : "+OK\r\n";
+    });
+    ShardedProducer<Raw> producer(fake.uri(), "orders");
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 400; ++i) {
+        producer.push({"message"});
+    }
+    CHECK(refused >= 1);
+    CHECK(refused <= 1 + (std::chrono::steady_clock::now() - begin) / 1s);
+    CHECK(eventually([&] {
+        producer.push({"message"});
+        return refused >= 2;
+    }));
 }
 
 TEST_CASE("a push in doubt is not repeated on another shard") {

@@ -5,7 +5,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 
-#include <orizuru/jobs.hpp>
+#include <orizuru/detail/shards/shard_registry.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/sharded.hpp>
 
@@ -244,6 +244,22 @@ TEST_CASE_FIXTURE(Shards, "a text of the user's own at a shard's name stays") {
     use(4);
     create(4);
     CHECK(redis.command({"GET", name}).text == "mine");
+}
+
+TEST_CASE_FIXTURE(Shards, "a change that another one has overtaken is made anew") {
+    create(4);
+    orizuru::detail::ShardRegistry registry(endpoint, "orders");
+    int times = 0;
+    registry.change([&](orizuru::detail::ShardLayout& changed) {
+        if (++times == 1) {
+            add(7);
+        }
+        changed.read(9);
+    });
+    CHECK(times == 2);
+    CHECK(layout() == "4 7 9");
+    CHECK_FALSE(registry.replace("4", "5"));
+    CHECK(layout() == "4 7 9");
 }
 
 TEST_CASE_FIXTURE(Shards, "while the shards change all the time, each message arrives once") {
