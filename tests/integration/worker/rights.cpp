@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/once.hpp>
+#include <orizuru/sharded.hpp>
 #include <orizuru/worker/recur.hpp>
 
 #include <doctest/doctest.h>
@@ -286,9 +287,30 @@ void work(const std::string& uri) {
     }
 }
 
+void create_two_shards(const std::string& uri, RedisClient& /*redis*/) {
+    create_shards(uri, "q", 2);
+}
+void produce_over_shards(const std::string& uri) {
+    ShardedProducer<Raw> producer(uri, "q");
+    producer.push({"a"});
+    producer.push("key", {"b"});
+    producer.push_all({Raw{"c"}, Raw{"d"}});
+    producer.reload();
+}
+void change_shards(const std::string& uri) {
+    create_shards(uri, "q", 12);
+    add_shards(uri, "q", 4);
+    use_shards(uri, "q", 4);
+    retire_shards(uri, "q");
+    add_shards(uri, "q", 12); // opens them again
+    static_cast<void>(shards(uri, "q"));
+}
+
 const std::string consumer_row = "`Consumer`, `MessageGuard`";
 const std::vector<Row> rows{
     {"`Producer`", nothing, produce},
+    {"`ShardedProducer`", create_two_shards, produce_over_shards},
+    {"`create_shards`, `add_shards`, `use_shards`, `retire_shards`", nothing, change_shards},
     {"`BufferedProducer`", nothing, produce_buffered},
     {"`JobProducer`", nothing, produce_jobs},
     {"a push for later", nothing, produce_later},
