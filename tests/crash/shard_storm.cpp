@@ -226,7 +226,12 @@ class Storm {
     void move_shard() {
         std::vector<std::string> names = read();
         const std::string& name = m_chance.pick(names);
+        // For up to a second after a move, the former node still serves those who wait there. With
+        // a slot that comes back in that time, it would move a message to a list of its own.
+        auto& moved = m_moved[name];
+        std::this_thread::sleep_until(moved + 1100ms);
         m_cluster.migrate(name, (m_cluster.owner(name) + 1 + m_chance.below(2)) % 3);
+        moved = std::chrono::steady_clock::now();
         m_report.came("shards moved");
     }
 
@@ -329,6 +334,7 @@ class Storm {
     std::set<std::uint64_t> m_killed;
     std::size_t m_shards = 12;
     std::set<std::string> m_retired;
+    std::map<std::string, std::chrono::steady_clock::time_point> m_moved;
     Pushes m_pushes;
     std::vector<std::jthread> m_producers;
 };
