@@ -5,13 +5,13 @@
 // Defines the functions of consumer_core.hpp.
 
 #include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
-#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/error.hpp>
@@ -44,9 +44,10 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
-    const Endpoint found = Route::to_key(endpoint, keys.source());
-    const Endpoint labelled =
-        options.name == ConsumerOptions().name ? found : ClientLabel::give(found, options.name);
+    Endpoint labelled = Route::to_key(endpoint, keys.source());
+    if (options.name != ConsumerOptions().name) {
+        EndpointParts::of(labelled).label = std::make_shared<const std::string>(options.name);
+    }
     // First: what throws behind it ends it.
     m_collecting = options.collect.begin(labelled, keys, options.on_event);
     m_session = Session::open(connect_link(labelled, deadline), keys, std::move(options), deadline);

@@ -25,11 +25,12 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 inline Clock::duration Stream::share_of(const Endpoint& endpoint) {
     constexpr std::size_t most = 3; // a large Cluster would leave too little for each
     return endpoint.connect_timeout() /
-           static_cast<int>(std::min(most, Route::nodes(endpoint)->in_order().size()) + 1);
+           static_cast<int>(std::min(most, EndpointParts::of(endpoint).nodes->in_order().size()) +
+                            1);
 }
 
 inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    NodeList& sentinels = *Route::nodes(endpoint);
+    NodeList& sentinels = *EndpointParts::of(endpoint).nodes;
     const std::vector<Node> all = sentinels.in_order();
     const auto share = share_of(endpoint);
     std::string failures;
@@ -58,7 +59,7 @@ inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const W
 inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel, TimePoint deadline,
                                  const Wake* wake) {
     Stream stream(Route::to_sentinel(endpoint, sentinel), deadline, wake);
-    const std::string& service = Route::service(endpoint);
+    const std::string& service = EndpointParts::of(endpoint).address->service;
     stream.append([&](std::string& out) {
         append_command(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service);
         append_command(out, "SENTINEL", "SENTINELS", service);
@@ -80,7 +81,7 @@ inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
     }
     for (const Reply& other : others.elements) {
         if (auto node = node_of(field_of(other, "ip"), field_of(other, "port"))) {
-            Route::nodes(endpoint)->learn(std::move(*node));
+            EndpointParts::of(endpoint).nodes->learn(std::move(*node));
         }
     }
     return *named;
