@@ -9,17 +9,11 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
-#include <orizuru/error.hpp>
 
 #include <poll.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace orizuru {
 

@@ -11,8 +11,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru {

@@ -43,7 +43,6 @@
 #include <msgpack.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>

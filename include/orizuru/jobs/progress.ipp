@@ -11,14 +11,9 @@
 #include <orizuru/reply.hpp>
 
 #include <charconv>
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace orizuru {
 

@@ -12,18 +12,12 @@
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <new>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 

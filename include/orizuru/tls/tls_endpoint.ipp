@@ -9,7 +9,6 @@
 #include <orizuru/detail/tls/tls_context.hpp>
 
 #include <memory>
-#include <string_view>
 
 namespace orizuru {
 

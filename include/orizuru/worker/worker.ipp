@@ -20,7 +20,6 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
-#include <utility>
 
 namespace orizuru {
 

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>

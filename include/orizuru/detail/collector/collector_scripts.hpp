@@ -8,7 +8,6 @@
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <chrono>
-#include <string>
 
 namespace orizuru::detail {
 

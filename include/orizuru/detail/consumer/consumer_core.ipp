@@ -18,11 +18,7 @@
 #include <orizuru/event.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {

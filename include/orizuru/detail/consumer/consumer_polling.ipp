@@ -5,7 +5,6 @@
 // Asks Redis for a message in steps, for a thread that waits for several consumers at once. Only a
 // worker has one.
 
-#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/session.hpp>

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {

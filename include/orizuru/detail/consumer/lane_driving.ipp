@@ -9,7 +9,6 @@
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/consumer/lane_scopes.ipp>
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace orizuru::detail {

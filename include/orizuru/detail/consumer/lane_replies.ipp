@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 
 #include <new>
 

@@ -31,7 +31,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>

@@ -10,13 +10,11 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/link.hpp>
-#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
 #include <orizuru/error.hpp>

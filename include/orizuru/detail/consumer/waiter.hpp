@@ -29,7 +29,6 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {

@@ -11,7 +11,6 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/remedy.hpp>

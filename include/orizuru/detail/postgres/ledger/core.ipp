@@ -18,18 +18,8 @@
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
-#include <pqxx/pqxx>
-
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace orizuru::detail {
 
