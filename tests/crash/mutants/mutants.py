@@ -490,7 +490,7 @@ MUTANTS = [
          "message->failures += most_cuts / 2;", "message->failures += most_cuts;",
          "extension_scripts"),
     script("SETTLE is refused when memory is full",
-           'settle_script = R"lua(#!lua flags=allow-oom', 'settle_script = R"lua(#!lua',
+           'settle_text = R"lua(#!lua flags=allow-oom', 'settle_text = R"lua(#!lua',
            "out_of_memory --test-case=*drain*"),
 
     # What is read.

@@ -96,8 +96,7 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
         const std::size_t oldest = m_removal.oldest();
         // Then the list is long enough if it has them.
         const bool proves_length = m_removal.arguments() == 0 && live() == oldest;
-        begin_request(out, request, cached_settle().sha1(), cached_settle().source(),
-                      fetch > 0 ? 2 : 1,
+        begin_request(out, request, settle_script.sha1(), settle_script.source(), fetch > 0 ? 2 : 1,
                       proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_removal.arguments());
         append_argument(out, m_processing);
         if (fetch > 0) {
@@ -157,7 +156,7 @@ inline void Mirror::send_release(std::string& out) {
         }
     }
     compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
-        begin_request(out, request, cached_release().sha1(), cached_release().source(), 4, 6);
+        begin_request(out, request, release_script.sha1(), release_script.source(), 4, 6);
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
         append_argument(out, m_keys.heartbeat(m_self.id));
