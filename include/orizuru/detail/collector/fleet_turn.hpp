@@ -57,7 +57,15 @@ struct FleetTurn {
     /// Lets the next process that asks have the turn. Does nothing for a user without the right to
     /// it. If another process has had a turn since, this gives that turn back, and the work is done
     /// once too often. Redis: DEL. Throws as take().
-    void give_back(Connection& connection) const;
+    void give_back(Connection& connection) const {
+        try {
+            connection.command(key, "DEL", key);
+        } catch (const ReplyError& error) {
+            if (is_for_now(error)) {
+                throw;
+            }
+        }
+    }
 };
 
 inline std::chrono::milliseconds FleetTurn::take(Connection& connection,
@@ -75,16 +83,6 @@ inline std::chrono::milliseconds FleetTurn::take(Connection& connection,
             throw;
         }
         return std::chrono::milliseconds(0);
-    }
-}
-
-inline void FleetTurn::give_back(Connection& connection) const {
-    try {
-        connection.command(key, "DEL", key);
-    } catch (const ReplyError& error) {
-        if (is_for_now(error)) {
-            throw;
-        }
     }
 }
 

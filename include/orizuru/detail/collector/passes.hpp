@@ -46,7 +46,12 @@ class Passes {
     Collected collect();
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
     TimePoint step(std::chrono::milliseconds interval);
-    void run(const std::stop_token& token, std::chrono::milliseconds interval);
+    void run(const std::stop_token& token, std::chrono::milliseconds interval) {
+        if (interval <= std::chrono::milliseconds(0)) {
+            throw std::invalid_argument("the collector's interval must be positive");
+        }
+        run_until_stopped(token, [&] { return step(interval); });
+    }
 
   private:
     /// Whether the search for orphans serves this collector or the fleet.
@@ -237,13 +242,6 @@ inline TimePoint Passes::step(std::chrono::milliseconds interval) {
         }
         throw;
     }
-}
-
-inline void Passes::run(const std::stop_token& token, std::chrono::milliseconds interval) {
-    if (interval <= std::chrono::milliseconds(0)) {
-        throw std::invalid_argument("the collector's interval must be positive");
-    }
-    run_until_stopped(token, [&] { return step(interval); });
 }
 
 /// Leaves the turns to collectors that may be able to make the pass that this one cannot.

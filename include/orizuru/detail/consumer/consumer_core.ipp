@@ -63,7 +63,7 @@ ORIZURU_INLINE ConsumerCore::~ConsumerCore() {
 
 ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& timeout,
                                        Decode decode) {
-    return take([&] { return m_session->next(token, timeout); }, token, timeout, decode,
+    return take([&] { return m_session->fetcher().next(token, timeout); }, token, timeout, decode,
                 [](const std::string&, const std::bad_alloc&) { return nullptr; });
 }
 
@@ -76,7 +76,7 @@ bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& time
         try {
             guard = guard_of(delivery, decode, stand_in, reason);
         } catch (...) {
-            m_session->postpone(std::move(delivery));
+            m_session->fetcher().postpone(std::move(delivery));
             throw;
         }
         if (guard != nullptr) {
@@ -135,9 +135,13 @@ ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
 }
 
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->limit(most); }
-ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept { return m_session->in_hand(); }
-ORIZURU_INLINE void ConsumerCore::stop() noexcept { m_session->stop(); }
-ORIZURU_INLINE bool ConsumerCore::stopped() const noexcept { return m_session->stopped(); }
+ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {
+    return m_session->fetcher().in_hand();
+}
+ORIZURU_INLINE void ConsumerCore::stop() noexcept { m_session->fetcher().stop(); }
+ORIZURU_INLINE bool ConsumerCore::stopped() const noexcept {
+    return m_session->fetcher().stopped();
+}
 ORIZURU_INLINE void ConsumerCore::end_by(TimePoint time) noexcept { m_session->end_by(time); }
 ORIZURU_INLINE std::size_t ConsumerCore::flush() { return m_session->flush(); }
 ORIZURU_INLINE std::uint64_t ConsumerCore::size() { return m_session->size(); }

@@ -4,7 +4,6 @@
 
 // Hands out a lane's messages, composes its requests and waits for their replies.
 
-#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/consumer/lane_scopes.ipp>

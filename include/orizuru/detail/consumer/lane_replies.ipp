@@ -128,7 +128,7 @@ inline void Lane::tell_break(std::string_view reason) noexcept {
 }
 
 inline void Lane::tell_repair(std::string_view detail) noexcept {
-    if (!in_outage() && std::exchange(m_told_break, false)) {
+    if (!m_link->in_outage() && std::exchange(m_told_break, false)) {
         note(EventKind::reconnected, detail);
     }
 }
