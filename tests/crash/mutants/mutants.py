@@ -1479,7 +1479,7 @@ MUTANTS = [
          "address->password = parts.address->sentinel_password",
          "address->password = parts.address->password",
          "sentinel --test-case='sentinels have credentials*'"),
-    code("a master that hangs takes all the time", "detail/redis/stream.hpp",
+    code("a master that hangs takes all the time", "detail/redis/stream_greeting.ipp",
          "Clock::now() + share_of(endpoint)", "TimePoint::max()",
          "sentinel --test-case='a master that hangs*'"),
 

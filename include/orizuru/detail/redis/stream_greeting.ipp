@@ -4,7 +4,19 @@
 
 // Connects a stream and greets Redis: all commands of the greeting go out in one write.
 
+#include <orizuru/detail/redis/stream_locating.ipp>
+
 namespace orizuru::detail {
+
+inline Stream::Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake)
+    : m_address(endpoint.address()) {
+    connect(endpoint, deadline, wake);
+    compose_greeting(endpoint);
+    if (m_nodes != nullptr) { // a server that hangs leaves time to ask for another
+        deadline = std::min(deadline, Clock::now() + share_of(endpoint));
+    }
+    await_greeting(deadline, wake);
+}
 
 inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint deadline,
                                             const Wake* wake) {

@@ -22,42 +22,15 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 }
 
 /// How long one sentinel or the server may take, so that each of them has its time.
-inline Clock::duration Stream::share_of(const Endpoint& endpoint) {
+[[nodiscard]] [[gnu::cold]] inline Clock::duration share_of(const Endpoint& endpoint) {
     constexpr std::size_t most = 3; // a large Cluster would leave too little for each
     return endpoint.connect_timeout() /
            static_cast<int>(std::min(most, EndpointParts::of(endpoint).nodes->in_order().size()) +
                             1);
 }
 
-inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    NodeList& sentinels = *EndpointParts::of(endpoint).nodes;
-    const std::vector<Node> all = sentinels.in_order();
-    const auto share = share_of(endpoint);
-    std::string failures;
-    std::exception_ptr refusal;
-    for (const Node& sentinel : all) {
-        try {
-            Node master =
-                ask_sentinel(endpoint, sentinel, std::min(deadline, Clock::now() + share), wake);
-            sentinels.prefer(sentinel);
-            return master;
-        } catch (const GivenUp&) {
-            throw;
-        } catch (const ReplyError& error) {
-            refusal = refusal ? refusal : std::current_exception();
-            failures += joined({"; ", error.what()});
-        } catch (const Error& error) {
-            failures += joined({"; ", error.what()});
-        }
-    }
-    if (refusal) {
-        std::rethrow_exception(refusal);
-    }
-    throw ConnectionError(joined({endpoint.address(), ": no sentinel knows a master", failures}));
-}
-
-inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel, TimePoint deadline,
-                                 const Wake* wake) {
+[[nodiscard]] [[gnu::cold]] inline Node ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
+                                                     TimePoint deadline, const Wake* wake) {
     Stream stream(Route::to_sentinel(endpoint, sentinel), deadline, wake);
     const std::string& service = EndpointParts::of(endpoint).address->service;
     stream.append([&](std::string& out) {
@@ -87,7 +60,35 @@ inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
     return *named;
 }
 
-inline Node Stream::first_node(const NodeList& nodes, const KeyPlace* place) {
+[[nodiscard]] [[gnu::cold]] inline Node locate(const Endpoint& endpoint, TimePoint deadline,
+                                               const Wake* wake) {
+    NodeList& sentinels = *EndpointParts::of(endpoint).nodes;
+    const std::vector<Node> all = sentinels.in_order();
+    const auto share = share_of(endpoint);
+    std::string failures;
+    std::exception_ptr refusal;
+    for (const Node& sentinel : all) {
+        try {
+            Node master =
+                ask_sentinel(endpoint, sentinel, std::min(deadline, Clock::now() + share), wake);
+            sentinels.prefer(sentinel);
+            return master;
+        } catch (const GivenUp&) {
+            throw;
+        } catch (const ReplyError& error) {
+            refusal = refusal ? refusal : std::current_exception();
+            failures += joined({"; ", error.what()});
+        } catch (const Error& error) {
+            failures += joined({"; ", error.what()});
+        }
+    }
+    if (refusal) {
+        std::rethrow_exception(refusal);
+    }
+    throw ConnectionError(joined({endpoint.address(), ": no sentinel knows a master", failures}));
+}
+
+[[nodiscard]] [[gnu::cold]] inline Node first_node(const NodeList& nodes, const KeyPlace* place) {
     const std::optional<Node> known = place == nullptr ? std::nullopt : place->node();
     return known ? *known : nodes.in_order().front();
 }
