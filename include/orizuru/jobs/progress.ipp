@@ -4,7 +4,7 @@
 
 // The definitions of progress.hpp.
 
-#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>

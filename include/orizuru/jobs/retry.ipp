@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
