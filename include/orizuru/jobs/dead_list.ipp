@@ -9,17 +9,9 @@
 #include <orizuru/detail/redis/route.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 

@@ -31,10 +31,10 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/random.hpp>
-#include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 #include <orizuru/detail/codec/no_codec.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -43,7 +43,6 @@
 #include <msgpack.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>

@@ -6,24 +6,18 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <new>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 

@@ -16,16 +16,12 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <limits>
 #include <new>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 

@@ -4,8 +4,8 @@
 
 // Defines the functions of worker.hpp that depend on no type of message.
 
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
@@ -20,7 +20,6 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
-#include <utility>
 
 namespace orizuru {
 
@@ -28,7 +27,8 @@ ORIZURU_INLINE Worker::Worker(Endpoint endpoint, WorkerOptions options)
     : m_endpoint(std::move(endpoint)), m_core(std::make_shared<detail::WorkerCore>()) {
     detail::check(options);
     if (options.name != WorkerOptions().name) {
-        m_endpoint = detail::ClientLabel::give(std::move(m_endpoint), options.name);
+        detail::EndpointParts::of(m_endpoint).label =
+            std::make_shared<const std::string>(options.name);
     }
     m_core->command_timeout = m_endpoint.command_timeout();
     m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));

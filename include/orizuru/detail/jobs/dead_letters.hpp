@@ -8,7 +8,6 @@
 
 #include <orizuru/detail/redis/script_parts.hpp>
 
-#include <string>
 #include <string_view>
 
 namespace orizuru::detail {

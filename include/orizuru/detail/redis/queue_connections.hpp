@@ -6,6 +6,8 @@
 // hash tag. Queues with the same tag are in one slot, so on one node.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -19,7 +21,7 @@ namespace orizuru::detail {
 
 /// The tag in a Cluster; else the same for all queues.
 [[nodiscard]] inline std::string group_of(const Endpoint& endpoint, const Keys& keys) {
-    if (Route::topology(endpoint) != Topology::cluster) {
+    if (EndpointParts::of(endpoint).address->topology != Topology::cluster) {
         return {};
     }
     const std::string key = keys.dead();

@@ -23,9 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <string_view>
-#include <utility>
 
 namespace orizuru::detail {
 

@@ -9,11 +9,8 @@
 #include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <random>
-#include <utility>
 #include <vector>
 
 namespace orizuru::detail {

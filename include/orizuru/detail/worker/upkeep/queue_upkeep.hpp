@@ -53,7 +53,7 @@ class QueueUpkeep {
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
     /// In a Cluster, whether the queue is in the slot that the connections lead to.
     [[nodiscard]] bool is_here(const std::string& queue) const {
-        const auto& place = Route::place(m_endpoint);
+        const auto& place = EndpointParts::of(m_endpoint).place;
         return !queue.empty() && (!place || group_of(m_endpoint, Keys(queue)) ==
                                                 group_of(m_endpoint, Keys(place->key())));
     }
