@@ -61,7 +61,7 @@ struct Job {
     /// Which try this is, from 1.
     int attempt = 1;
     JobTime first_enqueued_at{};
-    /// When this try was enqueued.
+    /// When this try was enqueued; if it was put off, when it is due.
     JobTime enqueued_at{};
     /// When a handler failed first.
     std::optional<JobTime> first_failed_at = {};

@@ -110,7 +110,7 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedT
         });
     }
     ++next.attempt;
-    next.enqueued_at = now;
+    next.enqueued_at = later(now, delay.value_or(std::chrono::milliseconds(0)));
     if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
         next.unique_queue = guard.keys().source();
     }
