@@ -54,6 +54,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"begin a recurrence anew", begin_anew_script()},
         {"list the dead", list_dead_script()},
         {"redrive one", redrive_script()},
+        {"remove one of the dead", remove_dead_script()},
         {"redrive or purge", take_dead_script()},
         {"cut the dead", cut_dead_script()},
         {"purge the dead", purge_dead_script()},

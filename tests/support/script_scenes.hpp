@@ -227,6 +227,10 @@ inline void Scenes::dead() {
     const Commands before{{"LPUSH", m_dead.name, m_entry, "no entry", m_entry, m_entry}};
     add("list the dead", "", before, {m_dead}, {"0", "9"});
     add("redrive one", "", before, {m_dead, m_source}, {m_entry});
+    add("remove one of the dead", "", before, {m_dead}, {m_entry});
+    add("remove one of the dead", "a unique one",
+        {before.front(), {"SET", m_keys.unique("u"), "ack id"}},
+        {m_dead, {m_keys.unique("u"), "string"}}, {m_entry, "ack id"});
     add("redrive or purge", "to the source", before, {m_dead, m_source}, {"4", "0"});
     add("redrive or purge", "away", before, {m_dead}, {"4", "0", "1000"});
     add("cut the dead", "", before, {m_dead}, {"1", "1000"});

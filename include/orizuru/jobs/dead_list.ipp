@@ -5,6 +5,7 @@
 // The definitions of dead_list.hpp.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/job_in.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 
@@ -98,6 +99,15 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
         throw std::invalid_argument("what has no payload cannot be redriven");
     }
     return reply.integer == 1;
+}
+
+ORIZURU_INLINE bool DeadList::remove(const DeadEntry& entry) {
+    const auto lock = detail::own_lock(entry.payload, m_keys);
+    return detail::is_yes(lock ? m_connection->command(m_dead, "EVAL", detail::remove_dead_script(),
+                                                       2, m_dead, lock->key, entry.bytes,
+                                                       lock->value)
+                               : m_connection->command(m_dead, "EVAL", detail::remove_dead_script(),
+                                                       1, m_dead, entry.bytes));
 }
 
 ORIZURU_INLINE Redriven DeadList::redrive_all(std::uint64_t limit) {

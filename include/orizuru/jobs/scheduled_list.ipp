@@ -4,21 +4,18 @@
 
 // The definitions of scheduled_list.hpp.
 
-#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/job_in.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
-#include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <limits>
-#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -49,14 +46,7 @@ inline constexpr std::size_t scheduled_number = 8;
 } // namespace detail
 
 ORIZURU_INLINE std::optional<Job<Raw>> ScheduledEntry::job() const {
-    try {
-        Scratch scratch;
-        return detail::decode<Job<Raw>>(payload, scratch);
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const std::exception&) {
-        return std::nullopt;
-    }
+    return detail::job_in(payload);
 }
 
 ORIZURU_INLINE ScheduledList::ScheduledList(Endpoint endpoint, std::string queue)
@@ -102,15 +92,14 @@ ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t firs
 }
 
 ORIZURU_INLINE bool ScheduledList::cancel(const ScheduledEntry& entry) {
-    const std::optional<Job<Raw>> job = entry.job();
-    if (!job || job->unique_id.empty()) {
+    const auto lock = detail::own_lock(entry.payload, m_keys);
+    if (!lock) {
         return detail::is_yes(m_connection.command(
             m_scheduled, "EVAL", detail::cancel_scheduled_script(), 1, m_scheduled, entry.bytes));
     }
-    return detail::is_yes(
-        m_connection.command(m_scheduled, "EVAL", detail::cancel_scheduled_script(), 2, m_scheduled,
-                             detail::lock_key(job->unique_queue, job->unique_id, m_keys),
-                             entry.bytes, detail::lock_of(UniqueRelease::on_ack, job->id)));
+    return detail::is_yes(m_connection.command(m_scheduled, "EVAL",
+                                               detail::cancel_scheduled_script(), 2, m_scheduled,
+                                               lock->key, entry.bytes, lock->value));
 }
 
 ORIZURU_INLINE bool ScheduledList::run_now(const ScheduledEntry& entry) {

@@ -94,8 +94,10 @@ void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {
     std::this_thread::sleep_for(2ms);
 }
 void leave_the_dead(const std::string& uri, RedisClient& redis) {
-    leave_messages(uri, redis);
+    leave_a_job(uri, redis);
     Consumer<Raw> consumer(uri, "q");
+    consumer.next()->bury("bad");
+    leave_messages(uri, redis);
     for (int i = 0; i < 5; ++i) {
         consumer.next()->bury("bad");
     }
@@ -212,6 +214,7 @@ void look_after_the_dead(const std::string& uri) {
     DeadList dead(uri, "q");
     static_cast<void>(dead.size());
     dead.redrive(dead.list(0, 1).at(0));
+    dead.remove(dead.list(0, 10).back()); // the unique one
     dead.redrive_all(1);
     dead.trim({.most = 2});
     dead.purge(0ms);
