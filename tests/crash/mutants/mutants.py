@@ -702,7 +702,7 @@ MUTANTS = [
          "redis.call('ZREM', scheduled, ARGV[1])\nredis.call('LPUSH'",
          "scheduled_list --test-case='an entry that has gone*'"),
     code("a job that was tried elsewhere releases a lock of the queue where it waits",
-         "jobs/scheduled_list.ipp", "lock_key(job->unique_queue,", 'lock_key("",',
+         "detail/jobs/job_in.hpp", "lock_key(job->unique_queue,", 'lock_key("",',
          "scheduled_list --test-case='a job that waits*'"),
     Mutant("what is due runs by the scheduler's clock",
            (("detail/jobs/due_messages.hpp",
