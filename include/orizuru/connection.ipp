@@ -97,7 +97,7 @@ ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_vi
         ensure_connected();
         Reply reply = await(about, name, bytes);
         // It has not run: another node of the Cluster has the key.
-        const bool elsewhere = reply.is(Reply::Type::error) && reply.code() == detail::redirected;
+        const bool elsewhere = reply.is(Reply::Type::error) && detail::is_redirected(reply.text);
         if (!elsewhere || m_pinned || redirections == most_redirections) {
             check(reply, about, name);
             return reply;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A server on a Unix socket that speaks the Redis protocol and answers as the test says: with any
-// bytes, with nothing, by closing the connection, or with the answer of a real Redis behind it.
+// A server on a Unix socket, or on another listener, that speaks the Redis protocol and answers as
+// the test says: with any bytes, with nothing, by closing the connection, or with the answer of a
+// real Redis behind it.
 
 #pragma once
 
@@ -39,7 +40,7 @@ class FakeServer {
     /// A handler returns this to let the backend answer.
     inline static const std::string pass{"\0pass", 5};
 
-    explicit FakeServer(Handler handler, std::string backend_socket_path = {});
+    explicit FakeServer(Handler handler, std::string backend_socket_path = {}, Fd listener = Fd());
     FakeServer(const FakeServer&) = delete;
     FakeServer& operator=(const FakeServer&) = delete;
     ~FakeServer();
@@ -76,13 +77,15 @@ class FakeServer {
     std::string m_backend;
     TempDir m_folder;
     std::string m_socket = m_folder.path() + "/fake.sock";
-    Fd m_listener = listen_unix(m_socket);
+    Fd m_listener;
     Bell m_bell;
     std::jthread m_thread;
 };
 
-inline FakeServer::FakeServer(Handler handler, std::string backend_socket_path)
-    : m_handler(std::move(handler)), m_backend(std::move(backend_socket_path)) {
+inline FakeServer::FakeServer(Handler handler, std::string backend_socket_path, Fd listener)
+    : m_handler(std::move(handler)),
+      m_backend(std::move(backend_socket_path)),
+      m_listener(listener ? std::move(listener) : listen_unix(m_socket)) {
     m_bell.add(m_listener);
     m_thread = std::jthread([this](const std::stop_token& stop) { serve(stop); });
 }

@@ -53,6 +53,15 @@ TEST_CASE("a script that somebody has killed had written nothing: it is tried ag
     CHECK(remedy_for(orizuru::detail::reply_error("EVAL 'q'", other)) == Remedy::recover);
 }
 
+TEST_CASE("where a Cluster names another node, one connects again; else a person has to") {
+    const std::string text = "MOVED 1 127.0.0.1:7000";
+    const std::string followed = text + std::string(orizuru::detail::redirected);
+    CHECK(remedy_for(Reply{Reply::Type::error, 0, followed, {}}) == Remedy::reconnect);
+    CHECK(remedy_for(orizuru::detail::reply_error("LPUSH 'q'", followed)) == Remedy::reconnect);
+    CHECK(remedy_for(Reply{Reply::Type::error, 0, text, {}}) == Remedy::give_up);
+    CHECK(remedy_for(orizuru::detail::reply_error("LPUSH 'q'", text)) == Remedy::give_up);
+}
+
 TEST_CASE("everything else, and what only resembles a code, has no class of its own") {
     for (const std::string_view code : {"", "ERR", "WRONGTYPE", "STALE", "REFUSED", "BUSYNAME",
                                         "BUSYKEY", "loading", "OOMX", "OO", " OOM", "EXECABORT"}) {

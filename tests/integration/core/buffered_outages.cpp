@@ -271,8 +271,10 @@ TEST_CASE("a failure between a refusal and the next answer loses neither LPUSH")
         backlog.close_chunk();
         backlog.send();
     }
-    const auto hear = [&backlog] {
-        if (!backlog.take_answer()) {
+    std::mutex owner;
+    std::unique_lock lock_of_owner(owner);
+    const auto hear = [&] {
+        if (!backlog.take_answer(lock_of_owner)) {
             backlog.read(backlog.pipeline().await(std::chrono::steady_clock::now() + 10s));
         }
     };

@@ -7,6 +7,8 @@
 #include "support/cluster.hpp"
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
+#include "support/fake_server.hpp"
+#include "support/posix.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/once.hpp>
@@ -14,12 +16,15 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cluster_moves_test {
@@ -171,7 +176,10 @@ TEST_CASE("while the queue moves, pushes and acks go on, and nothing is lost") {
 
 TEST_CASE(
     "a push follows a node that gives no host, also by a producer made while the queue moves") {
-    Cluster cluster(2, false, {"--cluster-preferred-endpoint-type", "unknown-endpoint"});
+    std::string type;
+    SUBCASE("") { type = "unknown-endpoint"; }
+    SUBCASE("?") { type = "hostname"; }
+    Cluster cluster(2, false, {"--cluster-preferred-endpoint-type", type});
     const std::size_t from = cluster.owner("q");
     int pushed = 0;
     cluster.migrate("q", 1 - from, [&] {
@@ -275,6 +283,47 @@ TEST_CASE("a plain address of a node says which address follows the queue") {
     const std::string plain = "redis://127.0.0.1:" + std::to_string(three().node(other).port());
     Producer<Raw> producer(plain, "q");
     CHECK(contains(message_of<ReplyError>([&] { producer.push(Raw{"x"}); }), "MOVED"));
+}
+
+TEST_CASE("nodes that send each other's clients in a circle refuse in Redis' own words") {
+    std::atomic<int> refused{0};
+    Fd listener = listen_tcp();
+    const std::string node = "127.0.0.1:" + std::to_string(port_of(listener));
+    const FakeServer server(
+        [&](const Texts& argv) -> std::string {
+            if (argv.at(0) == "TYPE" || argv.at(0) == "CLUSTER") {
+                return argv.at(0) == "TYPE" ? "+none\r\n" : "*0\r\n";
+            }
+            ++refused;
+            return "-MOVED 11958 " + node + "\r\n";
+        },
+        {}, std::move(listener));
+    const std::string uri = "redis+cluster://" + node;
+    Producer<Raw> producer(uri, "q");
+    orizuru::GarbageCollector collector(uri, "q");
+    const auto check = [&](auto action) {
+        try {
+            action();
+            FAIL_CHECK("no exception");
+        } catch (const ReplyError& error) {
+            CHECK(error.code() == "MOVED");
+            CHECK(contains(error.what(), ": MOVED 11958 " + node));
+            CHECK_FALSE(contains(error.what(), "REDIRECTED"));
+        }
+    };
+    check([&] { producer.push(Raw{"x"}); });
+    check([&] { producer.push_all(std::vector<Raw>(2500)); });
+    check([&] { static_cast<void>(producer.size()); });
+    check([&] { collector.collect(); });
+    {
+        // What runs for long goes on: this may pass.
+        const int before = refused;
+        const std::jthread running(
+            [&](const std::stop_token& stop) { CHECK_NOTHROW(collector.run(stop, 20ms)); });
+        CHECK(eventually([&] { return refused >= before + 9; }));
+    }
+    CHECK(contains(message_of<ConnectionError>([&] { Consumer<Raw>(uri, "q"); }),
+                   ": MOVED 11958 " + node));
 }
 
 TEST_CASE("a Cluster that is down refuses in words, and is waited for by consumers") {

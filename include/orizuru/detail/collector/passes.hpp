@@ -95,7 +95,7 @@ inline Collected Passes::collect() {
     try {
         return pass(Sweeps::own);
     } catch (const ReplyError& error) {
-        if (error.code() != redirected) {
+        if (!is_redirected(error.what())) {
             throw;
         }
     }

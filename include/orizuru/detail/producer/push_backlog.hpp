@@ -13,6 +13,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
+#include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
@@ -24,14 +25,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
 
 class PushBacklog {
   public:
+    using Lock = std::unique_lock<std::mutex>;
+
     /// Connects. A chunk with `most` messages is full.
     [[gnu::cold]] PushBacklog(const Endpoint& endpoint, const std::string& key, std::size_t most)
         : m_pipeline(endpoint, key),
@@ -82,8 +87,8 @@ class PushBacklog {
     void send(TimePoint limit = TimePoint::max());
     /// Takes an answer of Redis that has been read; false when there is none. Throws as
     /// PushPipeline::next. Throws ReplyError for a refusal once no answer is owed: all unconfirmed
-    /// chunks then wait.
-    bool take_answer();
+    /// chunks then wait. Releases the lock while another node of a Cluster is asked.
+    bool take_answer(Lock& lock);
     /// Takes the result of `PushPipeline::await`. Throws as PushPipeline::read.
     void read(short ready);
 
@@ -113,8 +118,13 @@ class PushBacklog {
         }
     }
 
-    void take(const Reply& reply);
+    void take(const Reply& reply, Lock& lock);
     void confirm_oldest(std::uint64_t length) noexcept;
+    [[nodiscard]] std::optional<Reply> ask(const Reply& refusal, Lock& lock) {
+        const std::string_view command = m_chunks[m_order[m_refused]].command();
+        const Unlocked open(lock);
+        return m_pipeline.ask(refusal, command);
+    }
 
     PushPipeline m_pipeline;
     std::size_t m_most;
@@ -155,11 +165,11 @@ inline void PushBacklog::send(TimePoint limit) {
     });
 }
 
-inline bool PushBacklog::take_answer() {
-    return noting_failure([this] {
+inline bool PushBacklog::take_answer(Lock& lock) {
+    return noting_failure([&] {
         const auto reply = m_pipeline.next();
         if (reply) {
-            take(*reply);
+            take(*reply, lock);
         }
         return reply.has_value();
     });
@@ -169,9 +179,11 @@ inline void PushBacklog::read(short ready) {
     noting_failure([=, this] { m_pipeline.read(ready); });
 }
 
-inline void PushBacklog::take(const Reply& reply) {
+inline void PushBacklog::take(const Reply& reply, Lock& lock) {
     if (reply.is(Reply::Type::integer)) {
         confirm_oldest(static_cast<std::uint64_t>(reply.integer));
+    } else if (const auto answer = ask(reply, lock)) {
+        return take(*answer, lock);
     } else {
         if (!m_refusal) {
             m_refusal = m_pipeline.refusal(reply);

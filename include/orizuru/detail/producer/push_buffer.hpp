@@ -291,7 +291,7 @@ inline void PushBuffer::serve(Lock& lock) {
         if (backlog().waiting() && now >= backlog().retry_at()) {
             m_line.send(lock, TimePoint::max());
         }
-    } while (pipeline().in_flight() > 0 && m_line.hear_now());
+    } while (pipeline().in_flight() > 0 && m_line.hear_now(lock));
 }
 
 inline void PushBuffer::sleep(Lock& lock) {

@@ -21,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -30,7 +29,7 @@ namespace orizuru::detail {
 /// Callers hold the owner's lock during all calls; calls that wait take the lock as an argument.
 class PushLine {
   public:
-    using Lock = std::unique_lock<std::mutex>;
+    using Lock = PushBacklog::Lock;
 
     /// Connects.
     PushLine(const Endpoint& endpoint, const std::string& key, std::size_t most)
@@ -64,7 +63,7 @@ class PushLine {
     /// Takes an answer, or waits until `limit` for one or a part of it; nothing when none is owed.
     void hear(Lock& lock, TimePoint limit);
     /// Takes an answer or reads a part of it; false when nothing has arrived.
-    bool hear_now();
+    bool hear_now(Lock& lock);
     /// LLEN, only when no answer is owed.
     std::uint64_t length(Lock& lock);
 
@@ -104,7 +103,7 @@ inline void PushLine::send_if_connected() {
 }
 
 inline void PushLine::hear(Lock& lock, TimePoint limit) {
-    if (pipeline().in_flight() == 0 || m_backlog.take_answer()) {
+    if (pipeline().in_flight() == 0 || m_backlog.take_answer(lock)) {
         return;
     }
     short ready = 0;
@@ -115,8 +114,8 @@ inline void PushLine::hear(Lock& lock, TimePoint limit) {
     m_backlog.read(ready);
 }
 
-inline bool PushLine::hear_now() {
-    if (m_backlog.take_answer()) {
+inline bool PushLine::hear_now(Lock& lock) {
+    if (m_backlog.take_answer(lock)) {
         return true;
     }
     const short ready = pipeline().await(TimePoint());

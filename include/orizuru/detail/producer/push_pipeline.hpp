@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/producer/asked_node.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -119,16 +120,19 @@ class PushPipeline {
     }
     /// Adopts a connection made elsewhere, while nothing is in flight.
     void adopt(std::unique_ptr<Stream> stream) noexcept {
+        m_asked.close();
         m_connection.m_stream = std::move(stream);
     }
     /// Gives up the LPUSHes in flight, and the connection with them.
     void abandon() noexcept {
         m_count = 0;
         m_pushed.reset();
+        m_asked.close();
         m_connection.m_stream.reset();
     }
-    /// Closes the descriptor in a forked child, which must not destroy the pipeline afterwards.
+    /// Closes the descriptors in a forked child, which must not destroy the pipeline afterwards.
     void close_after_fork() noexcept {
+        m_asked.close_after_fork();
         if (m_connection.m_stream) {
             m_connection.m_stream.release()->close_after_fork();
         }
@@ -136,7 +140,7 @@ class PushPipeline {
 
     /// If a node of a Cluster refused an LPUSH because its slot is on its way to another one, which
     /// gets the key now, sends it there, by a connection of its own: returns the reply. Nothing for
-    /// another error. Throws as Connection does.
+    /// another error. Throws as `next`; in_doubt() is also about this LPUSH.
     [[nodiscard]] [[gnu::cold]] std::optional<Reply> ask(const Reply& refusal,
                                                          std::string_view command);
 
@@ -165,13 +169,6 @@ class PushPipeline {
             throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }
     }
-    /// `pushed`, once it is clear that the WAIT behind it was answered well.
-    [[nodiscard]] Reply confirmed(Reply&& pushed, const Reply& waited) const {
-        if (!pushed.is(Reply::Type::error)) {
-            m_wait.check(waited);
-        }
-        return std::move(pushed);
-    }
     /// When the replies to what is sent now must have come.
     [[nodiscard]] TimePoint reply_due() const {
         return deadline_in(endpoint().command_timeout() + m_wait.time());
@@ -185,6 +182,7 @@ class PushPipeline {
     Connection m_connection;
     std::string m_key;
     ReplicaWait m_wait;
+    AskedNode m_asked;
     std::optional<Reply> m_pushed; ///< to an LPUSH whose WAIT has no reply yet
     std::array<Flight, most> m_flights;
     std::size_t m_count = 0;
@@ -203,6 +201,7 @@ inline std::uint64_t PushPipeline::length() {
 inline void PushPipeline::start(std::string_view command, TimePoint limit) {
     if (m_count == 0) {
         m_connection.ensure_connected(limit);
+        m_asked.close_unless(m_connection.connected_at());
     }
     m_flights[m_count++] = {{command, m_wait.command()}, false, reply_due()};
     guarded([this] { send(); });
@@ -227,8 +226,8 @@ inline std::optional<Reply> PushPipeline::next() {
         if (arrived == nullptr) {
             return std::nullopt;
         }
-        Reply reply =
-            m_pushed ? confirmed(*std::exchange(m_pushed, {}), *arrived) : std::move(*arrived);
+        Reply reply = m_pushed ? m_wait.confirmed(*std::exchange(m_pushed, {}), *arrived)
+                               : std::move(*arrived);
         check(reply);
         --m_count;
         m_flights[0] = m_flights[1];
@@ -245,26 +244,11 @@ inline std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_
     if (!other) {
         return std::nullopt;
     }
-    Stream stream(*other, deadline_in(endpoint().connect_timeout()));
-    stream.append([&](std::string& out) {
-        append_command(out, "ASKING");
-        out += command;
-        out += m_wait.command();
-    });
-    try {
-        const TimePoint until = reply_due();
-        Reply asking = stream.await_reply(until);
-        Reply reply = stream.await_reply(until);
-        if (asking.is(Reply::Type::error)) { // then the LPUSH was no more than MOVED
-            return asking;
-        }
+    return guarded([&]() -> std::optional<Reply> {
+        Reply reply = m_asked.push(*other, command, m_wait);
         check(reply);
-        return m_wait.wanted() ? confirmed(std::move(reply), stream.await_reply(until))
-                               : std::move(reply);
-    } catch (const ConnectionError& error) {
-        throw ConnectionError(joined({describe(), ": ", error.what()}),
-                              ConnectionError::Outcome::in_doubt);
-    }
+        return reply;
+    });
 }
 
 inline void PushPipeline::read(short ready) {
@@ -287,14 +271,14 @@ std::invoke_result_t<Action&> PushPipeline::guarded(Action action) {
 }
 
 inline void PushPipeline::fail() {
-    const bool begun = m_flights[0].begun;
+    const bool begun = m_count > 0 && m_flights[0].begun;
     abandon();
     try {
         throw;
     } catch (const ConnectionError& error) {
         throw ConnectionError(joined({describe(), ": ", error.what()}),
-                              begun ? ConnectionError::Outcome::in_doubt
-                                    : ConnectionError::Outcome::not_run);
+                              begun || error.in_doubt() ? ConnectionError::Outcome::in_doubt
+                                                        : ConnectionError::Outcome::not_run);
     }
 }
 

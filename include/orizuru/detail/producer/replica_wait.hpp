@@ -39,11 +39,13 @@ class ReplicaWait {
     [[nodiscard]] std::chrono::milliseconds time() const noexcept {
         return wanted() ? m_replicas.within : std::chrono::milliseconds(0);
     }
-    /// Throws ConnectionError when its reply tells of too few.
-    void check(const Reply& reply) const {
-        if (!is_count(reply, m_replicas.count)) {
-            refuse(reply);
+    /// `pushed`, when that is an error or the reply to WAIT tells of enough. Else throws
+    /// ConnectionError.
+    [[nodiscard]] Reply confirmed(Reply&& pushed, const Reply& waited) const {
+        if (!pushed.is(Reply::Type::error) && !is_count(waited, m_replicas.count)) {
+            refuse(waited);
         }
+        return std::move(pushed);
     }
 
   private:

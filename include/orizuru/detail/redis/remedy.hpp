@@ -31,8 +31,12 @@ struct Verdict {
     std::string reason;
 };
 
-// A Cluster's word that another node has the key; see Stream.
-inline constexpr std::string_view redirected = "REDIRECTED";
+// Ends the errors of a Cluster after which another node is to be asked; see Stream.
+inline constexpr std::string_view redirected = " (the next attempt goes to another node)";
+
+[[nodiscard]] [[gnu::cold]] inline bool is_redirected(std::string_view error) noexcept {
+    return error.find(redirected) != std::string_view::npos;
+}
 
 /// `recover` where the code tells nothing.
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {
@@ -41,7 +45,7 @@ inline constexpr std::string_view redirected = "REDIRECTED";
               code)) {
         return Remedy::back_off;
     }
-    if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED", redirected}, code)) {
+    if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED"}, code)) {
         return Remedy::reconnect;
     }
     if (is_in(Codes{"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "TLS"}, code)) {
@@ -53,14 +57,16 @@ inline constexpr std::string_view redirected = "REDIRECTED";
 // Comes from SCRIPT KILL, which Redis allows only before a script's first write. It has no code.
 inline constexpr std::string_view script_killed = "ERR Script killed";
 
-[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(const Reply& error) noexcept {
-    return error.text.starts_with(script_killed) ? Remedy::back_off : remedy_for(error.code());
+[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code,
+                                                     std::string_view text) noexcept {
+    const bool killed = code == "ERR" && text.find(script_killed) != std::string_view::npos;
+    return is_redirected(text) ? Remedy::reconnect : killed ? Remedy::back_off : remedy_for(code);
 }
-
+[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(const Reply& error) noexcept {
+    return remedy_for(error.code(), error.text);
+}
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(const ReplyError& error) noexcept {
-    const bool killed = error.code() == "ERR" &&
-                        std::string_view(error.what()).find(script_killed) != std::string::npos;
-    return killed ? Remedy::back_off : remedy_for(error.code());
+    return remedy_for(error.code(), error.what());
 }
 
 /// Whether the error of a command that is to wait is about the whole server, not about one key.

@@ -32,13 +32,18 @@ namespace orizuru::detail {
     return Node{std::string(host), static_cast<int>(*number)};
 }
 
-/// The node in a Cluster's "MOVED <slot> <host>:<port>", or ASK; without a host, it is that of the
-/// node which says so. Throws ProtocolError for what is no address.
+/// The host of a node of a Cluster: "" and "?" stand for that of the node which says so.
+[[nodiscard]] [[gnu::cold]] inline std::string_view host_of(std::string_view said,
+                                                            const Node& teller) {
+    return said.empty() || said == "?" ? teller.host : said;
+}
+
+/// The node in a Cluster's "MOVED <slot> <host>:<port>", or ASK. Throws ProtocolError for what is
+/// no address.
 [[nodiscard]] [[gnu::cold]] inline Node node_in(std::string_view redirection, const Node& teller) {
     redirection.remove_prefix(redirection.rfind(' ') + 1);
     const auto colon = std::min(redirection.rfind(':'), redirection.size());
-    const std::string_view host = redirection.substr(0, colon);
-    auto node = node_of(host.empty() ? std::string_view(teller.host) : host,
+    auto node = node_of(host_of(redirection.substr(0, colon), teller),
                         redirection.substr(std::min(colon + 1, redirection.size())));
     if (!node) {
         throw ProtocolError(joined({to_text(teller), " told of an address that is none"}));

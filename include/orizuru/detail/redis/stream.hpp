@@ -101,8 +101,8 @@ class Stream {
     void fill();
     /// The next whole reply that `fill` has read, or null; valid until the next call.
     ///
-    /// Where the endpoint has a key in a Cluster, the errors MOVED and CLUSTERDOWN begin with
-    /// REDIRECTED, for which one connects anew, and ASK with TRYAGAIN, for which one waits.
+    /// Where the endpoint has a key in a Cluster, the errors MOVED and CLUSTERDOWN end with
+    /// `redirected`: one connects anew. ASK begins with TRYAGAIN, for which one waits.
     [[nodiscard]] Reply* next_reply() {
         try {
             Reply* const reply = m_reader.next();

@@ -191,7 +191,7 @@ inline void Stream::check_greeting(const Reply& reply) {
         if (reply.text.starts_with("ERR max number of clients")) {
             fail(reply.text);
         }
-        if (command == type && reply.code() == redirected) {
+        if (command == type && is_redirected(reply.text)) {
             throw WrongServer(joined({m_address, ": ", reply.text}));
         }
         if (command == type && reply.code() == cluster_down) {

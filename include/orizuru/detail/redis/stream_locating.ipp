@@ -96,10 +96,10 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 inline void Stream::redirect(Reply& error) {
     if (error.code() == "MOVED") {
         m_place->set(node_in(error.text, m_server));
-        error.text.insert(0, joined({redirected, " "}));
+        error.text += redirected;
     } else if (error.code() == cluster_down && m_nodes == nullptr) {
         m_place->set(std::nullopt); // another node may know more
-        error.text.insert(0, joined({redirected, " "}));
+        error.text += redirected;
     } else if (error.code() == "ASK") {
         error.text.insert(0, "TRYAGAIN ");
     }
@@ -115,7 +115,7 @@ inline void Stream::learn_nodes(const Reply& slots) const {
         for (std::size_t i = 2; i < range.elements.size(); ++i) {
             const std::vector<Reply>& node = range.elements[i].elements;
             if (node.size() >= 2 && node[1].integer > 0 && node[1].integer <= 65535) {
-                m_nodes->learn({node[0].text.empty() ? m_server.host : node[0].text,
+                m_nodes->learn({std::string(host_of(node[0].text, m_server)),
                                 static_cast<int>(node[1].integer)});
             }
         }
