@@ -17,9 +17,7 @@
 
 #include <orizuru/collect_interval.hpp>
 #include <orizuru/connection.hpp>
-#include <orizuru/connection.ipp>
 #include <orizuru/detail/collector/collect_interval.ipp>
-#include <orizuru/detail/collector/garbage_collector.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/consumer_polling.ipp>
@@ -37,6 +35,7 @@
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
+#include <orizuru/detail/redis/connection.ipp>
 #include <orizuru/detail/shards/sharded_producer_core.hpp>
 #include <orizuru/detail/shards/sharded_producer_core.ipp>
 #include <orizuru/detail/worker/job_settling.hpp>
@@ -46,6 +45,7 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/endpoint.ipp>
 #include <orizuru/garbage_collector.hpp>
+#include <orizuru/garbage_collector.ipp>
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/backoff.ipp>
 #include <orizuru/jobs/bounded_push.hpp>

@@ -40,9 +40,9 @@ class ShardedProducer<T> {
   public:
     /// Connects to read how many shards there are: GET. Throws as Producer's constructor does, and
     /// std::logic_error for a queue without shards.
-    [[gnu::cold]] ShardedProducer(const Endpoint& endpoint, std::string queue,
+    [[gnu::cold]] ShardedProducer(Endpoint endpoint, std::string queue,
                                   ProducerOptions options = {})
-        : m_core(endpoint, std::move(queue), options) {}
+        : m_core(std::move(endpoint), std::move(queue), options) {}
 
     /// Pushes one message to any shard; returns that shard's length after it.
     /// Redis: LPUSH, O(1). Blocks and throws as Producer::push, for each shard that it tries.

@@ -466,7 +466,7 @@ MUTANTS = [
     code("BLMOVE waits for ever", "detail/mirror/mirror_requests.ipp",
          '"RIGHT", "LEFT", seconds);', '"RIGHT", "LEFT", "0");',
          "mirror"),
-    code("a connection is used again after an error", "connection.ipp",
+    code("a connection is used again after an error", "detail/redis/connection.ipp",
          "auto stream = std::move(m_stream);\n"
          "    stream->append([bytes](std::string& out) { out += bytes; });\n    try {",
          "auto& stream = m_stream;\n"
@@ -475,7 +475,7 @@ MUTANTS = [
     code("a push that was begun is not in doubt", "detail/producer/push_pipeline.hpp",
          "begun || error.in_doubt() ?", "begun && error.in_doubt() ?",
          "outages --test-case=*in*doubt"),
-    code("a collector stays with a server that has become a replica", "connection.ipp",
+    code("a collector stays with a server that has become a replica", "detail/redis/connection.ipp",
          "if (detail::refers_elsewhere(reply)) {", "if (false) {",
          "refusals --test-case='a producer and a collector leave*'"),
     code("a producer stays with a server that has become a replica", "detail/producer/push_pipeline.hpp",
@@ -1520,8 +1520,8 @@ MUTANTS = [
          "stream->await_reply(until);",
          "cluster_asking --test-case='a push that is sent on waits*'"),
     code("a buffered producer waits until a slot has moved", "detail/producer/push_backlog.hpp",
-         "return m_pipeline.ask(refusal, command);",
-         "return command.empty() ? m_pipeline.ask(refusal, command) : std::nullopt;",
+         "else if (const auto answer = ask(reply, lock)) {",
+         "else if (const auto answer = ask(Reply(), lock)) {",
          "cluster_asking --test-case='a buffered producer*'"),
     code("a collector ends that a Cluster sends in a circle", "detail/redis/remedy.hpp",
          "is_redirected(text) ? Remedy::reconnect", "is_redirected(text) ? Remedy::give_up",

@@ -229,7 +229,7 @@ TEST_CASE_FIXTURE(Shards, "wrong use is refused by a sentence, and changes nothi
     refused([&] { use(3); }, "queue 'orders': its consumers do not read 3 shards; add_shards");
     CHECK(layout() == "2");
     redis.set(layout_key, "many");
-    refused([&] { read(); }, "queue 'orders': Redis has no numbers of shards, but 'many'");
+    refused([&] { read(); }, "queue 'orders': 'many' in Redis are no numbers of shards");
     redis.del(layout_key);
     redis.lpush(layout_key, "x");
     refused([&] { read(); }, "WRONGTYPE");

@@ -32,10 +32,10 @@ class EncodedBatch {
 
     /// Calls push(payloads) with all payloads.
     template <class Push>
-    auto read(Push push) const {
+    void read(Push push) const {
         std::size_t number = 0;
         std::size_t at = 0;
-        return push([&](std::string& out) {
+        push([&](std::string& out) {
             if (number == m_ends.size()) {
                 return false;
             }

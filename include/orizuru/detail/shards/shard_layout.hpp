@@ -30,10 +30,8 @@ class ShardLayout {
             const std::size_t end = std::min(text.find(' ', at), text.size());
             const auto count = whole_number(text.substr(at, end - at));
             if (!count || *count < 1 || *count > most_shards) {
-                throw ProtocolError(joined({"queue '", queue,
-                                            "': Redis has no numbers of shards, "
-                                            "but '",
-                                            text, "'"}));
+                throw ProtocolError(joined(
+                    {"queue '", queue, "': '", text, "' in Redis are no numbers of shards"}));
             }
             m_counts.push_back(static_cast<std::size_t>(*count));
             at = end + 1;

@@ -25,7 +25,7 @@ namespace orizuru::detail {
 /// For one thread at a time. Blocks and throws as ShardedProducer documents.
 class ShardedProducerCore {
   public:
-    [[gnu::cold]] ShardedProducerCore(const Endpoint& endpoint, std::string&& queue,
+    [[gnu::cold]] ShardedProducerCore(Endpoint endpoint, std::string&& queue,
                                       ProducerOptions options);
 
     /// To the next shard in turn. The payload may be asked for again.

@@ -19,10 +19,9 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE ShardedProducerCore::ShardedProducerCore(const Endpoint& endpoint,
-                                                        std::string&& queue,
+ORIZURU_INLINE ShardedProducerCore::ShardedProducerCore(Endpoint endpoint, std::string&& queue,
                                                         ProducerOptions options)
-    : m_endpoint(endpoint), m_queue(std::move(queue)), m_options(options) {
+    : m_endpoint(std::move(endpoint)), m_queue(std::move(queue)), m_options(options) {
     check_max_payload(options.max_payload);
     reload();
 }
@@ -71,7 +70,9 @@ ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_all(PayloadSource payload
     try {
         while (batch.fill(payloads)) {
             push_to_any([&](ProducerCore& producer) {
-                return batch.read([&](PayloadSource all) { return producer.push_all(all); });
+                std::uint64_t length = 0;
+                batch.read([&](PayloadSource all) { length = producer.push_all(all); });
+                return length;
             });
             pushed += batch.size();
         }
