@@ -25,8 +25,10 @@ class Cluster {
   public:
     static constexpr int slots = 16384;
 
-    explicit Cluster(std::size_t masters, bool replicas = false,
-                     std::vector<std::string> more = {}) {
+    /// With Listen::tls all speak TLS only; `more` then names the files.
+    explicit Cluster(std::size_t masters, bool replicas = false, std::vector<std::string> more = {},
+                     RedisServer::Listen listen = RedisServer::Listen::tcp)
+        : m_listen(listen) {
         std::vector<std::string> arguments{"--cluster-enabled",
                                            "yes",
                                            "--cluster-node-timeout",
@@ -36,6 +38,9 @@ class Cluster {
                                            "--repl-diskless-sync-delay",
                                            "0"};
         arguments.insert(arguments.end(), more.begin(), more.end());
+        if (listen == RedisServer::Listen::tls) {
+            arguments.insert(arguments.end(), {"--tls-cluster", "yes", "--tls-replication", "yes"});
+        }
         for (std::size_t i = 0; i < (replicas ? 2 : 1) * masters; ++i) {
             m_nodes.push_back(start(arguments));
         }
@@ -56,14 +61,15 @@ class Cluster {
 
     [[nodiscard]] std::size_t size() const noexcept { return m_nodes.size(); }
     [[nodiscard]] RedisServer& node(std::size_t number) { return *m_nodes.at(number); }
-    /// `redis+cluster://`, with these nodes.
+    /// `redis+cluster://` or `rediss+cluster://`, with these nodes.
     [[nodiscard]] std::string uri(const std::vector<std::size_t>& numbers = {0}) const {
         std::string nodes;
         for (const std::size_t number : numbers) {
             nodes += (nodes.empty() ? "127.0.0.1:" : ",127.0.0.1:") +
                      std::to_string(m_nodes.at(number)->port());
         }
-        return "redis+cluster://" + nodes;
+        return (m_listen == RedisServer::Listen::tls ? "rediss+cluster://" : "redis+cluster://") +
+               nodes;
     }
 
     [[nodiscard]] int slot(const std::string& key) {
@@ -149,10 +155,10 @@ class Cluster {
 
   private:
     /// The bus of a node is 10,000 ports above its own.
-    static std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments) {
+    std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments) const {
         for (int tries = 0;; ++tries) {
             try {
-                auto server = std::make_unique<RedisServer>(arguments, RedisServer::Listen::tcp);
+                auto server = std::make_unique<RedisServer>(arguments, m_listen);
                 return server;
             } catch (const std::runtime_error&) {
                 if (tries == 20) {
@@ -178,6 +184,7 @@ class Cluster {
         return least;
     }
 
+    RedisServer::Listen m_listen;
     std::vector<std::unique_ptr<RedisServer>> m_nodes;
 };
 

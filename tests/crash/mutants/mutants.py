@@ -59,6 +59,7 @@ def corpus(target):
 # Those that a tree does not have are left out.
 PROGRAMS = {
     "tls_queue": tls("tls_queue"),
+    "tls_cluster": tls("tls_cluster"),
     "tls_refusals": tls("tls_refusals"),
     "identity": unit("identity"),
     "mirror": unit("mirror"),
@@ -1501,6 +1502,10 @@ MUTANTS = [
     code("where a node says the key is, is forgotten", "detail/redis/stream_locating.ipp",
          "        m_place->set(node_in(error.text, m_server));\n", "",
          "cluster_moves --test-case='queues are found*'"),
+    code("the node that a push is sent on to is greeted without TLS", "detail/redis/route.hpp",
+         "join({.address = std::move(address), .security = parts.security});\n    }\n    /// The",
+         "join({.address = std::move(address)});\n    }\n    /// The",
+         "tls_cluster --test-case='a queue is found*'"),
     code("a push is not sent to the node that asks for it", "detail/producer/push_pipeline.hpp",
          "    if (!other) {", "    if (true) {",
          "cluster_moves --test-case='while the queue moves*'"),
