@@ -64,6 +64,8 @@
 #include <orizuru/jobs/scheduler.ipp>
 #include <orizuru/once/once.hpp>
 #include <orizuru/once/once.ipp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/ops/inspector.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
 #include <orizuru/shards/shards.hpp>

@@ -15,6 +15,7 @@
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
@@ -71,6 +72,10 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"renew claims", renew_claims_script()},
         {"send by a ledger", send_script()},
         {"find what a ledger has lost", find_losses_script()},
+        {"state of a queue", queue_state_script()},
+        {"states of consumers", consumer_states_script()},
+        {"list what is held", held_messages_script()},
+        {"move an element", move_element_script()},
         {"replace a text", replace_text_text},
         {"retire a shard", retire_shard_text},
     };

@@ -43,6 +43,7 @@ class Scenes {
         progress();
         once();
         shards();
+        inspector();
         add("send by a ledger", "", {{"SET", m_keys.ledger(), "1:1"}},
             {{m_keys.ledger(), "string"}, m_source}, {"1:1", "1:2", "a", "b"});
         add("find what a ledger has lost", "",
@@ -70,6 +71,7 @@ class Scenes {
     void progress();
     void once();
     void shards();
+    void inspector();
 
     /// A scene for a script that removes the message of a guard.
     void by_guard(const std::string& script, const std::string& way, Commands before,
@@ -280,6 +282,25 @@ inline void Scenes::shards() {
     add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
         {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},
         {"retired", m_keys.processing("")});
+}
+
+inline void Scenes::inspector() {
+    Commands before = m_held;
+    before.push_back({"ZADD", m_keys.scheduled(), "5", "12345678x"});
+    add("state of a queue", "", before,
+        {m_source,
+         {m_keys.unack(), "list"},
+         {m_keys.scheduled(), "zset"},
+         m_dead,
+         m_consumers,
+         {m_keys.paused(), ""}},
+        {m_keys.processing(""), "600"});
+    add("states of consumers", "", m_held, {m_consumers},
+        {m_keys.heartbeat(""), m_keys.processing("")});
+    add("list what is held", "", m_held, {m_consumers}, {m_keys.processing(""), "1", "9"});
+    add("move an element", "to be served next", m_held, {m_source, m_source}, {"e", "first"});
+    add("move an element", "to be served last", {{"LPUSH", m_keys.unack(), "a"}},
+        {{m_keys.unack(), "list"}, m_source}, {"a", "last"});
 }
 
 } // namespace orizuru::test

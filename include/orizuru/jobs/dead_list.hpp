@@ -26,6 +26,8 @@
 
 namespace orizuru {
 
+class Inspector;
+
 /// One element of a dead list.
 struct DeadEntry {
     std::string payload;
@@ -122,6 +124,7 @@ class DeadList {
 
   private:
     friend class detail::DeadListTrimming;
+    friend class Inspector;
 
     static constexpr std::int64_t batch = 100;
     static constexpr std::int64_t cut = 1000;

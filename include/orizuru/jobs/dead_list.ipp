@@ -5,7 +5,7 @@
 // The definitions of dead_list.hpp.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
-#include <orizuru/detail/jobs/job_in.hpp>
+#include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 
@@ -51,9 +51,9 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     }
     constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const std::int64_t last = count > end - first ? end : first + count - 1;
-    Reply reply =
-        m_connection->command(m_dead, "EVAL", detail::list_dead_script(), 1, m_dead, first, last);
-    m_connection->require(reply, Reply::Type::array, "EVAL");
+    Reply reply = m_connection->command(m_dead, "EVAL_RO", detail::list_dead_script(), 1, m_dead,
+                                        first, last);
+    m_connection->require(reply, Reply::Type::array, "EVAL_RO");
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
     for (Reply& element : reply.elements) {
@@ -102,12 +102,8 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
 }
 
 ORIZURU_INLINE bool DeadList::remove(const DeadEntry& entry) {
-    const auto lock = detail::own_lock(entry.payload, m_keys);
-    return detail::is_yes(lock ? m_connection->command(m_dead, "EVAL", detail::remove_dead_script(),
-                                                       2, m_dead, lock->key, entry.bytes,
-                                                       lock->value)
-                               : m_connection->command(m_dead, "EVAL", detail::remove_dead_script(),
-                                                       1, m_dead, entry.bytes));
+    return detail::remove_element(*m_connection, m_dead, entry.bytes,
+                                  detail::own_lock(entry.payload, m_keys));
 }
 
 ORIZURU_INLINE Redriven DeadList::redrive_all(std::uint64_t limit) {

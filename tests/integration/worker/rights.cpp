@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/once.hpp>
+#include <orizuru/ops/inspector.hpp>
 #include <orizuru/sharded.hpp>
 #include <orizuru/worker/recur.hpp>
 
@@ -220,6 +221,23 @@ void look_after_the_dead(const std::string& uri) {
     dead.purge(0ms);
     dead.purge();
 }
+void leave_in_all_places(const std::string& uri, RedisClient& redis) {
+    leave_the_dead(uri, redis);
+    redis.command({"RPUSH", "q", "a"});
+    leave_scheduled_jobs(uri, redis);
+    leave_a_dead_consumer(uri, redis);
+}
+void inspect(const std::string& uri) {
+    Inspector inspector(uri);
+    static_cast<void>(inspector.state("q"));
+    static_cast<void>(inspector.consumers("q"));
+    static_cast<void>(inspector.peek("q", Place::held, 0, 10));
+    for (const Place place : {Place::waiting, Place::scheduled, Place::rejected, Place::dead}) {
+        const std::vector<PlacedMessage> found = inspector.peek("q", place, 0, 10);
+        inspector.remove("q", found.back()); // unique, of those scheduled and dead
+        inspector.run_now("q", found.front());
+    }
+}
 void look_after_the_scheduled(const std::string& uri) {
     ScheduledList scheduled(uri, "q");
     static_cast<void>(scheduled.size());
@@ -328,6 +346,7 @@ const std::vector<Row> rows{
     {"`GarbageCollector`", leave_a_dead_consumer, collect},
     {"`Scheduler`", leave_scheduled_jobs, schedule},
     {"`Recurring`", leave_a_recurrence, recur},
+    {"`Inspector`", leave_in_all_places, inspect},
     {"`DeadList`", leave_the_dead, look_after_the_dead},
     {"`ScheduledList`", leave_scheduled_jobs, look_after_the_scheduled},
     {"`Pause`", nothing, pause},
