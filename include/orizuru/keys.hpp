@@ -30,6 +30,10 @@
 //                                           are read: "16 32"
 //   orizuru:{Q}:ledger              string  epoch:sequence of the last entry that a ledger sent
 //
+// Beside them, for all queues of a server:
+//
+//   orizuru:queues                  set     names of queues that workers serve or have served
+//
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
 #include <orizuru/detail/base/joined.hpp>
@@ -67,6 +71,9 @@ class Keys {
         m_prefix =
             detail::joined({"orizuru:", name.substr(open, close - open + 1), ":", name, ":"});
     }
+
+    /// The set of the queues that workers serve or have served.
+    [[nodiscard]] static std::string queues() { return "orizuru:queues"; }
 
     [[nodiscard]] const std::string& source() const noexcept { return m_source; }
     [[nodiscard]] std::string consumers() const { return key("consumers"); }

@@ -31,6 +31,13 @@ class Inspector {
     /// Does not connect yet.
     explicit Inspector(Endpoint endpoint) : m_connections(std::move(endpoint)) {}
 
+    /// The queues that workers serve or have served, sorted: each worker adds its own when it
+    /// starts, and every 10 minutes. Redis: SMEMBERS, O(queues).
+    [[nodiscard]] std::vector<std::string> queues();
+    /// Takes a queue off that list, until a worker serves it; false when it is not there. Nothing
+    /// else changes. Redis: SREM, O(1).
+    bool forget(const std::string& queue);
+
     /// The numbers of a queue; zeros for one that does not exist. Redis: a script, O(consumers),
     /// and TIME.
     [[nodiscard]] QueueState state(const std::string& queue);

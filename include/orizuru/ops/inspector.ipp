@@ -66,6 +66,25 @@ ORIZURU_INLINE std::optional<Job<Raw>> PlacedMessage::job() const {
     return detail::job_in(payload);
 }
 
+ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
+    Connection& connection = *m_connections.of_queues();
+    const Reply reply = connection.command(Keys::queues(), "SMEMBERS", Keys::queues());
+    if (!detail::is_strings(reply)) {
+        connection.refuse("SMEMBERS");
+    }
+    std::vector<std::string> names;
+    for (const Reply& name : reply.elements) {
+        names.push_back(name.text);
+    }
+    std::ranges::sort(names);
+    return names;
+}
+
+ORIZURU_INLINE bool Inspector::forget(const std::string& queue) {
+    Connection& connection = *m_connections.of_queues();
+    return detail::is_yes(connection.command(Keys::queues(), "SREM", Keys::queues(), queue));
+}
+
 ORIZURU_INLINE QueueState Inspector::state(const std::string& queue) {
     const Keys keys(queue);
     Connection& connection = *m_connections.of(keys);

@@ -9,6 +9,7 @@
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
@@ -22,6 +23,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -110,6 +112,21 @@ TEST_CASE_FIXTURE(Fixture, "the state of a queue has the numbers of all places")
     push({"no job"});
     redis.command({"RPUSH", "q", "no job"});
     CHECK_FALSE(inspector.state("q").oldest);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the queues that workers serve are listed, until they are forgotten") {
+    CHECK(inspector.queues().empty());
+    {
+        orizuru::Worker worker(uri, {.signals = orizuru::SignalHandling::none,
+                                     .on_event = [](const orizuru::WorkerEvent&) {}});
+        worker.handle<Raw>("r", [](const Raw&) {}).handle<Raw>("q", [](const Raw&) {});
+        const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
+        CHECK(eventually([&] { return inspector.queues() == Texts{"q", "r"}; }));
+    }
+    CHECK(inspector.queues() == Texts{"q", "r"});
+    CHECK(inspector.forget("r"));
+    CHECK_FALSE(inspector.forget("r"));
+    CHECK(inspector.queues() == Texts{"q"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "consumers are seen with their lease and what they hold") {

@@ -229,6 +229,8 @@ void leave_in_all_places(const std::string& uri, RedisClient& redis) {
 }
 void inspect(const std::string& uri) {
     Inspector inspector(uri);
+    static_cast<void>(inspector.queues());
+    inspector.forget("q");
     static_cast<void>(inspector.state("q"));
     static_cast<void>(inspector.consumers("q"));
     static_cast<void>(inspector.peek("q", Place::held, 0, 10));

@@ -37,14 +37,23 @@ class QueueConnections {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     /// Connects where there is none yet, and throws as Connection does.
     [[nodiscard]] const std::shared_ptr<Connection>& of(const Keys& keys) {
-        std::shared_ptr<Connection>& connection = m_connections[group_of(m_endpoint, keys)];
+        return of(group_of(m_endpoint, keys), keys.source());
+    }
+    /// The same for the set of all queues.
+    [[nodiscard]] const std::shared_ptr<Connection>& of_queues() {
+        const auto topology = EndpointParts::of(m_endpoint).address->topology;
+        return of(topology == Topology::cluster ? Keys::queues() : "", Keys::queues());
+    }
+
+  private:
+    const std::shared_ptr<Connection>& of(const std::string& group, const std::string& key) {
+        std::shared_ptr<Connection>& connection = m_connections[group];
         if (!connection) {
-            connection = std::make_shared<Connection>(Route::to_key(m_endpoint, keys.source()));
+            connection = std::make_shared<Connection>(Route::to_key(m_endpoint, key));
         }
         return connection;
     }
 
-  private:
     Endpoint m_endpoint;
     std::map<std::string, std::shared_ptr<Connection>> m_connections;
 };
