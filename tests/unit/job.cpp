@@ -6,6 +6,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
+#include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/jobs/job.hpp>
 
 #include <doctest/doctest.h>
@@ -390,6 +391,61 @@ TEST_CASE("a job that is to expire in ages expires at the end of the year 9999")
     CHECK(decoded<Raw>(encoded(job)).expires_at == job.expires_at);
     CHECK(decoded<Raw>(encoded(make_job(Raw{"x"}, std::chrono::milliseconds::min())))
               .expired(orizuru::job_time()));
+}
+
+TEST_CASE("the time and the lock of a job are read from the beginning of its envelope") {
+    using orizuru::detail::envelope_time;
+    using orizuru::detail::own_lock;
+    const orizuru::Keys keys("q");
+    for (const std::int64_t ms : {0L, 127L, 128L, 255L, 65'536L, 1'700'000'000'000L, -1L, -33L,
+                                  -129L, -40'000L, -3'000'000'000L}) {
+        CAPTURE(ms);
+        for (const bool failed : {false, true}) {
+            Job<Raw> job = make_job(Raw{std::string(100, 'x')});
+            job.enqueued_at = JobTime(std::chrono::milliseconds(ms));
+            job.unique_id = "u";
+            job.unique_queue = "other";
+            if (failed) {
+                job.first_failed_at = job.enqueued_at;
+                job.last_error = std::string(300, 'e');
+            }
+            const std::string bytes = encoded(job);
+            CHECK(envelope_time(bytes) == job.enqueued_at);
+            const auto lock = own_lock(bytes, keys);
+            REQUIRE(lock);
+            CHECK(lock->key == "orizuru:{other}:unique:u");
+            CHECK(lock->value == "ack " + job.id);
+            std::size_t last_without_time = 0;
+            std::size_t last_without_lock = 0;
+            for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+                const std::string_view beginning = std::string_view(bytes).substr(0, cut);
+                if (const auto time = envelope_time(beginning)) {
+                    CHECK(*time == job.enqueued_at);
+                } else {
+                    last_without_time = cut;
+                }
+                if (const auto part = own_lock(beginning, keys)) {
+                    CHECK(part->key == lock->key);
+                } else {
+                    last_without_lock = cut;
+                }
+            }
+            CHECK(last_without_time < last_without_lock);
+            CHECK(last_without_lock < bytes.size() - 100);
+        }
+    }
+    CHECK_FALSE(own_lock(encoded(make_job(Raw{"no lock"})), keys));
+    Job<Raw> job = make_job(Raw{"x"});
+    job.unique_id = "u";
+    job.unique_queue = "other";
+    std::string impossible = encoded(job);
+    impossible[impossible.find("other")] = '{'; // a name that no queue can have
+    CHECK_FALSE(own_lock(impossible, keys));
+    for (const std::string_view no :
+         {"", "x", "\x9b", "\x9b\x01", "\xdd\xff\xff\xff\xff\x01\xdb"}) {
+        CHECK_FALSE(envelope_time(no));
+        CHECK_FALSE(own_lock(no, keys));
+    }
 }
 
 TEST_CASE("a version or a later field that no reader would take is not written") {

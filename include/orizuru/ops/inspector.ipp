@@ -198,8 +198,11 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys,
                                                                std::int64_t count) {
     const std::string key = keys.consumers();
     Connection& connection = *m_connections.of(keys);
-    Reply reply = connection.command(key, "EVAL_RO", detail::held_messages_script(), 1, key,
-                                     keys.processing(""), first, count);
+    // Lua writes larger numbers in a form that Redis does not read; no more can be held.
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    Reply reply =
+        connection.command(key, "EVAL_RO", detail::held_messages_script(), 1, key,
+                           keys.processing(""), std::min(first, most), std::min(count, most));
     connection.require(reply, Reply::Type::array, "EVAL_RO");
     std::vector<PlacedMessage> found;
     for (Reply& one : reply.elements) {

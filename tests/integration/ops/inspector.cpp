@@ -204,6 +204,8 @@ TEST_CASE_FIXTURE(Fixture, "held messages are seen with their consumers, page by
     }
     CHECK(by_page == payloads(Place::held));
     CHECK(payloads(Place::held, 1, 3).size() == 3);
+    CHECK(payloads(Place::held, 0, INT64_MAX).size() == 5);
+    CHECK(payloads(Place::held, INT64_MAX, INT64_MAX).empty());
     CHECK_THROWS_AS(inspector.remove("q", first(Place::held)), std::invalid_argument);
     CHECK_THROWS_AS(inspector.run_now("q", first(Place::held)), std::invalid_argument);
 }

@@ -13,6 +13,7 @@
 #include <orizuru/keys.hpp>
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -40,8 +41,12 @@ struct OwnLock {
     if (!unique_id || unique_id->empty() || !unique_queue) {
         return std::nullopt;
     }
-    return OwnLock{lock_key(std::string(*unique_queue), *unique_id, here),
-                   lock_of(UniqueRelease::on_ack, *job_id)};
+    try {
+        return OwnLock{lock_key(std::string(*unique_queue), *unique_id, here),
+                       lock_of(UniqueRelease::on_ack, *job_id)};
+    } catch (const std::invalid_argument&) {
+        return std::nullopt; // no queue has such a name
+    }
 }
 
 /// Removes an element of a list; false when it has gone. Throws as DeadList::remove.
