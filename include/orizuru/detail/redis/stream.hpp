@@ -87,7 +87,15 @@ class Stream {
 
     /// Appends the command that `write` appends to a string, for `flush` to send. When `write`
     /// throws, nothing is appended.
-    void append(FunctionRef<void(std::string&)> write);
+    void append(FunctionRef<void(std::string&)> write) {
+        const std::size_t before = m_output.size();
+        try {
+            write(m_output);
+        } catch (...) {
+            m_output.resize(before);
+            throw;
+        }
+    }
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
     /// How many bytes of the unfinished output Redis may have seen.
     [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }
@@ -220,16 +228,6 @@ class Stream {
     BusyPoll m_poll{usable_cpus()};
     ForkMark m_mark;
 };
-
-inline void Stream::append(FunctionRef<void(std::string&)> write) {
-    const std::size_t before = m_output.size();
-    try {
-        write(m_output);
-    } catch (...) {
-        m_output.resize(before);
-        throw;
-    }
-}
 
 inline bool Stream::flush() {
     while (!flushed()) {
