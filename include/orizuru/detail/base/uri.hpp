@@ -190,34 +190,28 @@ inline std::shared_ptr<const Address> UriParser::parse() {
 
 inline Node UriParser::parse_host(std::string_view text, int default_port) const {
     Node node{{}, default_port};
-    std::string_view port;
-    bool has_port = false;
+    auto end = text.find(':');
     if (text.starts_with('[')) {
-        const auto close = text.find(']');
-        if (close == std::string_view::npos) {
+        end = text.find(']');
+        if (end == std::string_view::npos) {
             refuse("'[' without ']'");
         }
-        node.host = decoded(text.substr(1, close - 1));
-        text = text.substr(close + 1);
-        if (!text.empty() && !text.starts_with(':')) {
+        node.host = decoded(text.substr(1, end - 1));
+        ++end;
+        if (end < text.size() && text[end] != ':') {
             refuse("only a port may follow ']'");
         }
-        has_port = !text.empty();
-        port = has_port ? text.substr(1) : text;
     } else {
-        const auto colon = text.find(':');
-        if (colon != text.rfind(':')) {
+        if (end != text.rfind(':')) {
             refuse("an IPv6 address belongs in brackets, as in redis://[::1]:6379");
         }
-        node.host = decoded(text.substr(0, colon));
-        has_port = colon != std::string_view::npos;
-        port = has_port ? text.substr(colon + 1) : std::string_view();
+        node.host = decoded(text.substr(0, end));
     }
     if (node.host.empty()) {
         refuse("the host is missing");
     }
-    if (has_port) {
-        node.port = static_cast<int>(number(port, "the port", 1, 65535));
+    if (end < text.size()) {
+        node.port = static_cast<int>(number(text.substr(end + 1), "the port", 1, 65535));
     }
     return node;
 }

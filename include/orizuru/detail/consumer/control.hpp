@@ -33,6 +33,15 @@
 
 namespace orizuru::detail {
 
+/// Keeps why something failed.
+[[gnu::cold]] inline void keep_failure(std::string& kept, std::string_view reason) noexcept {
+    try {
+        kept = reason;
+    } catch (const std::bad_alloc&) {
+        kept.clear(); // no reason is better than a wrong one
+    }
+}
+
 class Control {
   public:
     using Purpose = LinkMember::Purpose;
@@ -156,7 +165,6 @@ class Control {
         m_proven = false;
         return std::exchange(m_replaced, true);
     }
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
         if (m_stream) {
             m_stream.release()->close_after_fork();
@@ -186,13 +194,7 @@ class Control {
     }
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
 
-    [[gnu::cold]] void note_failure(std::string_view reason) noexcept {
-        try {
-            m_last_failure = reason;
-        } catch (const std::bad_alloc&) {
-            m_last_failure.clear(); // no reason is better than a wrong one
-        }
-    }
+    void note_failure(std::string_view reason) noexcept { keep_failure(m_last_failure, reason); }
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:

@@ -63,7 +63,6 @@ class Fetcher {
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
     }
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept { m_waiter.close_after_fork(); }
     /// From now on a fetch takes at most `most` messages and none is sent ahead. For the thread in
     /// `next`.

@@ -47,7 +47,6 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
         return m_thread_id.load(std::memory_order_relaxed) == std::this_thread::get_id();
     }
 
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
         if (m_stream) {
             m_stream.release()->close_after_fork();

@@ -51,7 +51,6 @@ class Link {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
     [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }
     [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
-    /// In a forked child: closes the descriptor and touches nothing else.
     [[gnu::cold]] void close_after_fork() noexcept { m_control.close_after_fork(); }
 
     // Callers hold the lock for everything below.

@@ -67,7 +67,6 @@ class Waiter {
         m_stream.reset();
         m_lane.mirror().forget_blocking_fetch();
     }
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
         for (auto* const stream : {&m_stream, &m_attempt.stream}) {
             if (*stream) {

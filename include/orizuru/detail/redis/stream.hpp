@@ -130,8 +130,10 @@ class Stream {
         return wait_ready(m_poll, fd(), events, wake, deadline);
     }
 
-    /// Sends everything and waits for one reply. Throws ConnectionError at the deadline, GivenUp
-    /// when `wake` is signalled.
+    /// Sends everything and waits for one reply. Nothing at the deadline, and when `wake` is
+    /// signalled.
+    std::optional<Reply> wait_for_reply(TimePoint deadline, const Wake* wake);
+    /// The same, but throws ConnectionError at the deadline, GivenUp when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);
 
     /// True when the peer has closed the connection, or has sent data that no command asked for.
@@ -286,7 +288,7 @@ inline void Stream::fill() {
     }
 }
 
-inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
+inline std::optional<Reply> Stream::wait_for_reply(TimePoint deadline, const Wake* wake) {
     while (true) {
         const bool all = flush();
         if (Reply* const reply = next_reply()) {
@@ -297,12 +299,19 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             fill();
         } else if (ready == 0) {
-            if (Clock::now() < deadline) {
-                give_up("waiting");
-            }
-            fail("no reply in time");
+            return std::nullopt;
         }
     }
+}
+
+inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
+    if (auto reply = wait_for_reply(deadline, wake)) {
+        return *std::move(reply);
+    }
+    if (Clock::now() < deadline) {
+        give_up("waiting");
+    }
+    fail("no reply in time");
 }
 
 } // namespace orizuru::detail
