@@ -188,8 +188,9 @@ Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int
         connection.refuse("LRANGE");
     }
     std::vector<PlacedMessage> found;
-    for (auto element = reply.elements.rbegin(); element != reply.elements.rend(); ++element) {
-        found.push_back({place, element->text, element->text});
+    std::ranges::reverse(reply.elements);
+    for (Reply& element : reply.elements) {
+        found.push_back({place, element.text, element.text});
     }
     return found;
 }

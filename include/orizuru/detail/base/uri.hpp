@@ -42,7 +42,26 @@ class UriParser {
         c = static_cast<char>(c | 0x20); // lower case
         return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
     }
-    [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const;
+    [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const {
+        std::string out;
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            if (text[i] != '%') {
+                out += text[i];
+                continue;
+            }
+            const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+            const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
+            if (low < 0) {
+                refuse("'%' is not followed by two hexadecimal digits");
+            }
+            if (high + low == 0) {
+                refuse("%00 is not allowed");
+            }
+            out += static_cast<char>(16 * high + low);
+            i += 2;
+        }
+        return out;
+    }
     [[nodiscard]] [[gnu::cold]] long number(std::string_view text, std::string_view what,
                                             long least, long most) const {
         const auto value = whole_number(text);
@@ -60,7 +79,16 @@ class UriParser {
         m_address->user = decoded(text.substr(0, colon));
         m_address->password = decoded(text.substr(colon + 1));
     }
-    [[gnu::cold]] void parse_nodes(std::string_view text, int default_port);
+    [[gnu::cold]] void parse_nodes(std::string_view text, int default_port) {
+        while (true) {
+            const auto comma = text.find(',');
+            m_address->nodes.push_back(parse_host(text.substr(0, comma), default_port));
+            if (comma == std::string_view::npos) {
+                return;
+            }
+            text.remove_prefix(comma + 1);
+        }
+    }
     [[nodiscard]] [[gnu::cold]] Node parse_host(std::string_view text, int default_port) const;
     [[gnu::cold]] void parse_query(std::string_view text);
     /// Null if there is no such key.
@@ -160,47 +188,30 @@ inline std::shared_ptr<const Address> UriParser::parse() {
     return m_address;
 }
 
-inline void UriParser::parse_nodes(std::string_view text, int default_port) {
-    while (true) {
-        const auto comma = text.find(',');
-        m_address->nodes.push_back(parse_host(text.substr(0, comma), default_port));
-        if (comma == std::string_view::npos) {
-            return;
-        }
-        text.remove_prefix(comma + 1);
-    }
-}
-
 inline Node UriParser::parse_host(std::string_view text, int default_port) const {
     Node node{{}, default_port};
-    std::string_view port;
-    bool has_port = false;
+    auto end = text.find(':');
     if (text.starts_with('[')) {
-        const auto close = text.find(']');
-        if (close == std::string_view::npos) {
+        end = text.find(']');
+        if (end == std::string_view::npos) {
             refuse("'[' without ']'");
         }
-        node.host = decoded(text.substr(1, close - 1));
-        text = text.substr(close + 1);
-        if (!text.empty() && !text.starts_with(':')) {
+        node.host = decoded(text.substr(1, end - 1));
+        ++end;
+        if (end < text.size() && text[end] != ':') {
             refuse("only a port may follow ']'");
         }
-        has_port = !text.empty();
-        port = has_port ? text.substr(1) : text;
     } else {
-        const auto colon = text.find(':');
-        if (colon != text.rfind(':')) {
+        if (end != text.rfind(':')) {
             refuse("an IPv6 address belongs in brackets, as in redis://[::1]:6379");
         }
-        node.host = decoded(text.substr(0, colon));
-        has_port = colon != std::string_view::npos;
-        port = has_port ? text.substr(colon + 1) : std::string_view();
+        node.host = decoded(text.substr(0, end));
     }
     if (node.host.empty()) {
         refuse("the host is missing");
     }
-    if (has_port) {
-        node.port = static_cast<int>(number(port, "the port", 1, 65535));
+    if (end < text.size()) {
+        node.port = static_cast<int>(number(text.substr(end + 1), "the port", 1, 65535));
     }
     return node;
 }
@@ -253,27 +264,6 @@ inline void UriParser::parse_query(std::string_view text) {
                            m_address->tls ? ", cacert, cacertdir, cert, key, sni" : ""}));
         }
     }
-}
-
-inline std::string UriParser::decoded(std::string_view text) const {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '%') {
-            out += text[i];
-            continue;
-        }
-        const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-        const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
-        if (low < 0) {
-            refuse("'%' is not followed by two hexadecimal digits");
-        }
-        if (high + low == 0) {
-            refuse("%00 is not allowed");
-        }
-        out += static_cast<char>(16 * high + low);
-        i += 2;
-    }
-    return out;
 }
 
 } // namespace orizuru::detail

@@ -53,7 +53,22 @@ struct FleetTurn {
     /// returns 0. Redis: a script, O(1). Throws ConnectionError, ProtocolError, and ReplyError when
     /// Redis cannot serve at present.
     [[nodiscard]] std::chrono::milliseconds take(Connection& connection,
-                                                 std::chrono::milliseconds apart) const;
+                                                 std::chrono::milliseconds apart) const {
+        apart = std::min(apart, memory);
+        try {
+            const Reply reply = run_script(connection, key, fleet_turn_script, 1, key,
+                                           apart.count(), memory.count(), command);
+            if (!is_count(reply) || reply.integer > apart.count()) {
+                connection.refuse("EVALSHA");
+            }
+            return std::chrono::milliseconds(reply.integer);
+        } catch (const ReplyError& error) {
+            if (is_for_now(error)) {
+                throw;
+            }
+            return std::chrono::milliseconds(0);
+        }
+    }
     /// Lets the next process that asks have the turn. Does nothing for a user without the right to
     /// it. If another process has had a turn since, this gives that turn back, and the work is done
     /// once too often. Redis: DEL. Throws as take().
@@ -67,23 +82,5 @@ struct FleetTurn {
         }
     }
 };
-
-inline std::chrono::milliseconds FleetTurn::take(Connection& connection,
-                                                 std::chrono::milliseconds apart) const {
-    apart = std::min(apart, memory);
-    try {
-        const Reply reply = run_script(connection, key, fleet_turn_script, 1, key, apart.count(),
-                                       memory.count(), command);
-        if (!is_count(reply) || reply.integer > apart.count()) {
-            connection.refuse("EVALSHA");
-        }
-        return std::chrono::milliseconds(reply.integer);
-    } catch (const ReplyError& error) {
-        if (is_for_now(error)) {
-            throw;
-        }
-        return std::chrono::milliseconds(0);
-    }
-}
 
 } // namespace orizuru::detail

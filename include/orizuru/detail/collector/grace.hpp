@@ -56,7 +56,17 @@ class Grace {
             return std::nullopt;
         }
     }
-    void look_for_promotion(const Connection& connection, std::string_view info);
+    /// A server can become a primary while a connection stays open, also between its beginning and
+    /// the first INFO. A new history alone does not prove it: a server also begins one with its
+    /// first replica.
+    void look_for_promotion(const Connection& connection, std::string_view info) {
+        const std::string_view history = info_field(info, "master_replid");
+        const bool known = m_asked == connection.connected_at() && m_history == history;
+        if (!known && was_replica(info)) {
+            m_promoted = Clock::now();
+        }
+        m_history = history;
+    }
 
     std::chrono::milliseconds m_time;
     std::string m_policy;
@@ -88,18 +98,6 @@ inline bool Grace::over(Connection& connection) {
     }
     m_over = connection.connected_at();
     return true;
-}
-
-/// A server can become a primary while a connection stays open, also between its beginning and the
-/// first INFO. A new history alone does not prove it: a server also begins one with its first
-/// replica.
-inline void Grace::look_for_promotion(const Connection& connection, std::string_view info) {
-    const std::string_view history = info_field(info, "master_replid");
-    const bool known = m_asked == connection.connected_at() && m_history == history;
-    if (!known && was_replica(info)) {
-        m_promoted = Clock::now();
-    }
-    m_history = history;
 }
 
 } // namespace orizuru::detail

@@ -39,7 +39,19 @@ class Orphans {
     /// Returns the suspects among `lists` whose owners are still not registered. From now on all
     /// unregistered owners in `lists` are the suspects; forget() removes one.
     std::vector<std::string> seen_again(std::set<std::string> lists,
-                                        const std::vector<std::string>& registered);
+                                        const std::vector<std::string>& registered) {
+        for (const std::string& id : registered) {
+            lists.erase(id);
+        }
+        std::vector<std::string> again;
+        for (const std::string& id : lists) {
+            if (m_suspects.contains(id)) {
+                again.push_back(id);
+            }
+        }
+        m_suspects = std::move(lists);
+        return again;
+    }
     void forget(const std::string& id) { m_suspects.erase(id); }
 
   private:
@@ -76,21 +88,6 @@ inline std::set<std::string> Orphans::search(Connection& connection, const Keys&
     } while (cursor != "0");
     postpone_search();
     return ids;
-}
-
-inline std::vector<std::string> Orphans::seen_again(std::set<std::string> lists,
-                                                    const std::vector<std::string>& registered) {
-    for (const std::string& id : registered) {
-        lists.erase(id);
-    }
-    std::vector<std::string> again;
-    for (const std::string& id : lists) {
-        if (m_suspects.contains(id)) {
-            again.push_back(id);
-        }
-    }
-    m_suspects = std::move(lists);
-    return again;
 }
 
 } // namespace orizuru::detail

@@ -41,7 +41,18 @@ class PassTurns {
     }
     /// Gives back a turn that was taken and not done; stands back from the second in a row on.
     /// Throws as FleetTurn::give_back; can then be tried again.
-    void give_back(Connection& connection);
+    void give_back(Connection& connection) {
+        if (!m_taken) {
+            return;
+        }
+        m_turn.give_back(connection);
+        m_taken = false;
+        // A single failure is likely an outage. A collector that never completes a pass would hold
+        // the turn most of the time, because it takes it again right after giving it back.
+        if (m_tries > 1) {
+            stand_back();
+        }
+    }
     /// Leaves turns to other collectors, as long as any take theirs, until a pass is done.
     void stand_back() {
         m_stands_back = true;
@@ -87,19 +98,6 @@ inline bool PassTurns::take(Connection& connection, std::chrono::milliseconds in
     m_tries += m_taken ? 1 : 0;
     m_next = now + (m_taken ? apart(interval) : left) + spread(interval);
     return m_taken;
-}
-
-inline void PassTurns::give_back(Connection& connection) {
-    if (!m_taken) {
-        return;
-    }
-    m_turn.give_back(connection);
-    m_taken = false;
-    // A single failure is likely an outage. A collector that never completes a pass would hold the
-    // turn most of the time, because it takes it again right after giving it back.
-    if (m_tries > 1) {
-        stand_back();
-    }
 }
 
 } // namespace orizuru::detail

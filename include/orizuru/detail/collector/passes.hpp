@@ -43,7 +43,16 @@ class Passes {
   public:
     Passes(Keys keys, Connection& connection, GarbageCollectorOptions options);
 
-    Collected collect();
+    Collected collect() {
+        try {
+            return pass(Sweeps::own);
+        } catch (const ReplyError& error) {
+            if (!is_redirected(error.what())) {
+                throw;
+            }
+        }
+        return pass(Sweeps::own); // on the node that has the queue now
+    }
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
     TimePoint step(std::chrono::milliseconds interval);
     void run(const std::stop_token& token, std::chrono::milliseconds interval) {
@@ -59,10 +68,36 @@ class Passes {
 
     Collected pass(Sweeps sweeps);
     void take_part(std::chrono::milliseconds interval);
-    void leave_turns() noexcept;
-    bool may_reap();
+    /// Leaves the turns to collectors that may be able to make the pass that this one cannot.
+    void leave_turns() noexcept {
+        m_turns.stand_back();
+        try {
+            m_turns.give_back(m_connection);
+        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+            // The next run gives it back, or it expires.
+        }
+    }
+    bool may_reap() {
+        const bool over = m_grace.over(m_connection);
+        const std::string& policy = m_grace.evicting_policy();
+        if (!policy.empty() && !std::exchange(m_warned, true)) {
+            m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
+        }
+        return over;
+    }
     void reap(const std::string& id, Collected& collected);
-    bool search_due(Sweeps sweeps);
+    bool search_due(Sweeps sweeps) {
+        constexpr auto interval = Orphans::interval;
+        if (!m_orphans.search_due() || sweeps == Sweeps::own) {
+            return m_orphans.search_due();
+        }
+        const FleetTurn turn{m_keys.swept(), interval, "SCAN"};
+        const std::chrono::milliseconds left = turn.take(m_connection, interval);
+        if (left.count() > 0) {
+            m_orphans.postpone_search(left);
+        }
+        return left.count() == 0;
+    }
     std::set<std::string> search();
     void refill(Collected& collected);
 
@@ -91,17 +126,6 @@ inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions
     }
 }
 
-inline Collected Passes::collect() {
-    try {
-        return pass(Sweeps::own);
-    } catch (const ReplyError& error) {
-        if (!is_redirected(error.what())) {
-            throw;
-        }
-    }
-    return pass(Sweeps::own); // on the node that has the queue now
-}
-
 inline Collected Passes::pass(Sweeps sweeps) {
     // On another connection the grace begins anew.
     const Connection::Pin pin(m_connection);
@@ -121,15 +145,6 @@ inline Collected Passes::pass(Sweeps sweeps) {
     }
     refill(collected);
     return collected;
-}
-
-inline bool Passes::may_reap() {
-    const bool over = m_grace.over(m_connection);
-    const std::string& policy = m_grace.evicting_policy();
-    if (!policy.empty() && !std::exchange(m_warned, true)) {
-        m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
-    }
-    return over;
 }
 
 inline void Passes::reap(const std::string& id, Collected& collected) {
@@ -155,19 +170,6 @@ inline void Passes::reap(const std::string& id, Collected& collected) {
         m_events.tell({EventKind::buried, m_keys.source(), id,
                        "its consumers died more than max_recoveries times", buried->text});
     }
-}
-
-inline bool Passes::search_due(Sweeps sweeps) {
-    constexpr auto interval = Orphans::interval;
-    if (!m_orphans.search_due() || sweeps == Sweeps::own) {
-        return m_orphans.search_due();
-    }
-    const FleetTurn turn{m_keys.swept(), interval, "SCAN"};
-    const std::chrono::milliseconds left = turn.take(m_connection, interval);
-    if (left.count() > 0) {
-        m_orphans.postpone_search(left);
-    }
-    return left.count() == 0;
 }
 
 /// Searches all lists; finds none when SCAN is refused.
@@ -241,16 +243,6 @@ inline TimePoint Passes::step(std::chrono::milliseconds interval) {
             leave_turns();
         }
         throw;
-    }
-}
-
-/// Leaves the turns to collectors that may be able to make the pass that this one cannot.
-inline void Passes::leave_turns() noexcept {
-    m_turns.stand_back();
-    try {
-        m_turns.give_back(m_connection);
-    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-        // The next run gives it back, or it expires.
     }
 }
 

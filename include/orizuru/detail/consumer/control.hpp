@@ -33,6 +33,15 @@
 
 namespace orizuru::detail {
 
+/// Keeps why something failed.
+[[gnu::cold]] inline void keep_failure(std::string& kept, std::string_view reason) noexcept {
+    try {
+        kept = reason;
+    } catch (const std::bad_alloc&) {
+        kept.clear(); // no reason is better than a wrong one
+    }
+}
+
 class Control {
   public:
     using Purpose = LinkMember::Purpose;
@@ -128,7 +137,18 @@ class Control {
     // Ending and reconnecting.
 
     /// Shuts the connection down. No owed reply will come, so each Answer fails.
-    [[gnu::cold]] void end(std::string_view reason) noexcept;
+    [[gnu::cold]] void end(std::string_view reason) noexcept {
+        if (connected()) {
+            m_ended = true;
+            note_failure(reason);
+            m_stream->shutdown();
+        }
+        for (const Owed& owed : std::exchange(m_owed, {})) {
+            if (owed.answer != nullptr) {
+                owed.answer->failed = true;
+            }
+        }
+    }
     /// Closes a connection that has ended. Only the thread that polls may call it.
     void close_ended() noexcept {
         if (std::exchange(m_ended, false)) {
@@ -145,7 +165,6 @@ class Control {
         m_proven = false;
         return std::exchange(m_replaced, true);
     }
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
         if (m_stream) {
             m_stream.release()->close_after_fork();
@@ -164,10 +183,18 @@ class Control {
     [[nodiscard]] Hold& hold() noexcept { return m_hold; }
     [[nodiscard]] const Hold& hold() const noexcept { return m_hold; }
     /// Pauses connecting until `connect_at`.
-    [[gnu::cold]] void delay_connecting() noexcept;
+    [[gnu::cold]] void delay_connecting() noexcept {
+        constexpr std::chrono::seconds calm(10);
+        const TimePoint now = Clock::now();
+        if (now - m_connect_at > calm) {
+            m_connecting.reset();
+            m_at_once = true;
+        }
+        m_connect_at = std::exchange(m_at_once, false) ? now : now + m_connecting.next();
+    }
     [[nodiscard]] TimePoint connect_at() const noexcept { return m_connect_at; }
 
-    [[gnu::cold]] void note_failure(std::string_view reason) noexcept;
+    void note_failure(std::string_view reason) noexcept { keep_failure(m_last_failure, reason); }
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
@@ -204,14 +231,6 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
     }
 }
 
-inline void Control::note_failure(std::string_view reason) noexcept {
-    try {
-        m_last_failure = reason;
-    } catch (const std::bad_alloc&) {
-        m_last_failure.clear(); // no reason is better than a wrong one
-    }
-}
-
 inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint deadline,
                                          const Wake& wake) {
     Attempt result;
@@ -231,29 +250,6 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
     }
     result.given_up = result.given_up || (deadline < own && Clock::now() >= deadline);
     return result;
-}
-
-inline void Control::end(std::string_view reason) noexcept {
-    if (connected()) {
-        m_ended = true;
-        note_failure(reason);
-        m_stream->shutdown();
-    }
-    for (const Owed& owed : std::exchange(m_owed, {})) {
-        if (owed.answer != nullptr) {
-            owed.answer->failed = true;
-        }
-    }
-}
-
-inline void Control::delay_connecting() noexcept {
-    constexpr std::chrono::seconds calm(10);
-    const TimePoint now = Clock::now();
-    if (now - m_connect_at > calm) {
-        m_connecting.reset();
-        m_at_once = true;
-    }
-    m_connect_at = std::exchange(m_at_once, false) ? now : now + m_connecting.next();
 }
 
 } // namespace orizuru::detail

@@ -63,7 +63,6 @@ class Fetcher {
     [[nodiscard]] bool stopped() const noexcept {
         return m_stopped.load(std::memory_order_relaxed);
     }
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept { m_waiter.close_after_fork(); }
     /// From now on a fetch takes at most `most` messages and none is sent ahead. For the thread in
     /// `next`.
@@ -120,18 +119,57 @@ class Fetcher {
                     "'; hand the guards to other threads instead"}));
     }
     [[nodiscard]] auto enter();
-    bool await_run(const std::stop_token& token, Timeout& timeout);
+    /// Waits until the first message of the run can be handed out.
+    bool await_run(const std::stop_token& token, Timeout& timeout) {
+        while (true) {
+            const bool interrupted = stopped() || token.stop_requested();
+            if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
+                Lock lock(m_lane);
+                drop_lost_of_run();
+                if ((m_run.empty() || interrupted) &&
+                    !wait_for_message(lock, token, timeout.deadline())) {
+                    return false;
+                }
+            }
+            const Delivery& first = *m_run.front();
+            if (!first.postponed() || Clock::now() >= first.not_before) {
+                return true;
+            }
+            if (Clock::now() >= timeout.deadline()) {
+                return false;
+            }
+            // The lease may be lost during the pause: check again.
+            pause(token, std::min(first.not_before, timeout.deadline()));
+        }
+    }
     inline bool poll_run(const std::stop_token& token, Awaited& awaited);
     inline bool advance(Lock& lock, const std::stop_token& token, Awaited& awaited);
     inline bool advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited);
-    void pause(const std::stop_token& token, TimePoint until);
+    /// Needs no memory. A stop ends it.
+    void pause(const std::stop_token& token, TimePoint until) {
+        const StopWake wake_up(token, m_wake);
+        m_wake.clear();
+        if (!stopped() && !token.stop_requested()) {
+            wait_ready(-1, 0, &m_wake, until);
+        }
+    }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
     bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
     void fetch_ahead();
     void fetch_behind();
-    void fetch_more();
+    void fetch_more() {
+        const Mirror& mirror = m_lane.mirror();
+        if (mirror.more_to_fetch() && m_ahead && !are_large() && !mirror.blocked() &&
+            m_lane.ready()) {
+            send_fetch();
+        }
+    }
     /// Returns how many messages it may bring.
-    int send_fetch();
+    int send_fetch() {
+        const int most = admitted();
+        m_lane.fetch(most);
+        return most;
+    }
     [[nodiscard]] bool are_large() const noexcept { return m_shares_link && m_average > large; }
     /// Large messages come on the waiter's connection while that is of use; the link then carries
     /// acks only. After a refusal a fetch on the link tells the user.
@@ -150,7 +188,26 @@ class Fetcher {
         return static_cast<int>(std::clamp<std::size_t>(most, 1, static_cast<std::size_t>(m_most)));
     }
 
-    void take_run();
+    void take_run() {
+        // Finding acks that are given without the lock takes a search of the held messages. Where
+        // there are many, the lock is cheaper.
+        const bool few = std::cmp_less_equal(m_lane.mirror().messages().size(), 2 * m_most);
+        m_lane.hand_out(m_run, static_cast<std::size_t>(m_most),
+                        m_options.ack == AckMode::deferred && few ? GuardAcks::without_lock
+                                                                  : GuardAcks::under_lock);
+        m_run_recoveries = m_lane.recoveries();
+        m_looked = false;
+        if (m_shares_link) {
+            std::size_t bytes = 0;
+            for (const DeliveryPtr& message : m_run) {
+                bytes += message->payload.size();
+            }
+            // Rises at once and falls by halves: one small message says little about the next.
+            const std::size_t average = bytes / m_run.size();
+            m_average = std::max(average, (m_average + average) / 2);
+        }
+        fetch_ahead();
+    }
     void drop_lost_of_run() {
         m_lane.drop_lost(m_run);
         m_run_recoveries = m_lane.recoveries();
@@ -195,60 +252,6 @@ inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout)
         return nullptr;
     }
     return m_run.pop_front();
-}
-
-/// Waits until the first message of the run can be handed out.
-inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
-    while (true) {
-        const bool interrupted = stopped() || token.stop_requested();
-        if (m_run.empty() || interrupted || m_run_recoveries != m_lane.recoveries()) {
-            Lock lock(m_lane);
-            drop_lost_of_run();
-            if ((m_run.empty() || interrupted) &&
-                !wait_for_message(lock, token, timeout.deadline())) {
-                return false;
-            }
-        }
-        const Delivery& first = *m_run.front();
-        if (!first.postponed() || Clock::now() >= first.not_before) {
-            return true;
-        }
-        if (Clock::now() >= timeout.deadline()) {
-            return false;
-        }
-        // The lease may be lost during the pause: check again.
-        pause(token, std::min(first.not_before, timeout.deadline()));
-    }
-}
-
-/// Needs no memory. A stop ends it.
-inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
-    const StopWake wake_up(token, m_wake);
-    m_wake.clear();
-    if (!stopped() && !token.stop_requested()) {
-        wait_ready(-1, 0, &m_wake, until);
-    }
-}
-
-inline void Fetcher::take_run() {
-    // Finding acks that are given without the lock takes a search of the held messages. Where there
-    // are many, the lock is cheaper.
-    const bool few = std::cmp_less_equal(m_lane.mirror().messages().size(), 2 * m_most);
-    m_lane.hand_out(m_run, static_cast<std::size_t>(m_most),
-                    m_options.ack == AckMode::deferred && few ? GuardAcks::without_lock
-                                                              : GuardAcks::under_lock);
-    m_run_recoveries = m_lane.recoveries();
-    m_looked = false;
-    if (m_shares_link) {
-        std::size_t bytes = 0;
-        for (const DeliveryPtr& message : m_run) {
-            bytes += message->payload.size();
-        }
-        // Rises at once and falls by halves: one small message says little about the next.
-        const std::size_t average = bytes / m_run.size();
-        m_average = std::max(average, (m_average + average) / 2);
-    }
-    fetch_ahead();
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {

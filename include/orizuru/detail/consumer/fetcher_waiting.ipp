@@ -114,19 +114,6 @@ inline void Fetcher::fetch_behind() {
     }
 }
 
-inline void Fetcher::fetch_more() {
-    const Mirror& mirror = m_lane.mirror();
-    if (mirror.more_to_fetch() && m_ahead && !are_large() && !mirror.blocked() && m_lane.ready()) {
-        send_fetch();
-    }
-}
-
-inline int Fetcher::send_fetch() {
-    const int most = admitted();
-    m_lane.fetch(most);
-    return most;
-}
-
 // Sends one script that settles what is due and fetches without waiting. Returns false if it could
 // not be sent in time.
 inline bool Fetcher::fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {

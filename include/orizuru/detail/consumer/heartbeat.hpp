@@ -47,7 +47,6 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
         return m_thread_id.load(std::memory_order_relaxed) == std::this_thread::get_id();
     }
 
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
         if (m_stream) {
             m_stream.release()->close_after_fork();
@@ -58,7 +57,14 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     // A member's constructor and destructor call these, which start and end the thread.
     [[gnu::cold]] void join(Member& member);
     [[gnu::cold]] void leave(Member& member) noexcept;
-    [[gnu::cold]] void start();
+    [[gnu::cold]] void start() {
+        m_stop = std::stop_source();
+        m_stop_wake.clear();
+        m_thread.start([own = shared_from_this(), token = m_stop.get_token()]() mutable {
+            own->run(token);
+            own.reset(); // before the thread counts as ended
+        });
+    }
 
     // On the thread; what is given the lock holds it before and after.
     [[gnu::cold]] void run(const std::stop_token& token);

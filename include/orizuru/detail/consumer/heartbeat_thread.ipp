@@ -36,15 +36,6 @@ inline void Heartbeat::join(Member& member) {
     m_wake.signal();
 }
 
-inline void Heartbeat::start() {
-    m_stop = std::stop_source();
-    m_stop_wake.clear();
-    m_thread.start([own = shared_from_this(), token = m_stop.get_token()]() mutable {
-        own->run(token);
-        own.reset(); // before the thread counts as ended
-    });
-}
-
 inline void Heartbeat::leave(Member& member) noexcept {
     const std::lock_guard joining(m_joining);
     {

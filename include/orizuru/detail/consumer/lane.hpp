@@ -45,7 +45,7 @@ enum class GuardAcks : std::uint8_t { under_lock, without_lock };
 
 class Lane final : private LinkMember {
   public:
-    // What a caller holds for a scope; see lane_scopes.ipp.
+    // What a caller holds for a scope.
     class Lock;
     class Watch;
     class Attendance;
@@ -269,7 +269,6 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void on_registered(TimePoint asked);
     [[gnu::cold]] void after_recovery(const Recovered& recovered);
     [[gnu::cold]] void act_on(const Verdict& verdict);
-    [[gnu::cold]] void note_failure(std::string_view reason) noexcept;
     void wake_own() noexcept;
 
     [[nodiscard]] bool link_is_idle() const noexcept {

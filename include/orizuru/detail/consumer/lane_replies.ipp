@@ -7,8 +7,6 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 
-#include <new>
-
 namespace orizuru::detail {
 
 inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
@@ -81,7 +79,7 @@ inline void Lane::act_on(const Verdict& verdict) {
     case Remedy::send_body: // never: the mirror does that itself
         return;
     case Remedy::back_off:
-        note_failure(at_address(verdict.reason));
+        keep_failure(m_failure, at_address(verdict.reason));
         note_migration(verdict.reason);
         m_hold.begin();
         return;
@@ -103,7 +101,7 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
     if (!running()) {
         return;
     }
-    note_failure(reason);
+    keep_failure(m_failure, reason);
     m_mirror.begin_recovery();
     ask_attention();
     m_link->wake_all();
@@ -160,18 +158,10 @@ inline void Lane::on_refused(const std::exception_ptr& refusal) noexcept {
 }
 
 inline void Lane::note_refusal(std::string_view text) {
-    note_failure(at_address(text));
+    keep_failure(m_failure, at_address(text));
     m_refusal = std::make_exception_ptr(
         reply_error(joined({endpoint().address(), ": queue '", keys().source(), "'"}), text));
     wake_own();
-}
-
-inline void Lane::note_failure(std::string_view reason) noexcept {
-    try {
-        m_failure = reason;
-    } catch (const std::bad_alloc&) {
-        m_failure.clear(); // no reason is better than a wrong one
-    }
 }
 
 } // namespace orizuru::detail

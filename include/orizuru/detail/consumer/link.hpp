@@ -51,7 +51,6 @@ class Link {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
     [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }
     [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
-    /// In a forked child: closes the descriptor and touches nothing else.
     [[gnu::cold]] void close_after_fork() noexcept { m_control.close_after_fork(); }
 
     // Callers hold the lock for everything below.
@@ -124,10 +123,52 @@ class Link {
 
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline, const Wake& wake);
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
-    void take(Reply&& reply);
-    [[gnu::cold]] void act_on(const Verdict& verdict);
-    [[gnu::cold]] void end(std::string_view reason) noexcept;
-    [[gnu::cold]] void begin_outage(std::string_view reason) noexcept;
+    void take(Reply&& reply) {
+        const Control::Owed owed = m_control.take_owed();
+        if (owed.answer != nullptr) {
+            owed.answer->reply = std::move(reply);
+            return;
+        }
+        if (owed.member == nullptr || owed.incarnation != owed.member->incarnation()) {
+            return;
+        }
+        try {
+            const Verdict verdict =
+                owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
+            if (verdict.remedy != Remedy::none) {
+                act_on(verdict);
+            } else if (owed.purpose == Purpose::chain) {
+                // Registering and adopting do not count: they can work where settling fails.
+                m_control.succeeded();
+            }
+        } catch (const std::exception& error) {
+            owed.member->on_failed_reply(error.what()); // the stream is whole
+        }
+    }
+    [[gnu::cold]] void act_on(const Verdict& verdict) {
+        if (verdict.remedy == Remedy::reconnect) {
+            lose(at_address(verdict.reason));
+        } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
+            m_control.note_failure(at_address(verdict.reason));
+            m_control.hold().begin();
+        }
+    }
+    [[gnu::cold]] void end(std::string_view reason) noexcept {
+        for (LinkMember& member : m_members) {
+            member.on_broken(reason);
+        }
+        if (connected()) {
+            m_broken_at = Clock::now();
+        }
+        m_control.end(reason);
+    }
+    [[gnu::cold]] void begin_outage(std::string_view reason) noexcept {
+        if (!std::exchange(m_in_outage, true)) {
+            for (LinkMember& member : m_members) {
+                member.on_outage(reason);
+            }
+        }
+    }
 
     ForkMark m_mark;
     std::mutex m_mutex;
@@ -231,37 +272,6 @@ inline void Link::read(Lock& lock, TimePoint deadline, const Wake& wake) {
     }
 }
 
-inline void Link::take(Reply&& reply) {
-    const Control::Owed owed = m_control.take_owed();
-    if (owed.answer != nullptr) {
-        owed.answer->reply = std::move(reply);
-        return;
-    }
-    if (owed.member == nullptr || owed.incarnation != owed.member->incarnation()) {
-        return;
-    }
-    try {
-        const Verdict verdict = owed.member->on_reply(owed.purpose, std::move(reply), owed.sent);
-        if (verdict.remedy != Remedy::none) {
-            act_on(verdict);
-        } else if (owed.purpose == Purpose::chain) {
-            // Registering and adopting do not count: they can work where settling fails.
-            m_control.succeeded();
-        }
-    } catch (const std::exception& error) {
-        owed.member->on_failed_reply(error.what()); // the stream is whole
-    }
-}
-
-inline void Link::act_on(const Verdict& verdict) {
-    if (verdict.remedy == Remedy::reconnect) {
-        lose(at_address(verdict.reason));
-    } else if (verdict.remedy == Remedy::back_off && holds_all(verdict.reason)) {
-        m_control.note_failure(at_address(verdict.reason));
-        m_control.hold().begin();
-    }
-}
-
 inline void Link::flush() noexcept {
     try {
         // So that it polls for more room, and no longer than for a reply that it did not know of.
@@ -284,30 +294,12 @@ inline void Link::drop_closed() noexcept {
     m_turns.wake_all();
 }
 
-inline void Link::end(std::string_view reason) noexcept {
-    for (LinkMember& member : m_members) {
-        member.on_broken(reason);
-    }
-    if (connected()) {
-        m_broken_at = Clock::now();
-    }
-    m_control.end(reason);
-}
-
 // A connection that breaks with nothing unanswered leaves no doubt and needs no recovery.
 inline void Link::lose(std::string_view reason) noexcept {
     end(reason);
     m_control.delay_connecting();
     begin_outage(reason);
     m_turns.wake_all();
-}
-
-inline void Link::begin_outage(std::string_view reason) noexcept {
-    if (!std::exchange(m_in_outage, true)) {
-        for (LinkMember& member : m_members) {
-            member.on_outage(reason);
-        }
-    }
 }
 
 } // namespace orizuru::detail

@@ -55,7 +55,12 @@ class Session {
         m_watch.emplace(m_lane, *m_news);
     }
 
-    void limit(int most);
+    void limit(int most) {
+        if (most < 1 || most > m_options.prefetch) {
+            throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
+        }
+        m_fetcher.limit(most);
+    }
 
     /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
     /// ReplyError the message is still held; after others the settlement goes on in the background.
@@ -124,7 +129,14 @@ class Session {
                           ConsumerOptions&& options);
 
     [[gnu::cold]] void start(TimePoint deadline);
-    [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline);
+    [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline) {
+        const auto reply = m_lane.query(
+            lock, deadline, nullptr, [] { return false; }, "INFO", "memory");
+        // Without the right to INFO there is nothing to warn of.
+        if (reply && !evicting_policy(reply->text).empty()) {
+            m_lane.note(EventKind::not_noeviction, evicting_policy(reply->text));
+        }
+    }
     [[gnu::cold]] void finish() noexcept;
 
     [[gnu::cold]] void end(Lock& lock);
@@ -206,22 +218,6 @@ inline void Session::start(TimePoint deadline) {
                                                   : m_lane.last_failure()}));
     }
     check_eviction(lock, deadline);
-}
-
-inline void Session::check_eviction(Lock& lock, TimePoint deadline) {
-    const auto reply = m_lane.query(
-        lock, deadline, nullptr, [] { return false; }, "INFO", "memory");
-    // Without the right to INFO there is nothing to warn of.
-    if (reply && !evicting_policy(reply->text).empty()) {
-        m_lane.note(EventKind::not_noeviction, evicting_policy(reply->text));
-    }
-}
-
-inline void Session::limit(int most) {
-    if (most < 1 || most > m_options.prefetch) {
-        throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
-    }
-    m_fetcher.limit(most);
 }
 
 inline void Session::end(Lock& lock) {

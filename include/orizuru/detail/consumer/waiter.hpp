@@ -44,7 +44,14 @@ class Waiter {
     void start(Lock& lock, TimePoint deadline);
     /// Sends LMOVE. If replies are still due behind a BLMOVE that was ended, reads those instead.
     /// Call it only while `may_look` and nothing is outstanding.
-    void look(Lock& lock, TimePoint deadline);
+    void look(Lock& lock, TimePoint deadline) {
+        if (!m_unblocking.pending()) {
+            m_stream->append([this](std::string& out) { m_lane.mirror().send_look(out); });
+            m_due = Clock::now() + m_lane.endpoint().command_timeout();
+        } else {
+            read(lock, deadline);
+        }
+    }
     /// Waits for the reply to the outstanding BLMOVE or LMOVE, for `wake` or the deadline.
     void read(Lock& lock, TimePoint deadline);
     /// Ends the outstanding BLMOVE, which may still bring a message, or awaits the reply to LMOVE.
@@ -60,7 +67,6 @@ class Waiter {
         m_stream.reset();
         m_lane.mirror().forget_blocking_fetch();
     }
-    /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
         for (auto* const stream : {&m_stream, &m_attempt.stream}) {
             if (*stream) {
@@ -118,7 +124,24 @@ class Waiter {
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
     [[gnu::cold]] void use(Attempt attempt, const Reply& id);
     [[gnu::cold]] void on_failed_attempt(const std::exception_ptr& failure);
-    void on_reply(Lock& lock, Reply&& reply);
+    void on_reply(Lock& lock, Reply&& reply) {
+        switch (m_unblocking.read(reply, m_lane.mirror().blocked())) {
+        case Unblocking::Meaning::result:
+            on_result(lock, std::move(reply));
+            return;
+        case Unblocking::Meaning::ended:
+            on_result(lock, Reply());
+            return;
+        case Unblocking::Meaning::unblocked:
+            m_stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
+            return;
+        case Unblocking::Meaning::nothing:
+            return;
+        case Unblocking::Meaning::doubt:
+            m_lane.begin_recovery(m_lane.at_address("an unexpected reply beside BLMOVE"));
+            return;
+        }
+    }
     void on_result(Lock& lock, Reply&& reply);
     // Returns "none" if Redis gives no type: a fence is then the likelier reason.
     [[gnu::cold]] std::string source_type(Lock& lock) {
@@ -172,15 +195,6 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
     m_due = now + longest + m_lane.endpoint().command_timeout();
 }
 
-inline void Waiter::look(Lock& lock, TimePoint deadline) {
-    if (!m_unblocking.pending()) {
-        m_stream->append([this](std::string& out) { m_lane.mirror().send_look(out); });
-        m_due = Clock::now() + m_lane.endpoint().command_timeout();
-    } else {
-        read(lock, deadline);
-    }
-}
-
 inline void Waiter::read(Lock& lock, TimePoint deadline) {
     Stream* const stream = m_stream.get();
     const Mirror& mirror = m_lane.mirror();
@@ -219,25 +233,6 @@ inline void Waiter::read(Lock& lock, TimePoint deadline) {
         m_lane.tell_break(error.what());
         m_broken_by = error.what();
         m_broken_at = Clock::now();
-    }
-}
-
-inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
-    switch (m_unblocking.read(reply, m_lane.mirror().blocked())) {
-    case Unblocking::Meaning::result:
-        on_result(lock, std::move(reply));
-        return;
-    case Unblocking::Meaning::ended:
-        on_result(lock, Reply());
-        return;
-    case Unblocking::Meaning::unblocked:
-        m_stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
-        return;
-    case Unblocking::Meaning::nothing:
-        return;
-    case Unblocking::Meaning::doubt:
-        m_lane.begin_recovery(m_lane.at_address("an unexpected reply beside BLMOVE"));
-        return;
     }
 }
 

@@ -71,8 +71,40 @@ class Adoption {
         found(header);
         m_result = Result{fate, *m_header, std::move(list), m_tried.back()};
     }
-    [[gnu::cold]] Verdict on_fence(std::string_view text);
-    [[gnu::cold]] bool on_list(const Reply& reply);
+    // Parses "adopted <id> <header>", "reaped <header>" or "released <header>".
+    [[gnu::cold]] Verdict on_fence(std::string_view text) {
+        const auto word = [&text] {
+            const auto space = text.find(' ');
+            const std::string_view first = text.substr(0, space);
+            text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+            return first;
+        };
+        if (word() == "adopted") {
+            const std::string_view id = word();
+            for (const Identity& tried : m_tried) {
+                if (tried.id == id) {
+                    found(text);
+                    m_target = tried;
+                    return {};
+                }
+            }
+        }
+        finish(Result::Fate::gone, text, {});
+        return {};
+    }
+    [[gnu::cold]] bool on_list(const Reply& reply) {
+        if (!reply.is(Reply::Type::array) || reply.elements.size() != 2 ||
+            !reply.elements[0].is(Reply::Type::string) || !is_strings(reply.elements[1])) {
+            return false;
+        }
+        const std::vector<Reply>& elements = reply.elements[1].elements; // the newest first
+        std::vector<std::string> list(elements.size());
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            list[i] = elements[list.size() - 1 - i].text;
+        }
+        finish(Result::Fate::adopted, reply.elements[0].text, std::move(list));
+        return true;
+    }
 
     Identity m_target;
     Fifo<Identity> m_tried;
@@ -91,42 +123,6 @@ inline Verdict Adoption::on_reply(const Reply& reply) {
         return {};
     }
     return refused(reply);
-}
-
-// Parses "adopted <id> <header>", "reaped <header>" or "released <header>".
-inline Verdict Adoption::on_fence(std::string_view text) {
-    const auto word = [&text] {
-        const auto space = text.find(' ');
-        const std::string_view first = text.substr(0, space);
-        text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
-        return first;
-    };
-    if (word() == "adopted") {
-        const std::string_view id = word();
-        for (const Identity& tried : m_tried) {
-            if (tried.id == id) {
-                found(text);
-                m_target = tried;
-                return {};
-            }
-        }
-    }
-    finish(Result::Fate::gone, text, {});
-    return {};
-}
-
-inline bool Adoption::on_list(const Reply& reply) {
-    if (!reply.is(Reply::Type::array) || reply.elements.size() != 2 ||
-        !reply.elements[0].is(Reply::Type::string) || !is_strings(reply.elements[1])) {
-        return false;
-    }
-    const std::vector<Reply>& elements = reply.elements[1].elements; // the newest first
-    std::vector<std::string> list(elements.size());
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        list[i] = elements[list.size() - 1 - i].text;
-    }
-    finish(Result::Fate::adopted, reply.elements[0].text, std::move(list));
-    return true;
 }
 
 } // namespace orizuru::detail

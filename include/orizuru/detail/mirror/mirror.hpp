@@ -214,16 +214,14 @@ class Mirror {
         m_processing = m_keys.processing(identity.id);
         m_self = std::move(identity);
     }
-    void append_header(std::string& out, std::uint64_t version) {
-        m_self.write_header(m_header, version);
-        append_argument(out, m_header);
-    }
     void begin_request(std::string& out, Request& request, std::string_view sha1,
                        std::string_view source, std::size_t keys, std::size_t args);
     // Every script of the chain begins with the header that it expects and the next header.
     void append_headers(std::string& out) {
-        append_header(out, m_last_sent);
-        append_header(out, m_last_sent + 1);
+        for (const std::uint64_t version : {m_last_sent, m_last_sent + 1}) {
+            m_self.write_header(m_header, version);
+            append_argument(out, m_header);
+        }
     }
     void chain_arguments(std::string& out);
     void mark_sent(Delivery& message, Request& request) const {

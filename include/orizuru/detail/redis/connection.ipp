@@ -10,8 +10,6 @@
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 
-#include <poll.h>
-
 #include <algorithm>
 #include <stdexcept>
 
@@ -130,24 +128,12 @@ ORIZURU_INLINE std::optional<Reply> Connection::finish(std::chrono::steady_clock
     const detail::StopWake stop(token, wake);
     // An exception drops the stream, as in `await`.
     auto stream = std::move(m_stream);
-    while (true) {
-        const bool all = stream->flush();
-        if (Reply* const reply = stream->next_reply()) {
-            Reply result = std::move(*reply);
-            m_stream = std::move(stream);
-            const std::string name = std::exchange(m_begun, {});
-            check(result, "", name);
-            return result;
-        }
-        const short ready =
-            detail::wait_ready(stream->fd(), all ? POLLIN : POLLIN | POLLOUT, &wake, until);
-        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
-            stream->fill();
-        } else if (ready == 0) {
-            m_stream = std::move(stream);
-            return std::nullopt;
-        }
+    std::optional<Reply> reply = stream->wait_for_reply(until, &wake);
+    m_stream = std::move(stream);
+    if (reply) {
+        check(*reply, "", std::exchange(m_begun, {}));
     }
+    return reply;
 }
 
 } // namespace orizuru

@@ -87,7 +87,15 @@ class Stream {
 
     /// Appends the command that `write` appends to a string, for `flush` to send. When `write`
     /// throws, nothing is appended.
-    void append(FunctionRef<void(std::string&)> write);
+    void append(FunctionRef<void(std::string&)> write) {
+        const std::size_t before = m_output.size();
+        try {
+            write(m_output);
+        } catch (...) {
+            m_output.resize(before);
+            throw;
+        }
+    }
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
     /// How many bytes of the unfinished output Redis may have seen.
     [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }
@@ -122,8 +130,10 @@ class Stream {
         return wait_ready(m_poll, fd(), events, wake, deadline);
     }
 
-    /// Sends everything and waits for one reply. Throws ConnectionError at the deadline, GivenUp
-    /// when `wake` is signalled.
+    /// Sends everything and waits for one reply. Nothing at the deadline, and when `wake` is
+    /// signalled.
+    std::optional<Reply> wait_for_reply(TimePoint deadline, const Wake* wake);
+    /// The same, but throws ConnectionError at the deadline, GivenUp when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);
 
     /// True when the peer has closed the connection, or has sent data that no command asked for.
@@ -221,16 +231,6 @@ class Stream {
     ForkMark m_mark;
 };
 
-inline void Stream::append(FunctionRef<void(std::string&)> write) {
-    const std::size_t before = m_output.size();
-    try {
-        write(m_output);
-    } catch (...) {
-        m_output.resize(before);
-        throw;
-    }
-}
-
 inline bool Stream::flush() {
     while (!flushed()) {
         const std::size_t count = send(std::string_view(m_output).substr(m_sent));
@@ -288,7 +288,7 @@ inline void Stream::fill() {
     }
 }
 
-inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
+inline std::optional<Reply> Stream::wait_for_reply(TimePoint deadline, const Wake* wake) {
     while (true) {
         const bool all = flush();
         if (Reply* const reply = next_reply()) {
@@ -299,12 +299,19 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
             fill();
         } else if (ready == 0) {
-            if (Clock::now() < deadline) {
-                give_up("waiting");
-            }
-            fail("no reply in time");
+            return std::nullopt;
         }
     }
+}
+
+inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
+    if (auto reply = wait_for_reply(deadline, wake)) {
+        return *std::move(reply);
+    }
+    if (Clock::now() < deadline) {
+        give_up("waiting");
+    }
+    fail("no reply in time");
 }
 
 } // namespace orizuru::detail
