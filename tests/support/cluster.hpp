@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A real Cluster of redis-servers on 127.0.0.1: masters, and a replica for each if asked for.
+// A real Cluster of redis-servers on 127.0.0.1: masters, and a replica for each if asked for. With
+// Listen::tls the nodes speak TLS alone, to each other, too.
 
 #pragma once
 
@@ -25,8 +26,9 @@ class Cluster {
   public:
     static constexpr int slots = 16384;
 
-    explicit Cluster(std::size_t masters, bool replicas = false,
-                     std::vector<std::string> more = {}) {
+    explicit Cluster(std::size_t masters, bool replicas = false, std::vector<std::string> more = {},
+                     RedisServer::Listen listen = RedisServer::Listen::tcp)
+        : m_scheme(listen == RedisServer::Listen::tls ? "rediss" : "redis") {
         std::vector<std::string> arguments{"--cluster-enabled",
                                            "yes",
                                            "--cluster-node-timeout",
@@ -36,8 +38,11 @@ class Cluster {
                                            "--repl-diskless-sync-delay",
                                            "0"};
         arguments.insert(arguments.end(), more.begin(), more.end());
+        if (listen == RedisServer::Listen::tls) {
+            arguments.insert(arguments.end(), {"--tls-cluster", "yes"});
+        }
         for (std::size_t i = 0; i < (replicas ? 2 : 1) * masters; ++i) {
-            m_nodes.push_back(start(arguments));
+            m_nodes.push_back(start(arguments, listen));
         }
         for (std::size_t i = 0; i < masters; ++i) {
             command(i, {"CLUSTER", "ADDSLOTSRANGE", std::to_string(slots * i / masters),
@@ -56,14 +61,14 @@ class Cluster {
 
     [[nodiscard]] std::size_t size() const noexcept { return m_nodes.size(); }
     [[nodiscard]] RedisServer& node(std::size_t number) { return *m_nodes.at(number); }
-    /// `redis+cluster://`, with these nodes.
+    /// `redis+cluster://` or `rediss+cluster://`, with these nodes.
     [[nodiscard]] std::string uri(const std::vector<std::size_t>& numbers = {0}) const {
         std::string nodes;
         for (const std::size_t number : numbers) {
             nodes += (nodes.empty() ? "127.0.0.1:" : ",127.0.0.1:") +
                      std::to_string(m_nodes.at(number)->port());
         }
-        return "redis+cluster://" + nodes;
+        return m_scheme + "+cluster://" + nodes;
     }
 
     [[nodiscard]] int slot(const std::string& key) {
@@ -149,10 +154,11 @@ class Cluster {
 
   private:
     /// The bus of a node is 10,000 ports above its own.
-    static std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments) {
+    static std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments,
+                                              RedisServer::Listen listen) {
         for (int tries = 0;; ++tries) {
             try {
-                auto server = std::make_unique<RedisServer>(arguments, RedisServer::Listen::tcp);
+                auto server = std::make_unique<RedisServer>(arguments, listen);
                 return server;
             } catch (const std::runtime_error&) {
                 if (tries == 20) {
@@ -178,6 +184,7 @@ class Cluster {
         return least;
     }
 
+    std::string m_scheme;
     std::vector<std::unique_ptr<RedisServer>> m_nodes;
 };
 

@@ -58,6 +58,7 @@ def corpus(target):
 
 # Those that a tree does not have are left out.
 PROGRAMS = {
+    "tls_cluster": tls("tls_cluster"),
     "tls_queue": tls("tls_queue"),
     "tls_refusals": tls("tls_refusals"),
     "identity": unit("identity"),
@@ -1524,6 +1525,10 @@ MUTANTS = [
     code("an unknown host is looked up by its mark", "detail/redis/route.hpp",
          "said.empty() || said == \"?\"", "said.empty()",
          "cluster_moves --test-case='a push follows a node*'"),
+    code("a push is sent on without TLS", "detail/redis/route.hpp",
+         "return Endpoint(std::move(address), endpoint.m_security);",
+         "return Endpoint(std::move(address), nullptr);",
+         "tls_cluster --test-case='a queue is found over TLS*'"),
     code("push_all follows a queue only once", "detail/producer/push_series.hpp",
          "        m_redirections = 0;\n", "",
          "cluster_moves --test-case='push_all follows*'"),
