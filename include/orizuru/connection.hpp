@@ -150,5 +150,5 @@ class Connection {
 } // namespace orizuru
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
-#include <orizuru/connection.ipp>
+#include <orizuru/detail/redis/connection.ipp>
 #endif

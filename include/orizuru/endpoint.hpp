@@ -16,24 +16,14 @@
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace orizuru {
-
-namespace detail {
-struct ClientLabel;
-class Cutoff;
-class KeyPlace;
-class NodeList;
-struct Route;
-class Security;
-class Wake;
-} // namespace detail
 
 /// An address and its credentials: a cheap value, no connection. Copies share what was parsed,
 /// which does not change: any number of threads may read it. Of no use once it was moved from.
@@ -55,43 +45,36 @@ class Endpoint {
 
     /// The socket's path; empty for TCP. With sentinels and in a
     /// Cluster, path and host are empty.
-    [[nodiscard]] const std::string& path() const noexcept { return m_address->path; }
-    [[nodiscard]] const std::string& host() const noexcept { return m_address->host; }
-    [[nodiscard]] int port() const noexcept { return m_address->port; }
-    [[nodiscard]] int db() const noexcept { return m_address->db; }
-    [[nodiscard]] const std::string& user() const noexcept { return m_address->user; }
+    [[nodiscard]] const std::string& path() const noexcept { return m_parts.address->path; }
+    [[nodiscard]] const std::string& host() const noexcept { return m_parts.address->host; }
+    [[nodiscard]] int port() const noexcept { return m_parts.address->port; }
+    [[nodiscard]] int db() const noexcept { return m_parts.address->db; }
+    [[nodiscard]] const std::string& user() const noexcept { return m_parts.address->user; }
     [[nodiscard]] const std::optional<std::string>& password() const noexcept {
-        return m_address->password;
+        return m_parts.address->password;
     }
-    [[nodiscard]] const std::string& client_name() const noexcept { return m_address->client_name; }
+    [[nodiscard]] const std::string& client_name() const noexcept {
+        return m_parts.address->client_name;
+    }
 
     /// The limit on connecting and greeting, name resolution excluded.
     [[nodiscard]] std::chrono::milliseconds connect_timeout() const noexcept {
-        return m_address->connect_timeout;
+        return m_parts.address->connect_timeout;
     }
     /// The limit on waiting for a reply, on top of the time that a command itself blocks.
     [[nodiscard]] std::chrono::milliseconds command_timeout() const noexcept {
-        return m_address->command_timeout;
+        return m_parts.address->command_timeout;
     }
 
     /// The address for log messages: scheme, host and port or path, database; no user, no password.
     [[nodiscard]] [[gnu::cold]] std::string address() const;
 
   private:
-    friend struct detail::ClientLabel;
-    friend class detail::Cutoff;
-    friend struct detail::Route;
-    friend class detail::Security;
+    friend struct detail::EndpointParts;
 
-    Endpoint(std::shared_ptr<const detail::Address> address,
-             std::shared_ptr<const detail::Security> security);
+    explicit Endpoint(detail::EndpointParts&& parts);
 
-    std::shared_ptr<const detail::Address> m_address;
-    std::shared_ptr<const std::string> m_label; ///< in place of an empty client_name
-    std::shared_ptr<const detail::Wake> m_cutoff;
-    std::shared_ptr<const detail::Security> m_security; ///< null: no encryption
-    std::shared_ptr<detail::NodeList> m_nodes; ///< null: the address says where the server is
-    std::shared_ptr<detail::KeyPlace> m_place; ///< null: no key of a cluster
+    detail::EndpointParts m_parts;
 };
 
 } // namespace orizuru

@@ -11,7 +11,6 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/garbage_collector_options.hpp>
-#include <orizuru/reply.hpp>
 
 #include <chrono>
 #include <memory>

@@ -9,10 +9,6 @@
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/keys.hpp>
 
-#include <chrono>
-#include <memory>
-#include <stop_token>
-#include <string>
 #include <utility>
 
 namespace orizuru {

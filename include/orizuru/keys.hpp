@@ -26,7 +26,13 @@
 //   orizuru:{Q}:once:<id>           hash    a claim: state, fence, until, nonce; once done:
 //                                           state, fence, result
 //   orizuru:{Q}:fences              string  the last claim's fencing token
+//   orizuru:{Q}:shards              string  how many shards producers push to, and which others
+//                                           are read: "16 32"
 //   orizuru:{Q}:ledger              string  epoch:sequence of the last entry that a ledger sent
+//
+// Beside them, for all queues of a server:
+//
+//   orizuru:queues                  set     names of queues that workers serve or have served
 //
 // A queue name with a hash tag keeps its tag: {tag}Q gives orizuru:{tag}:{tag}Q:consumers.
 
@@ -66,6 +72,9 @@ class Keys {
             detail::joined({"orizuru:", name.substr(open, close - open + 1), ":", name, ":"});
     }
 
+    /// The set of the queues that workers serve or have served.
+    [[nodiscard]] static std::string queues() { return "orizuru:queues"; }
+
     [[nodiscard]] const std::string& source() const noexcept { return m_source; }
     [[nodiscard]] std::string consumers() const { return key("consumers"); }
     [[nodiscard]] std::string heartbeat(std::string_view id) const { return key("heartbeat:", id); }
@@ -92,6 +101,7 @@ class Keys {
     }
     [[nodiscard]] std::string once(std::string_view id) const { return key("once:", id); }
     [[nodiscard]] std::string fences() const { return key("fences"); }
+    [[nodiscard]] std::string shards() const { return key("shards"); }
     [[nodiscard]] std::string ledger() const { return key("ledger"); }
 
   private:

@@ -16,7 +16,6 @@
 #include <orizuru/reply.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>

@@ -7,11 +7,6 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
-
-#include <memory>
-#include <string>
-#include <string_view>
 
 namespace orizuru {
 

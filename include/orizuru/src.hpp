@@ -17,7 +17,6 @@
 
 #include <orizuru/collect_interval.hpp>
 #include <orizuru/connection.hpp>
-#include <orizuru/connection.ipp>
 #include <orizuru/detail/collector/collect_interval.ipp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
@@ -36,6 +35,9 @@
 #include <orizuru/detail/producer/buffered_producer_core.ipp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/producer_core.ipp>
+#include <orizuru/detail/redis/connection.ipp>
+#include <orizuru/detail/shards/sharded_producer_core.hpp>
+#include <orizuru/detail/shards/sharded_producer_core.ipp>
 #include <orizuru/detail/worker/job_settling.hpp>
 #include <orizuru/detail/worker/job_settling.ipp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -62,8 +64,12 @@
 #include <orizuru/jobs/scheduler.ipp>
 #include <orizuru/once/once.hpp>
 #include <orizuru/once/once.ipp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/ops/inspector.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
+#include <orizuru/shards/shards.hpp>
+#include <orizuru/shards/shards.ipp>
 #include <orizuru/worker/handle_batch.hpp>
 #include <orizuru/worker/handle_batch.ipp>
 #include <orizuru/worker/job_log.hpp>

@@ -28,7 +28,7 @@ namespace orizuru::benchmark {
 class BareList {
   public:
     explicit BareList(const std::string& socket) : m_redis(socket) {
-        m_redis.command("SCRIPT", "LOAD", detail::settle_script);
+        m_redis.command("SCRIPT", "LOAD", detail::settle_script.source());
         m_redis.command("RPUSH", m_processing, m_self.header(0));
     }
 
@@ -74,7 +74,7 @@ class BareList {
 
   private:
     Redis m_redis;
-    const detail::Sha1Hex m_settle = detail::cached_settle().sha1();
+    const detail::Sha1Hex m_settle = detail::settle_script.sha1();
     const detail::Identity m_self = detail::make_identity("bare");
     const std::string m_processing = Keys(queue).processing(m_self.id);
     std::uint64_t m_version = 0;

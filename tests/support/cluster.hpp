@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A real Cluster of redis-servers on 127.0.0.1: masters, and a replica for each if asked for. With
-// Listen::tls the nodes speak TLS alone, to each other, too.
+// A real Cluster of redis-servers on 127.0.0.1: masters, and a replica for each if asked for.
 
 #pragma once
 
@@ -26,9 +25,10 @@ class Cluster {
   public:
     static constexpr int slots = 16384;
 
+    /// With Listen::tls all speak TLS only; `more` then names the files.
     explicit Cluster(std::size_t masters, bool replicas = false, std::vector<std::string> more = {},
                      RedisServer::Listen listen = RedisServer::Listen::tcp)
-        : m_scheme(listen == RedisServer::Listen::tls ? "rediss" : "redis") {
+        : m_listen(listen) {
         std::vector<std::string> arguments{"--cluster-enabled",
                                            "yes",
                                            "--cluster-node-timeout",
@@ -39,10 +39,10 @@ class Cluster {
                                            "0"};
         arguments.insert(arguments.end(), more.begin(), more.end());
         if (listen == RedisServer::Listen::tls) {
-            arguments.insert(arguments.end(), {"--tls-cluster", "yes"});
+            arguments.insert(arguments.end(), {"--tls-cluster", "yes", "--tls-replication", "yes"});
         }
         for (std::size_t i = 0; i < (replicas ? 2 : 1) * masters; ++i) {
-            m_nodes.push_back(start(arguments, listen));
+            m_nodes.push_back(start(arguments));
         }
         for (std::size_t i = 0; i < masters; ++i) {
             command(i, {"CLUSTER", "ADDSLOTSRANGE", std::to_string(slots * i / masters),
@@ -68,7 +68,8 @@ class Cluster {
             nodes += (nodes.empty() ? "127.0.0.1:" : ",127.0.0.1:") +
                      std::to_string(m_nodes.at(number)->port());
         }
-        return m_scheme + "+cluster://" + nodes;
+        return (m_listen == RedisServer::Listen::tls ? "rediss+cluster://" : "redis+cluster://") +
+               nodes;
     }
 
     [[nodiscard]] int slot(const std::string& key) {
@@ -154,11 +155,10 @@ class Cluster {
 
   private:
     /// The bus of a node is 10,000 ports above its own.
-    static std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments,
-                                              RedisServer::Listen listen) {
+    std::unique_ptr<RedisServer> start(const std::vector<std::string>& arguments) const {
         for (int tries = 0;; ++tries) {
             try {
-                auto server = std::make_unique<RedisServer>(arguments, listen);
+                auto server = std::make_unique<RedisServer>(arguments, m_listen);
                 return server;
             } catch (const std::runtime_error&) {
                 if (tries == 20) {
@@ -184,7 +184,7 @@ class Cluster {
         return least;
     }
 
-    std::string m_scheme;
+    RedisServer::Listen m_listen;
     std::vector<std::unique_ptr<RedisServer>> m_nodes;
 };
 

@@ -15,8 +15,10 @@
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
+#include <orizuru/detail/shards/shard_scripts.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 
@@ -34,15 +36,15 @@ inline const std::map<std::string, std::string>& library_scripts() {
     static const std::pair<const char*, std::string_view> named[] = {
         {"start", start_script()},
         {"beat", beat_script()},
-        {"settle", settle_script},
-        {"release", release_script()},
+        {"settle", settle_script.source()},
+        {"release", release_script.source()},
         {"adopt", adopt_script()},
         {"push by a guard", push_body().source()},
         {"release by a guard", release_body().source()},
         {"bury by a guard", bury_body().source()},
-        {"reap", reap_script()},
-        {"refill", refill_script()},
-        {"take a turn of the fleet", cached_fleet_turn().source()},
+        {"reap", reap_script.source()},
+        {"refill", refill_script.source()},
+        {"take a turn of the fleet", fleet_turn_script.source()},
         {"schedule", schedule_script()},
         {"schedule by a guard", schedule_body().source()},
         {"move what is due", move_due_script()},
@@ -53,6 +55,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"begin a recurrence anew", begin_anew_script()},
         {"list the dead", list_dead_script()},
         {"redrive one", redrive_script()},
+        {"remove one of the dead", remove_dead_script()},
         {"redrive or purge", take_dead_script()},
         {"cut the dead", cut_dead_script()},
         {"purge the dead", purge_dead_script()},
@@ -69,6 +72,12 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"renew claims", renew_claims_script()},
         {"send by a ledger", send_script()},
         {"find what a ledger has lost", find_losses_script()},
+        {"state of a queue", queue_state_script()},
+        {"states of consumers", consumer_states_script()},
+        {"list what is held", held_messages_script()},
+        {"move an element", move_element_script()},
+        {"replace a text", replace_text_text},
+        {"retire a shard", retire_shard_text},
     };
     static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));
     return scripts;

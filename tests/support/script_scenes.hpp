@@ -42,6 +42,8 @@ class Scenes {
         unique_and_bounded();
         progress();
         once();
+        shards();
+        inspector();
         add("send by a ledger", "", {{"SET", m_keys.ledger(), "1:1"}},
             {{m_keys.ledger(), "string"}, m_source}, {"1:1", "1:2", "a", "b"});
         add("find what a ledger has lost", "",
@@ -68,6 +70,8 @@ class Scenes {
     void unique_and_bounded();
     void progress();
     void once();
+    void shards();
+    void inspector();
 
     /// A scene for a script that removes the message of a guard.
     void by_guard(const std::string& script, const std::string& way, Commands before,
@@ -225,6 +229,10 @@ inline void Scenes::dead() {
     const Commands before{{"LPUSH", m_dead.name, m_entry, "no entry", m_entry, m_entry}};
     add("list the dead", "", before, {m_dead}, {"0", "9"});
     add("redrive one", "", before, {m_dead, m_source}, {m_entry});
+    add("remove one of the dead", "", before, {m_dead}, {m_entry});
+    add("remove one of the dead", "a unique one",
+        {before.front(), {"SET", m_keys.unique("u"), "ack id"}},
+        {m_dead, {m_keys.unique("u"), "string"}}, {m_entry, "ack id"});
     add("redrive or purge", "to the source", before, {m_dead, m_source}, {"4", "0"});
     add("redrive or purge", "away", before, {m_dead}, {"4", "0", "1000"});
     add("cut the dead", "", before, {m_dead}, {"1", "1000"});
@@ -264,6 +272,35 @@ inline void Scenes::once() {
 inline const std::vector<Scene>& scenes() {
     static const Scenes all;
     return all.all();
+}
+
+inline void Scenes::shards() {
+    const SceneKey text{m_keys.shards(), ""};
+    add("replace a text", "none by another", {}, {text}, {"", "4"});
+    add("replace a text", "one by another", {{"SET", text.name, "4"}}, {text}, {"4", "4 8"});
+    add("replace a text", "one by none", {{"SET", "q", "retired"}}, {{"q", ""}}, {"retired", ""});
+    add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
+        {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},
+        {"retired", m_keys.processing("")});
+}
+
+inline void Scenes::inspector() {
+    Commands before = m_held;
+    before.push_back({"ZADD", m_keys.scheduled(), "5", "12345678x"});
+    add("state of a queue", "", before,
+        {m_source,
+         {m_keys.unack(), "list"},
+         {m_keys.scheduled(), "zset"},
+         m_dead,
+         m_consumers,
+         {m_keys.paused(), ""}},
+        {m_keys.processing(""), "600"});
+    add("states of consumers", "", m_held, {m_consumers},
+        {m_keys.heartbeat(""), m_keys.processing("")});
+    add("list what is held", "", m_held, {m_consumers}, {m_keys.processing(""), "1", "9"});
+    add("move an element", "to be served next", m_held, {m_source, m_source}, {"e", "first"});
+    add("move an element", "to be served last", {{"LPUSH", m_keys.unack(), "a"}},
+        {{m_keys.unack(), "list"}, m_source}, {"a", "last"});
 }
 
 } // namespace orizuru::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/mirror/deferred_ack.hpp>
+#include <orizuru/detail/mirror/delivery.hpp>
 
 #include <doctest/doctest.h>
 

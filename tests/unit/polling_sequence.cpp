@@ -53,4 +53,12 @@ TEST_CASE("in random order all queues are alike, whatever they weigh") {
     CHECK(first < 5400);
 }
 
+TEST_CASE("in strict order the shards of a queue take turns, between the queues around them") {
+    PollingSequence strict = sequence(QueueOrder::strict, {1, 1, 1, 1, 1});
+    strict.join(1, 3);
+    CHECK(strict.next() == std::vector<std::size_t>{0, 2, 3, 1, 4});
+    CHECK(strict.next() == std::vector<std::size_t>{0, 3, 1, 2, 4});
+    CHECK(strict.next() == std::vector<std::size_t>{0, 1, 2, 3, 4});
+}
+
 } // namespace polling_sequence_test

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,13 +5,10 @@
 // The definitions of backoff.hpp.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 

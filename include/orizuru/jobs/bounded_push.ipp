@@ -8,9 +8,7 @@
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/error.hpp>
 
-#include <cstdint>
 #include <stdexcept>
-#include <string>
 
 namespace orizuru::detail {
 

@@ -8,13 +8,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <cstddef>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 

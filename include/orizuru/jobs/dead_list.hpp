@@ -26,6 +26,8 @@
 
 namespace orizuru {
 
+class Inspector;
+
 /// One element of a dead list.
 struct DeadEntry {
     std::string payload;
@@ -89,9 +91,16 @@ class DeadList {
 
     /// Puts an entry's payload back on the queue, behind all that waits there, as a push would;
     /// false when the entry has gone. Of equal entries one goes.
-    /// Redis: LREM, O(n) of the list, and LPUSH in one script.
-    /// Throws std::invalid_argument, and does nothing, when it is not readable.
+    /// Redis: LPOS, LREM and LPUSH in one script, O(20,000) at most.
+    /// Throws std::invalid_argument, and does nothing, when it is not readable; ReplyError with the
+    /// code FAR when it is not among the 10,000 elements at either end of a longer list.
     bool redrive(const DeadEntry& entry);
+
+    /// Removes an element, readable or not; false when it has gone. A unique job releases its lock
+    /// in the same step, as its ack would (unique.hpp). Of equal elements one goes.
+    /// Redis: LPOS and LREM, and GET and DEL of the lock, in one script, O(20,000) at most. Throws
+    /// ReplyError with the code FAR as redrive does.
+    bool remove(const DeadEntry& entry);
 
     /// The same for up to `limit` entries, the oldest first. What dies meanwhile stays.
     /// Redis: a script for each 100, which are one atomic step; O(1) for each entry, or O(n) of the
@@ -115,6 +124,7 @@ class DeadList {
 
   private:
     friend class detail::DeadListTrimming;
+    friend class Inspector;
 
     static constexpr std::int64_t batch = 100;
     static constexpr std::int64_t cut = 1000;

@@ -5,21 +5,14 @@
 // The definitions of dead_list.hpp.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 
@@ -58,9 +51,9 @@ ORIZURU_INLINE std::vector<DeadEntry> DeadList::list(std::int64_t first, std::in
     }
     constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const std::int64_t last = count > end - first ? end : first + count - 1;
-    Reply reply =
-        m_connection->command(m_dead, "EVAL", detail::list_dead_script(), 1, m_dead, first, last);
-    m_connection->require(reply, Reply::Type::array, "EVAL");
+    Reply reply = m_connection->command(m_dead, "EVAL_RO", detail::list_dead_script(), 1, m_dead,
+                                        first, last);
+    m_connection->require(reply, Reply::Type::array, "EVAL_RO");
     std::vector<DeadEntry> entries;
     entries.reserve(reply.elements.size());
     for (Reply& element : reply.elements) {
@@ -106,6 +99,11 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
         throw std::invalid_argument("what has no payload cannot be redriven");
     }
     return reply.integer == 1;
+}
+
+ORIZURU_INLINE bool DeadList::remove(const DeadEntry& entry) {
+    return detail::remove_element(*m_connection, m_dead, entry.bytes,
+                                  detail::own_lock(entry.payload, m_keys));
 }
 
 ORIZURU_INLINE Redriven DeadList::redrive_all(std::uint64_t limit) {

@@ -31,10 +31,10 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/random.hpp>
-#include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
 #include <orizuru/detail/codec/no_codec.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -43,7 +43,6 @@
 #include <msgpack.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -62,7 +61,7 @@ struct Job {
     /// Which try this is, from 1.
     int attempt = 1;
     JobTime first_enqueued_at{};
-    /// When this try was enqueued.
+    /// When this try was enqueued; if it was put off, when it is due.
     JobTime enqueued_at{};
     /// When a handler failed first.
     std::optional<JobTime> first_failed_at = {};

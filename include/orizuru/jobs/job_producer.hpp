@@ -163,8 +163,9 @@ class JobProducer<T> {
         job.kind = m_options.kind;
         job.attributes = options.attributes;
         job.max_attempts = options.max_attempts;
+        job.enqueued_at = due(options, job.enqueued_at);
         if (options.expires_after) {
-            job.expires_at = detail::later(due(options, job.enqueued_at), *options.expires_after);
+            job.expires_at = detail::later(job.enqueued_at, *options.expires_after);
         }
         return job;
     }

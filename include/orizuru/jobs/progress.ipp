@@ -4,21 +4,16 @@
 
 // The definitions of progress.hpp.
 
-#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/reply.hpp>
 
 #include <charconv>
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace orizuru {
 

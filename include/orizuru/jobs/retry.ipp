@@ -6,24 +6,18 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <new>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 
@@ -116,7 +110,7 @@ ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedT
         });
     }
     ++next.attempt;
-    next.enqueued_at = now;
+    next.enqueued_at = later(now, delay.value_or(std::chrono::milliseconds(0)));
     if (!next.unique_id.empty() && !policy.retry_queue.empty() && next.unique_queue.empty()) {
         next.unique_queue = guard.keys().source();
     }

@@ -16,11 +16,14 @@
 #include <orizuru/keys.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace orizuru {
+
+class Inspector;
 
 /// One scheduled message.
 struct ScheduledEntry {
@@ -69,9 +72,13 @@ class ScheduledList {
     bool run_now(const ScheduledEntry& entry);
 
   private:
+    friend class Inspector;
+
+    ScheduledList(Keys keys, std::shared_ptr<Connection> connection);
+
     Keys m_keys;
     std::string m_scheduled;
-    Connection m_connection;
+    std::shared_ptr<Connection> m_connection;
 };
 
 } // namespace orizuru

@@ -4,28 +4,22 @@
 
 // The definitions of scheduled_list.hpp.
 
-#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/job_in.hpp>
+#include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
-#include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <limits>
-#include <new>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 
@@ -53,25 +47,24 @@ inline constexpr std::size_t scheduled_number = 8;
 } // namespace detail
 
 ORIZURU_INLINE std::optional<Job<Raw>> ScheduledEntry::job() const {
-    try {
-        Scratch scratch;
-        return detail::decode<Job<Raw>>(payload, scratch);
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const std::exception&) {
-        return std::nullopt;
-    }
+    return detail::job_in(payload);
 }
 
 ORIZURU_INLINE ScheduledList::ScheduledList(Endpoint endpoint, std::string queue)
     : m_keys(std::move(queue)),
       m_scheduled(m_keys.scheduled()),
-      m_connection(detail::Route::to_key(std::move(endpoint), m_scheduled)) {}
+      m_connection(
+          std::make_shared<Connection>(detail::Route::to_key(std::move(endpoint), m_scheduled))) {}
+
+ORIZURU_INLINE ScheduledList::ScheduledList(Keys keys, std::shared_ptr<Connection> connection)
+    : m_keys(std::move(keys)),
+      m_scheduled(m_keys.scheduled()),
+      m_connection(std::move(connection)) {}
 
 ORIZURU_INLINE std::uint64_t ScheduledList::size() {
-    const Reply reply = m_connection.command(m_scheduled, "ZCARD", m_scheduled);
+    const Reply reply = m_connection->command(m_scheduled, "ZCARD", m_scheduled);
     if (!detail::is_count(reply)) {
-        m_connection.refuse("ZCARD");
+        m_connection->refuse("ZCARD");
     }
     return static_cast<std::uint64_t>(reply.integer);
 }
@@ -87,16 +80,16 @@ ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t firs
     constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const std::int64_t last = count > end - first ? end : first + count - 1;
     Reply reply =
-        m_connection.command(m_scheduled, "ZRANGE", m_scheduled, first, last, "WITHSCORES");
+        m_connection->command(m_scheduled, "ZRANGE", m_scheduled, first, last, "WITHSCORES");
     if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
-        m_connection.refuse("ZRANGE");
+        m_connection->refuse("ZRANGE");
     }
     std::vector<ScheduledEntry> entries;
     entries.reserve(reply.elements.size() / 2);
     for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
         const std::optional<JobTime> due = detail::due_time(reply.elements[i + 1].text);
         if (!due) {
-            m_connection.refuse("ZRANGE");
+            m_connection->refuse("ZRANGE");
         }
         std::string& bytes = reply.elements[i].text;
         std::string payload = bytes.substr(std::min(bytes.size(), detail::scheduled_number));
@@ -106,20 +99,19 @@ ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t firs
 }
 
 ORIZURU_INLINE bool ScheduledList::cancel(const ScheduledEntry& entry) {
-    const std::optional<Job<Raw>> job = entry.job();
-    if (!job || job->unique_id.empty()) {
-        return detail::is_yes(m_connection.command(
+    const auto lock = detail::own_lock(entry.payload, m_keys);
+    if (!lock) {
+        return detail::is_yes(m_connection->command(
             m_scheduled, "EVAL", detail::cancel_scheduled_script(), 1, m_scheduled, entry.bytes));
     }
-    return detail::is_yes(
-        m_connection.command(m_scheduled, "EVAL", detail::cancel_scheduled_script(), 2, m_scheduled,
-                             detail::lock_key(job->unique_queue, job->unique_id, m_keys),
-                             entry.bytes, detail::lock_of(UniqueRelease::on_ack, job->id)));
+    return detail::is_yes(m_connection->command(m_scheduled, "EVAL",
+                                                detail::cancel_scheduled_script(), 2, m_scheduled,
+                                                lock->key, entry.bytes, lock->value));
 }
 
 ORIZURU_INLINE bool ScheduledList::run_now(const ScheduledEntry& entry) {
-    return detail::is_yes(m_connection.command(m_scheduled, "EVAL", detail::run_scheduled_script(),
-                                               2, m_scheduled, m_keys.source(), entry.bytes));
+    return detail::is_yes(m_connection->command(m_scheduled, "EVAL", detail::run_scheduled_script(),
+                                                2, m_scheduled, m_keys.source(), entry.bytes));
 }
 
 } // namespace orizuru

@@ -12,13 +12,7 @@
 #include <orizuru/detail/redis/run_until_stopped.hpp>
 #include <orizuru/keys.hpp>
 
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <stop_token>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace orizuru {
 

@@ -6,10 +6,8 @@
 
 #include <orizuru/detail/jobs/named_zone.hpp>
 
-#include <chrono>
 #include <optional>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <utility>
 

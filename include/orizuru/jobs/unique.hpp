@@ -13,8 +13,8 @@
 // buried or moved otherwise keeps its lock until that expires.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/jobs/job.hpp>

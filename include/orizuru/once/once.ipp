@@ -6,12 +6,6 @@
 
 #include <orizuru/detail/once/once_claims.hpp>
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-
 namespace orizuru {
 
 ORIZURU_INLINE Once::Once(Endpoint endpoint, std::string scope, OnceOptions options)

@@ -6,10 +6,7 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 
-#include <chrono>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru {

@@ -6,12 +6,6 @@
 
 #include <orizuru/detail/postgres/inbox_marks.hpp>
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru {

@@ -6,8 +6,6 @@
 
 #include <orizuru/detail/postgres/ledger/reconciliation.hpp>
 
-#include <memory>
-#include <stop_token>
 #include <utility>
 
 namespace orizuru {

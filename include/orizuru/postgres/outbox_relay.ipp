@@ -6,9 +6,6 @@
 
 #include <orizuru/detail/postgres/outbox_rounds.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <stop_token>
 #include <utility>
 
 namespace orizuru {

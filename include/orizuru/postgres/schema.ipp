@@ -12,7 +12,6 @@
 #include <orizuru/detail/postgres/outbox_tables.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/postgres/error.hpp>
 
 #include <pqxx/pqxx>
 
@@ -20,8 +19,6 @@
 #include <cstddef>
 #include <functional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru {

@@ -4,12 +4,11 @@
 
 // The definitions of tls.hpp.
 
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/uri.hpp>
-#include <orizuru/detail/redis/security.hpp>
 #include <orizuru/detail/tls/tls_context.hpp>
 
 #include <memory>
-#include <string_view>
 
 namespace orizuru {
 
@@ -18,9 +17,10 @@ ORIZURU_INLINE Endpoint tls_endpoint(std::string_view uri) {
     if (!address->tls) {
         return {uri};
     }
-    const Endpoint plain = detail::Security::endpoint(address, nullptr);
-    return detail::Security::endpoint(
-        address, std::make_shared<const detail::TlsContext>(*address->tls, plain.address()));
+    Endpoint endpoint = detail::EndpointParts::join({.address = address});
+    detail::EndpointParts::of(endpoint).security =
+        std::make_shared<const detail::TlsContext>(*address->tls, endpoint.address());
+    return endpoint;
 }
 
 } // namespace orizuru

@@ -89,6 +89,7 @@ class JobRun {
     /// The number of this attempt, from 1. Crashes of workers since the last failed attempt are not
     /// in it yet: they are added when this one fails. QueueOptions::max_recoveries bounds them.
     [[nodiscard]] int attempt() const noexcept { return m_head.attempt; }
+    /// When this attempt was enqueued; if it was put off, when it was due.
     [[nodiscard]] JobTime enqueued_at() const noexcept { return m_head.enqueued_at; }
     /// Which of the queue's handlers it is for; empty: the one without a kind.
     [[nodiscard]] const std::string& kind() const noexcept { return m_head.kind; }

@@ -123,6 +123,13 @@ class Worker {
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});
 
+    /// Registers a handler for the jobs of all shards of a queue, with these options for each; see
+    /// <orizuru/sharded.hpp>. In QueueOrder::strict they take turns. Include
+    /// <orizuru/worker/handle_shards.hpp>. Connects, to read which shards there are now: GET.
+    /// Throws as `handle` and as Connection do; std::logic_error for a queue without shards.
+    template <class T, JobHandler<T> F>
+    Worker& handle_shards(const std::string& queue, F handler, const QueueOptions& options = {});
+
     /// Pushes jobs that recur, besides, as Recurring<Job<T>> does: any number of workers may, and
     /// each occurrence is pushed once. Include <orizuru/worker/recur.hpp>. The queue need not be
     /// one of this worker's, and has one such list here. It needs no further connection or thread.
@@ -182,6 +189,9 @@ class Worker {
     [[nodiscard]] [[gnu::cold]] detail::SingleJobQueue& queue_of(Keys keys);
     [[gnu::cold]] void add(std::string queue, QueueOptions options, detail::JobTaskMaker make,
                            std::function<void(JobRun&)> handler);
+    [[gnu::cold]] void add_shards(const std::vector<std::string>& shards,
+                                  const QueueOptions& options, detail::JobTaskMaker make,
+                                  const std::function<void(JobRun&)>& handler);
     [[gnu::cold]] void add_kind(std::string queue, std::string kind, KindOptions options,
                                 detail::JobTaskMaker make, std::function<void(JobRun&)> handler);
     [[gnu::cold]] void add_batch(std::string queue, QueueOptions options, const BatchOptions& batch,

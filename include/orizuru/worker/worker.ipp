@@ -4,8 +4,8 @@
 
 // Defines the functions of worker.hpp that depend on no type of message.
 
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>
 #include <orizuru/detail/worker/worker_checks.hpp>
@@ -20,7 +20,6 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
-#include <utility>
 
 namespace orizuru {
 
@@ -28,7 +27,8 @@ ORIZURU_INLINE Worker::Worker(Endpoint endpoint, WorkerOptions options)
     : m_endpoint(std::move(endpoint)), m_core(std::make_shared<detail::WorkerCore>()) {
     detail::check(options);
     if (options.name != WorkerOptions().name) {
-        m_endpoint = detail::ClientLabel::give(std::move(m_endpoint), options.name);
+        detail::EndpointParts::of(m_endpoint).label =
+            std::make_shared<const std::string>(options.name);
     }
     m_core->command_timeout = m_endpoint.command_timeout();
     m_core->shared = std::make_shared<detail::WorkerShared>(std::move(options));
@@ -205,6 +205,22 @@ ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail:
                                 std::function<void(JobRun&)> handler) {
     serve(queue, std::move(options));
     queue_of(Keys(std::move(queue))).add("", {make, {std::move(handler), {}}});
+}
+
+ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
+                                       const QueueOptions& options, detail::JobTaskMaker make,
+                                       const std::function<void(JobRun&)>& handler) {
+    detail::ServedQueues& queues = m_core->queues;
+    const auto before = std::ssize(queues);
+    try {
+        for (const std::string& shard : shards) {
+            add(shard, options, make, handler);
+        }
+        m_core->shared->sharded.push_back({before, std::ssize(queues) - before});
+    } catch (...) {
+        queues.resize(static_cast<std::size_t>(before)); // one of them has a handler already
+        throw;
+    }
 }
 
 ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOptions options,

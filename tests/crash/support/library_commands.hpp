@@ -67,7 +67,7 @@ inline bool is_script(const Texts& argv, std::string_view source, std::string_vi
     return (argv[0] == "EVALSHA" && argv[1] == sha1) || (argv[0] == "EVAL" && argv[1] == source);
 }
 inline bool is_settle(const Texts& argv) {
-    return is_script(argv, detail::settle_script, detail::cached_settle().sha1());
+    return is_script(argv, detail::settle_script.source(), detail::settle_script.sha1());
 }
 inline bool is_body(const Texts& argv, const Script& body) {
     return is_script(argv, body.source(), body.sha1());
@@ -91,14 +91,13 @@ inline bool start(const Texts& argv) { return is_script(argv, detail::start_scri
 inline bool beat(const Texts& argv) { return is_script(argv, detail::beat_script(), ""); }
 inline bool adopt(const Texts& argv) { return is_script(argv, detail::adopt_script(), ""); }
 inline bool reap(const Texts& argv) {
-    return is_script(argv, detail::cached_reap().source(), detail::cached_reap().sha1());
+    return is_script(argv, detail::reap_script.source(), detail::reap_script.sha1());
 }
 inline bool refill(const Texts& argv) {
-    return is_script(argv, detail::cached_refill().source(), detail::cached_refill().sha1());
+    return is_script(argv, detail::refill_script.source(), detail::refill_script.sha1());
 }
 inline bool is_turn(const Texts& argv) {
-    return is_script(argv, detail::cached_fleet_turn().source(),
-                     detail::cached_fleet_turn().sha1());
+    return is_script(argv, detail::fleet_turn_script.source(), detail::fleet_turn_script.sha1());
 }
 inline bool pass_turn(const Texts& argv) { return is_turn(argv) && argv.at(6).empty(); }
 inline bool sweep_turn(const Texts& argv) { return is_turn(argv) && argv.at(6) == "SCAN"; }
@@ -115,7 +114,7 @@ inline bool bounded(const Texts& argv) {
 }
 inline bool own_script(const Texts& argv) { return is_body(argv, CommandUsers::own_script()); }
 inline bool release(const Texts& argv) {
-    return is_script(argv, detail::release_script(), detail::cached_release().sha1());
+    return is_script(argv, detail::release_script.source(), detail::release_script.sha1());
 }
 
 } // namespace command

@@ -252,7 +252,7 @@ inline Words RandomCommands::settling_script(std::size_t owner) {
     case 6:
         return move(throw_body, target, {any_text()});
     case 7:
-        return call(detail::release_script(),
+        return call(detail::release_script.source(),
                     {processing, m_keys.source(), m_keys.heartbeat(id(owner)), m_keys.consumers()},
                     {expected, next, least, few(held), id(owner), "600000"});
     default: {
@@ -274,7 +274,7 @@ inline Words RandomCommands::settling_script(std::size_t owner) {
         } else if (!fetches) {
             args.pop_back();
         }
-        return call(detail::settle_script,
+        return call(detail::settle_script.source(),
                     fetches ? Words{processing, m_keys.source()} : Words{processing},
                     std::move(args));
     }
@@ -291,13 +291,14 @@ inline Words RandomCommands::collecting_script(std::size_t owner) {
                     {id(owner), heir, header(owner, 0), "600000", "600000",
                      header(m_chance.happens(0.8) ? owner : 9, 0).substr(0, 21)});
     case 1:
-        return call(detail::reap_script(),
+        return call(detail::reap_script.source(),
                     {m_keys.heartbeat(id(owner)), m_keys.processing(id(owner)), m_keys.source(),
                      m_keys.consumers(), m_keys.recoveries(), m_keys.dead()},
                     {id(owner), "600000", small(0, 2), "600", m_chance.happens(0.5) ? "0" : "2",
                      std::to_string(m_chance.below(3) + 1)});
     default:
-        return call(detail::refill_script(), {m_keys.unack(), m_keys.source()}, {small(1, 3)});
+        return call(detail::refill_script.source(), {m_keys.unack(), m_keys.source()},
+                    {small(1, 3)});
     }
 }
 

@@ -301,7 +301,7 @@ void SearchSteps::others(const World& world, Visit& visit) {
     }
     if (redis.unack) {
         run_command({Step::Kind::sure, "a collector refills"},
-                    m_tables.script(detail::refill_script(),
+                    m_tables.script(detail::refill_script.source(),
                                     {"2", m_keys.unack(), m_keys.source(), "1000"}),
                     world);
     }

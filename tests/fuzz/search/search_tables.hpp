@@ -189,8 +189,8 @@ class SearchTables {
 inline SearchTables::SearchTables(const Sabotage* sabotage) {
     // Redis knows all scripts by their names; one of them may not be what its name says.
     for (const std::string_view source : std::initializer_list<std::string_view>{
-             detail::start_script(), detail::beat_script(), detail::settle_script,
-             detail::adopt_script(), detail::reap_script(), detail::refill_script(),
+             detail::start_script(), detail::beat_script(), detail::settle_script.source(),
+             detail::adopt_script(), detail::reap_script.source(), detail::refill_script.source(),
              detail::push_body().source()}) {
         const std::string text =
             sabotage == nullptr ? std::string(source) : spoiled(source, *sabotage);
@@ -243,7 +243,7 @@ inline Number SearchTables::number_of(const Reply& reply) {
 inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisModel& model) {
     const Keys& keys = SearchConsumer::keys();
     const auto consumers = model.data().find(keys.consumers());
-    return {script(detail::reap_script(),
+    return {script(detail::reap_script.source(),
                    {"6", keys.heartbeat(id), keys.processing(id), keys.source(), keys.consumers(),
                     keys.recoveries(), keys.dead(), id, "604800000", "100", "259200", "0", "1"}),
             consumers != model.data().end() &&

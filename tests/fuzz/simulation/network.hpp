@@ -179,7 +179,8 @@ inline void Network::spoil(Words& words) {
     }
     if (words.front() == "EVALSHA") {
         for (const std::string_view source : std::initializer_list<std::string_view>{
-                 detail::settle_script, detail::release_script(), detail::push_body().source()}) {
+                 detail::settle_script.source(), detail::release_script.source(),
+                 detail::push_body().source()}) {
             const detail::Sha1Hex sha1 = detail::sha1_hex(source);
             if (words[1] == std::string_view(sha1.data(), sha1.size())) {
                 words[0] = "EVAL";

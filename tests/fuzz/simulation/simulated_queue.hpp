@@ -122,10 +122,10 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         }
         const bool leased = redis.exists(m_keys.heartbeat(id));
         const Reply reply =
-            m_network.run({"EVAL", std::string(detail::reap_script()), "6", m_keys.heartbeat(id),
-                           m_keys.processing(id), m_keys.source(), m_keys.consumers(),
-                           m_keys.recoveries(), m_keys.dead(), id, "604800000", "2", "259200", "0",
-                           std::string(m_context.scenario.blamed)});
+            m_network.run({"EVAL", std::string(detail::reap_script.source()), "6",
+                           m_keys.heartbeat(id), m_keys.processing(id), m_keys.source(),
+                           m_keys.consumers(), m_keys.recoveries(), m_keys.dead(), id, "604800000",
+                           "2", "259200", "0", std::string(m_context.scenario.blamed)});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);
@@ -145,7 +145,7 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         }
     }
     if (m_context.chance.happens(0.3)) {
-        m_network.run({"EVAL", std::string(detail::refill_script()), "2", m_keys.unack(),
+        m_network.run({"EVAL", std::string(detail::refill_script.source()), "2", m_keys.unack(),
                        m_keys.source(), "2"});
     }
 }

@@ -112,7 +112,7 @@ bool is_of(const Exchange& exchange) {
     if (name == "LPUSH") {
         return is_number(reply, 1);
     }
-    return is_script(argv, orizuru::detail::cached_refill())
+    return is_script(argv, orizuru::detail::refill_script)
                ? is_number(reply, 0, std::stoll(argv.back()))
                : is_of_reap(reply);
 }
@@ -182,7 +182,7 @@ class Replies {
             const Reply key{Type::string, 0, text(*m_input), {}};
             return {Type::array, 0, {}, {cursor, {Type::array, 0, {}, {key}}}};
         }
-        if (is_script(argv, orizuru::detail::cached_reap()) && m_input->below(2) > 0) {
+        if (is_script(argv, orizuru::detail::reap_script) && m_input->below(2) > 0) {
             reply = {Type::array, 0, {}, {}};
             reply.elements.push_back({Type::integer, 3, {}, {}});
             reply.elements.push_back({Type::integer, std::int64_t(m_input->below(3)), {}, {}});
@@ -211,9 +211,9 @@ void check_pass(const Collected& collected, const std::vector<Exchange>& said) {
         if (is_got_over(argv, reply)) {
             continue;
         }
-        if (is_script(argv, orizuru::detail::cached_refill())) {
+        if (is_script(argv, orizuru::detail::refill_script)) {
             sum.unacked += static_cast<std::uint64_t>(reply.integer);
-        } else if (is_script(argv, orizuru::detail::cached_reap()) && reply.elements.size() > 1) {
+        } else if (is_script(argv, orizuru::detail::reap_script) && reply.elements.size() > 1) {
             sum.consumers += 1;
             sum.reclaimed += static_cast<std::uint64_t>(reply.elements[0].integer);
             sum.buried += reply.elements.size() - 2;

@@ -84,7 +84,7 @@ struct Queue {
     }
     void ack(const DeliveryPtr& message) {
         const Lane::Lock lock(lane);
-        lane.want(message, nullptr);
+        lane.mirror().want(message, nullptr);
         lane.let_go();
     }
     [[nodiscard]] std::string id() {
@@ -294,7 +294,7 @@ TEST_CASE_FIXTURE(OneLink,
                                                ConsumerOptions{.prefetch = 3}, deadline_in(10s));
             for (int left = messages; left > 0;) {
                 Timeout timeout(20s);
-                const DeliveryPtr message = session->next({}, timeout);
+                const DeliveryPtr message = session->fetcher().next({}, timeout);
                 if (!message) {
                     break;
                 }

@@ -32,8 +32,9 @@ struct List : QueueFixture {
         }
     }
     Answer settle(RedisClient& client, const Texts& arguments) {
-        Texts words{"EVAL",   std::string(orizuru::detail::settle_script), "1", list, "orz:n:0",
-                    "orz:n:1"};
+        Texts words{"EVAL",    std::string(orizuru::detail::settle_script.source()),
+                    "1",       list,
+                    "orz:n:0", "orz:n:1"};
         words.insert(words.end(), arguments.begin(), arguments.end());
         return client.try_command(words);
     }

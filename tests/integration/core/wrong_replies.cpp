@@ -341,7 +341,7 @@ TEST_CASE_FIXTURE(OwnServer, "a collector accepts no result that its scripts can
     lie(
         [](const Texts& argv) {
             return argv.at(0) == "EVALSHA" &&
-                   argv.at(1) == std::string_view(orizuru::detail::cached_reap().sha1());
+                   argv.at(1) == std::string_view(orizuru::detail::reap_script.sha1());
         },
         {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n",
          "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
@@ -350,7 +350,7 @@ TEST_CASE_FIXTURE(OwnServer, "a collector accepts no result that its scripts can
     lie(
         [](const Texts& argv) {
             return argv.at(0) == "EVALSHA" &&
-                   argv.at(1) == std::string_view(orizuru::detail::cached_refill().sha1());
+                   argv.at(1) == std::string_view(orizuru::detail::refill_script.sha1());
         },
         {"+FINE\r\n", ":-1\r\n", ":3\r\n"});
     CHECK(collector.collect() == orizuru::Collected{.unacked = 2});

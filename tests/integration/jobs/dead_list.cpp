@@ -6,7 +6,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/redis_client.hpp"
 
-#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -237,6 +237,69 @@ TEST_CASE_FIXTURE(Fixture, "an entry goes back behind all messages in the queue,
     CHECK(payloads() == Texts{"c", "a"});
     CHECK_FALSE(list.redrive(b));
     CHECK(waiting() == Texts{"first", "b"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "an element is removed once, readable or not, and nothing else goes") {
+    push({"first"});
+    die({"a", "b", "b", "c"});
+    redis.lpush(dead, "no entry");
+    const std::vector<DeadEntry> all = list.list(0, 10);
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(list.remove(all[2]));
+    CHECK(scripts_run() == 1);
+    CHECK(payloads() == Texts{"", "c", "b", "a"});
+    CHECK(list.remove(all[0]));
+    CHECK_FALSE(list.remove(all[0]));
+    CHECK(list.remove(all[2]));
+    CHECK_FALSE(list.remove(all[2]));
+    CHECK(payloads() == Texts{"c", "a"});
+    CHECK(waiting() == Texts{"first"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a removed job releases the lock that is its own, and no other") {
+    orizuru::JobProducer<Raw> jobs(uri, "q");
+    const auto bury_next = [&] {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->bury("bad");
+    };
+    const std::string lock = "orizuru:{q}:unique:u";
+    jobs.push({"a"}, {.unique = "u"});
+    bury_next();
+    REQUIRE(redis.exists(lock));
+    SUBCASE("its own") {
+        CHECK(list.remove(list.list(0, 1).front()));
+        CHECK_FALSE(redis.exists(lock));
+    }
+    SUBCASE("that of a later job") {
+        redis.del(lock);
+        jobs.push({"b"}, {.unique = "u"});
+        CHECK(list.remove(list.list(0, 1).front()));
+        CHECK(redis.exists(lock));
+    }
+    SUBCASE("none, if the entry has gone") {
+        const DeadEntry gone = list.list(0, 1).front();
+        redis.del(dead);
+        CHECK_FALSE(list.remove(gone));
+        CHECK(redis.exists(lock));
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "no entry is searched for in the middle of a long list") {
+    die_in_turn(20'001);
+    const auto entry_at = [&](std::int64_t index) { return list.list(index, 1).front(); };
+    const DeadEntry middle = entry_at(10'000);
+    CHECK_THROWS_WITH_AS(list.redrive(middle), doctest::Contains("FAR it is not among the 10000"),
+                         ReplyError);
+    CHECK_THROWS_WITH_AS(list.remove(middle), doctest::Contains("FAR it is not among the 10000"),
+                         ReplyError);
+    CHECK(list.size() == 20'001);
+    CHECK(waiting().empty());
+    CHECK(list.redrive(entry_at(9'999)));
+    CHECK(list.remove(middle)); // by now the ends meet
+    CHECK(list.redrive(entry_at(0)));
+    CHECK(list.remove(entry_at(19'997)));
+    CHECK_FALSE(list.remove(middle));
+    CHECK(list.size() == 19'997);
 }
 
 TEST_CASE_FIXTURE(Fixture, "equal entries go one at a time") {

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A Cluster whose nodes speak TLS alone: a queue is found and followed as without it, and each node
-// has to show who it is.
+// A queue moves in a Cluster whose nodes speak nothing but TLS.
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/certificates.hpp"
 #include "support/cluster.hpp"
-#include "support/eventually.hpp"
+#include "support/elapsed.hpp"
 
+#include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/tls.hpp>
+#include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <stop_token>
 #include <string>
-#include <vector>
+#include <thread>
 
 namespace tls_cluster_test {
 
@@ -27,95 +30,117 @@ using orizuru::Consumer;
 using orizuru::Endpoint;
 using orizuru::Producer;
 using orizuru::Raw;
-using orizuru::ReplyError;
 
-const Certificates& files() { return Certificates::made(); }
+/// Three nodes with this certificate.
+struct TlsCluster : Cluster {
+    explicit TlsCluster(const std::string& certificate)
+        : Cluster(3, false, Certificates::made().of_server(certificate), RedisServer::Listen::tls) {
+    }
 
-Cluster& three() {
-    static Cluster cluster(3, false, files().of_server("right"), RedisServer::Listen::tls);
-    return cluster;
-}
+    [[nodiscard]] std::string address() const {
+        return uri({0, 1, 2}) + Certificates::made().trusting();
+    }
+    void move(const std::string& queue) { migrate(queue, (owner(queue) + 1) % size()); }
+};
 
-Endpoint trusting(const std::vector<std::size_t>& seeds) {
-    return orizuru::tls_endpoint(three().uri(seeds) + files().trusting());
-}
-
-/// The node shows this certificate to those that connect from now on.
-void show(std::size_t node, const std::string& name) {
-    three().client(node).command({"CONFIG", "SET", "tls-cert-file", files().path(name + ".pem"),
-                                  "tls-key-file", files().path(name + ".key")});
-}
-
-Texts taken(Consumer<Raw>& consumer, int count) {
-    Texts texts;
-    for (int i = 0; i < count; ++i) {
+TEST_CASE("a queue is found, and followed from node to node, over TLS") {
+    TlsCluster cluster("right");
+    const Endpoint endpoint = orizuru::tls_endpoint(cluster.address());
+    Producer<Raw> producer(endpoint, "q");
+    Consumer<Raw> consumer(endpoint, "q", {.prefetch = 4, .ack = orizuru::AckMode::deferred});
+    for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 10; ++i) {
+            const std::string message = std::to_string(round) + "." + std::to_string(i);
+            producer.push({message});
+            auto guard = consumer.next(10s);
+            REQUIRE(guard);
+            CHECK((*guard)->bytes == message);
+            guard->ack();
+        }
+        CHECK(consumer.flush() == 0);
+        cluster.migrate("q", (cluster.owner("q") + 1) % cluster.size(), [&] {
+            producer.push({"on the way"}); // by ASK, or to the old node
+        });
         auto guard = consumer.next(10s);
         REQUIRE(guard);
-        texts.push_back((*guard)->bytes);
-        CHECK(guard->ack());
+        CHECK((*guard)->bytes == "on the way");
+        guard->ack();
+        guard = consumer.next(10s);
+        REQUIRE(guard);
+        guard->ack();
     }
-    return texts;
+    CHECK(consumer.flush() == 0);
+    CHECK(cluster.client_of("q").llen("q") == 0);
 }
 
-TEST_CASE("a queue is found over TLS from whichever node, and followed while and after it moves") {
-    for (const std::string queue : {"a", "b", "c"}) {
-        for (const std::size_t seed : {0U, 1U, 2U}) {
-            Producer<Raw>(trusting({seed}), queue).push(Raw{queue});
-            Consumer<Raw> consumer(trusting({seed}), queue);
-            CHECK(taken(consumer, 1) == Texts{queue});
+TEST_CASE("a worker serves queues on all nodes over TLS") {
+    TlsCluster cluster("right");
+    const Endpoint endpoint = orizuru::tls_endpoint(cluster.address());
+    std::atomic<int> done = 0;
+    orizuru::Worker worker(endpoint, {.signals = orizuru::SignalHandling::none,
+                                      .on_event = [](const orizuru::WorkerEvent&) {}});
+    for (const std::string queue : {"a", "b", "c", "d"}) {
+        worker.handle<int>(queue, [&](int) { ++done; });
+    }
+    const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
+    for (int round = 0; round < 2; ++round) {
+        for (const std::string queue : {"a", "b", "c", "d"}) {
+            orizuru::JobProducer<int>(endpoint, queue).push_all({1, 2, 3});
         }
+        CHECK(eventually([&] { return done == 12 * (round + 1); }, 20s));
+        cluster.move("a");
     }
-    const Endpoint endpoint = trusting({0, 1, 2});
-    Producer<Raw> producer(endpoint, "q");
-    Consumer<Raw> consumer(endpoint, "q");
-    producer.push(Raw{"before"});
-    CHECK(taken(consumer, 1) == Texts{"before"});
-    auto next = (three().owner("q") + 1) % 3;
-    producer.push(Raw{"held"});
-    auto held = consumer.next(5s);
-    REQUIRE(held);
-    three().migrate("q", next, [&] { producer.push(Raw{"meanwhile"}); }); // twice, by ASK
-    CHECK(three().owner("q") == next);
-    producer.push(Raw{"after"});
-    CHECK(held->ack());
-    CHECK(taken(consumer, 3) == Texts{"meanwhile", "meanwhile", "after"});
-    CHECK(three().client(next).llen("q") == 0);
 }
 
-TEST_CASE("a node whose certificate is for another host is refused, whoever refers to it") {
-    const std::size_t owner = three().owner("q");
-    const std::size_t other = (owner + 1) % 3;
-    show(owner, "elsewhere");
-    for (const std::size_t seed : {owner, other}) {
-        const std::string what =
-            message_of<ReplyError>([&] { Producer<Raw>(trusting({seed}), "q").push(Raw{"x"}); });
-        CHECK(contains(what, "127.0.0.1:" + std::to_string(three().node(owner).port())));
+TEST_CASE("nodes whose certificate is for another host are refused") {
+    TlsCluster cluster("elsewhere");
+    const Stopwatch watch;
+    const std::string what = message_of<orizuru::ReplyError>(
+        [&] { Producer<Raw>(orizuru::tls_endpoint(cluster.address()), "q"); });
+    CHECK(watch.elapsed() < 5s);
+    CHECK(contains(what, "IP address mismatch, expected name '127.0.0.1'"));
+}
+
+TEST_CASE("a node with a certificate for another host is refused, whichever node refers to it") {
+    TlsCluster cluster("right");
+    const Certificates& files = Certificates::made();
+    const auto show = [&](std::size_t node, const std::string& name) {
+        cluster.client(node).command({"CONFIG", "SET", "tls-cert-file", files.path(name + ".pem"),
+                                      "tls-key-file", files.path(name + ".key")});
+    };
+    const auto from = [&](std::size_t seed) {
+        return orizuru::tls_endpoint(cluster.uri({seed}) + files.trusting());
+    };
+    const auto refusal = [](const auto& push) {
+        const std::string what = message_of<orizuru::ReplyError>(push);
         CHECK(contains(what, "IP address mismatch, expected name '127.0.0.1'"));
+        return what;
+    };
+    const std::size_t owner = cluster.owner("q");
+    const std::size_t other = (owner + 1) % cluster.size();
+    show(owner, "elsewhere");
+    const std::string node = "127.0.0.1:" + std::to_string(cluster.node(owner).port());
+    for (const std::size_t seed : {owner, other}) {
+        CHECK(contains(refusal([&] { Producer<Raw>(from(seed), "q"); }), node));
     }
     show(owner, "right");
-    Producer<Raw> producer(trusting({other}), "q");
-    producer.push(Raw{"x"});
-
-    show(other, "elsewhere"); // which gets the slot: a push by ASK is refused as well
-    three().migrate("q", other, [&, first = true]() mutable {
-        if (!first) {
-            const std::string what = message_of<ReplyError>([&] { producer.push(Raw{"y"}); });
-            CHECK(contains(what, "LPUSH 'q'"));
-            CHECK(contains(what, "IP address mismatch, expected name '127.0.0.1'"));
-        }
-        first = false;
+    Producer<Raw> producer(from(other), "q");
+    show(other, "elsewhere");
+    cluster.migrate("q", other, [&] { // by ASK
+        CHECK(contains(refusal([&] { producer.push(Raw{"x"}); }), "LPUSH 'q'"));
     });
     show(other, "right");
-    producer.push(Raw{"z"});
-    CHECK(three().client(other).lrange("q") == Texts{"z", "x"});
+    producer.push(Raw{"y"});
+    CHECK(cluster.client(other).lrange("q") == Texts{"y"});
 }
 
 TEST_CASE("nodes that speak TLS alone are not reached without it") {
-    const std::string plain = "redis" + three().uri().substr(std::string("rediss").size());
+    TlsCluster cluster("right");
+    const std::string plain = "redis" + cluster.uri().substr(std::string("rediss").size());
     CHECK_THROWS_AS(Producer<Raw>(plain, "q"), orizuru::Error);
-    CHECK(contains(
-        message_of<ReplyError>([&] { Producer<Raw>(orizuru::tls_endpoint(three().uri()), "q"); }),
-        "the server's certificate is refused"));
+    CHECK(contains(message_of<orizuru::ReplyError>(
+                       [&] { Producer<Raw>(orizuru::tls_endpoint(cluster.uri()), "q"); }),
+                   "the server's certificate is refused"));
 }
 
 } // namespace tls_cluster_test

@@ -12,6 +12,8 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/once.hpp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/sharded.hpp>
 #include <orizuru/worker/recur.hpp>
 
 #include <doctest/doctest.h>
@@ -93,8 +95,10 @@ void leave_scheduled_jobs(const std::string& uri, RedisClient& /*redis*/) {
     std::this_thread::sleep_for(2ms);
 }
 void leave_the_dead(const std::string& uri, RedisClient& redis) {
-    leave_messages(uri, redis);
+    leave_a_job(uri, redis);
     Consumer<Raw> consumer(uri, "q");
+    consumer.next()->bury("bad");
+    leave_messages(uri, redis);
     for (int i = 0; i < 5; ++i) {
         consumer.next()->bury("bad");
     }
@@ -211,10 +215,30 @@ void look_after_the_dead(const std::string& uri) {
     DeadList dead(uri, "q");
     static_cast<void>(dead.size());
     dead.redrive(dead.list(0, 1).at(0));
+    dead.remove(dead.list(0, 10).back()); // the unique one
     dead.redrive_all(1);
     dead.trim({.most = 2});
     dead.purge(0ms);
     dead.purge();
+}
+void leave_in_all_places(const std::string& uri, RedisClient& redis) {
+    leave_the_dead(uri, redis);
+    redis.command({"RPUSH", "q", "a"});
+    leave_scheduled_jobs(uri, redis);
+    leave_a_dead_consumer(uri, redis);
+}
+void inspect(const std::string& uri) {
+    Inspector inspector(uri);
+    static_cast<void>(inspector.queues());
+    inspector.forget("q");
+    static_cast<void>(inspector.state("q"));
+    static_cast<void>(inspector.consumers("q"));
+    static_cast<void>(inspector.peek("q", Place::held, 0, 10));
+    for (const Place place : {Place::waiting, Place::scheduled, Place::rejected, Place::dead}) {
+        const std::vector<PlacedMessage> found = inspector.peek("q", place, 0, 10);
+        inspector.remove("q", found.back()); // unique, of those scheduled and dead
+        inspector.run_now("q", found.front());
+    }
 }
 void look_after_the_scheduled(const std::string& uri) {
     ScheduledList scheduled(uri, "q");
@@ -286,9 +310,30 @@ void work(const std::string& uri) {
     }
 }
 
+void create_two_shards(const std::string& uri, RedisClient& /*redis*/) {
+    create_shards(uri, "q", 2);
+}
+void produce_over_shards(const std::string& uri) {
+    ShardedProducer<Raw> producer(uri, "q");
+    producer.push({"a"});
+    producer.push("key", {"b"});
+    producer.push_all({Raw{"c"}, Raw{"d"}});
+    producer.reload();
+}
+void change_shards(const std::string& uri) {
+    create_shards(uri, "q", 12);
+    add_shards(uri, "q", 4);
+    use_shards(uri, "q", 4);
+    retire_shards(uri, "q");
+    add_shards(uri, "q", 12); // opens them again
+    static_cast<void>(shards(uri, "q"));
+}
+
 const std::string consumer_row = "`Consumer`, `MessageGuard`";
 const std::vector<Row> rows{
     {"`Producer`", nothing, produce},
+    {"`ShardedProducer`", create_two_shards, produce_over_shards},
+    {"`create_shards`, `add_shards`, `use_shards`, `retire_shards`", nothing, change_shards},
     {"`BufferedProducer`", nothing, produce_buffered},
     {"`JobProducer`", nothing, produce_jobs},
     {"a push for later", nothing, produce_later},
@@ -303,6 +348,7 @@ const std::vector<Row> rows{
     {"`GarbageCollector`", leave_a_dead_consumer, collect},
     {"`Scheduler`", leave_scheduled_jobs, schedule},
     {"`Recurring`", leave_a_recurrence, recur},
+    {"`Inspector`", leave_in_all_places, inspect},
     {"`DeadList`", leave_the_dead, look_after_the_dead},
     {"`ScheduledList`", leave_scheduled_jobs, look_after_the_scheduled},
     {"`Pause`", nothing, pause},

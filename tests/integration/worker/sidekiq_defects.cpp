@@ -187,7 +187,8 @@ TEST_CASE_FIXTURE(Defect, "8: all keys of a queue lie in one slot of a cluster")
     REQUIRE(eventually([this] { return put_off().size() == 1; }));
     for (const std::string& key : redis.keys()) {
         CAPTURE(key);
-        CHECK((key == "q" || key.starts_with("orizuru:{q}:")));
+        const bool of_the_server = key == "orizuru:queues"; // which is no more than a hint
+        CHECK((of_the_server || key == "q" || key.starts_with("orizuru:{q}:")));
     }
 }
 

@@ -9,6 +9,7 @@
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
+#include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/worker.hpp>
 #include <orizuru/worker/recur.hpp>
@@ -108,6 +109,8 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker handles, retries and delays the jobs 
         CHECK_FALSE(cluster.client_of(queue).exists(orizuru::Keys(queue).consumers()));
     }
     CHECK(upkeep_failures == 0);
+    CHECK(orizuru::Inspector(endpoint).queues() ==
+          orizuru::test::Texts(queues.begin(), queues.end()));
 }
 
 TEST_CASE_FIXTURE(ClusterWorker, "a paused queue rests, on whichever node it is") {

@@ -338,14 +338,35 @@ TEST_CASE_FIXTURE(Fixture, "a job that is due at a time waits for it") {
               .text == std::to_string(time.time_since_epoch().count()));
 }
 
+TEST_CASE_FIXTURE(Fixture, "a job for later counts as enqueued from when it is due") {
+    JobProducer<Raw> producer(uri, "q");
+    const orizuru::JobTime before = orizuru::job_time();
+    const auto enqueued = [&](const orizuru::JobOptions& options) {
+        redis.flushall();
+        producer.push_all({Raw{"a"}}, options);
+        const Job<Raw> job = put_off().empty() ? job_of(waiting().front()) : put_off().front();
+        CHECK(job.first_enqueued_at >= before);
+        CHECK(job.first_enqueued_at < before + 1min);
+        return job.enqueued_at - job.first_enqueued_at;
+    };
+    CHECK(enqueued({}) == 0ms);
+    CHECK(enqueued({.delay = 24h}) == 24h);
+    CHECK(enqueued({.delay = -24h}) == 0ms);
+    CHECK(enqueued({.delay = 1h, .unique = "u"}) == 1h);
+    CHECK(enqueued({.at = before - 24h}) == 0ms);
+    const auto of_tomorrow = enqueued({.at = before + 24h});
+    CHECK(of_tomorrow <= 24h);
+    CHECK(of_tomorrow > 24h - 1min);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a job expires after its time counted from when it is due") {
     JobProducer<Raw> producer(uri, "q");
     const auto expires_after = [&](const orizuru::JobOptions& options) {
         redis.flushall();
         producer.push(Raw{"a"}, options);
         const Job<Raw> job = put_off().empty() ? job_of(waiting().front()) : put_off().front();
-        CHECK(job.first_enqueued_at == job.enqueued_at);
-        return job.expires_at.value() - job.enqueued_at;
+        CHECK(job.expires_at.value() - job.enqueued_at == *options.expires_after);
+        return job.expires_at.value() - job.first_enqueued_at;
     };
     CHECK(expires_after({.expires_after = 2h}) == 2h);
     CHECK(expires_after({.expires_after = 2h, .delay = 24h}) == 26h);

@@ -174,7 +174,7 @@ TEST_CASE_FIXTURE(Fixture,
         push({bytes_of(job)});
         const Running running(worker);
         REQUIRE(eventually([&] { return put_off().size() == 1; }));
-        CHECK(put_off().front().first_failed_at == put_off().front().enqueued_at);
+        CHECK(put_off().front().first_failed_at.value() + 1min == put_off().front().enqueued_at);
     }
     SUBCASE("at a later one") {
         job.attempt = 2;

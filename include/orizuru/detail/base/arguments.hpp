@@ -14,12 +14,6 @@
 
 namespace orizuru::detail {
 
-inline void check_id(std::string_view id) {
-    if (id.empty() || id.size() > 512) {
-        throw std::invalid_argument("an id must have 1 to 512 bytes");
-    }
-}
-
 [[nodiscard]] [[gnu::cold]] inline std::string text_of(std::chrono::milliseconds time) {
     return time.count() == 0 ? "0" : joined({Digits(time.count()), " ms"});
 }
@@ -36,18 +30,6 @@ inline void check_time(std::string_view name, std::chrono::milliseconds time,
 inline void check_count(std::string_view name, int count, int most) {
     if (count < 1 || count > most) {
         throw std::invalid_argument(joined({name, " must be 1 to ", Digits(most)}));
-    }
-}
-
-inline void check_ttl(std::chrono::milliseconds ttl) {
-    if (ttl < std::chrono::milliseconds(1) || ttl > std::chrono::hours(24 * 365 * 100)) {
-        throw std::invalid_argument("a ttl must be 1 ms to 100 years");
-    }
-}
-
-inline void check_age(std::chrono::seconds age) {
-    if (age < std::chrono::seconds(0) || age > std::chrono::hours(24 * 365 * 100)) {
-        throw std::invalid_argument("an age must be 0 to 100 years");
     }
 }
 

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -32,17 +31,48 @@ class UriParser {
     [[gnu::cold]] std::shared_ptr<const Address> parse();
 
   private:
-    [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const;
-    [[nodiscard]] [[gnu::cold]] static int hex_digit(char c) noexcept;
+    [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const {
+        throw std::invalid_argument(joined({"Redis address '", redacted(m_uri), "': ", reason}));
+    }
+    /// Negative for any other character.
+    [[nodiscard]] [[gnu::cold]] static int hex_digit(char c) noexcept {
+        if (c >= '0' && c <= '9') {
+            return c - '0';
+        }
+        c = static_cast<char>(c | 0x20); // lower case
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    }
     [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const;
     [[nodiscard]] [[gnu::cold]] long number(std::string_view text, std::string_view what,
-                                            long least, long most) const;
+                                            long least, long most) const {
+        const auto value = whole_number(text);
+        if (!value || std::cmp_less(*value, least) || std::cmp_greater(*value, most)) {
+            refuse(joined({what, " must be a number from ", Digits(least), " to ", Digits(most)}));
+        }
+        return static_cast<long>(*value);
+    }
 
-    [[gnu::cold]] void parse_credentials(std::string_view text);
+    [[gnu::cold]] void parse_credentials(std::string_view text) {
+        const auto colon = text.find(':');
+        if (colon == std::string_view::npos) {
+            refuse("a user without a password; write user:password@ or :password@");
+        }
+        m_address->user = decoded(text.substr(0, colon));
+        m_address->password = decoded(text.substr(colon + 1));
+    }
     [[gnu::cold]] void parse_nodes(std::string_view text, int default_port);
     [[nodiscard]] [[gnu::cold]] Node parse_host(std::string_view text, int default_port) const;
     [[gnu::cold]] void parse_query(std::string_view text);
-    [[nodiscard]] [[gnu::cold]] std::string* tls_text(std::string_view key) noexcept;
+    /// Null if there is no such key.
+    [[nodiscard]] [[gnu::cold]] std::string* tls_text(std::string_view key) noexcept {
+        TlsFiles& files = *m_address->tls;
+        return key == "cacert"      ? &files.cacert
+               : key == "cacertdir" ? &files.cacertdir
+               : key == "cert"      ? &files.cert
+               : key == "key"       ? &files.key
+               : key == "sni"       ? &files.sni
+                                    : nullptr;
+    }
 
     std::string_view m_uri;
     std::shared_ptr<Address> m_address = std::make_shared<Address>();
@@ -128,15 +158,6 @@ inline std::shared_ptr<const Address> UriParser::parse() {
         parse_query(query);
     }
     return m_address;
-}
-
-inline void UriParser::parse_credentials(std::string_view text) {
-    const auto colon = text.find(':');
-    if (colon == std::string_view::npos) {
-        refuse("a user without a password; write user:password@ or :password@");
-    }
-    m_address->user = decoded(text.substr(0, colon));
-    m_address->password = decoded(text.substr(colon + 1));
 }
 
 inline void UriParser::parse_nodes(std::string_view text, int default_port) {
@@ -234,30 +255,6 @@ inline void UriParser::parse_query(std::string_view text) {
     }
 }
 
-/// Null if there is no such key.
-inline std::string* UriParser::tls_text(std::string_view key) noexcept {
-    TlsFiles& files = *m_address->tls;
-    return key == "cacert"      ? &files.cacert
-           : key == "cacertdir" ? &files.cacertdir
-           : key == "cert"      ? &files.cert
-           : key == "key"       ? &files.key
-           : key == "sni"       ? &files.sni
-                                : nullptr;
-}
-
-inline void UriParser::refuse(std::string_view reason) const {
-    throw std::invalid_argument(joined({"Redis address '", redacted(m_uri), "': ", reason}));
-}
-
-/// Negative for any other character.
-inline int UriParser::hex_digit(char c) noexcept {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = static_cast<char>(c | 0x20); // lower case
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 inline std::string UriParser::decoded(std::string_view text) const {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -277,15 +274,6 @@ inline std::string UriParser::decoded(std::string_view text) const {
         i += 2;
     }
     return out;
-}
-
-inline long UriParser::number(std::string_view text, std::string_view what, long least,
-                              long most) const {
-    const auto value = whole_number(text);
-    if (!value || std::cmp_less(*value, least) || std::cmp_greater(*value, most)) {
-        refuse(joined({what, " must be a number from ", Digits(least), " to ", Digits(most)}));
-    }
-    return static_cast<long>(*value);
 }
 
 } // namespace orizuru::detail

@@ -19,9 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <system_error>
-#include <thread>
 
 namespace orizuru::detail {
 
@@ -112,23 +110,6 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         }
         if (Clock::now() >= deadline) {
             return 0;
-        }
-    }
-}
-
-/// Waits until one of `fds` is ready, or until then, and sets their `revents`. A signal to the
-/// process may end it early; where the kernel has no memory for it, it ends after 10 ms.
-inline void poll_until(std::span<pollfd> fds, TimePoint until) noexcept {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(std::max(until, TimePoint()) - Clock::now());
-    const auto time = std::clamp(left, std::chrono::milliseconds(0),
-                                 std::chrono::milliseconds(std::chrono::hours(1)));
-    if (::poll(fds.data(), fds.size(), static_cast<int>(time.count())) < 0) {
-        if (errno != EINTR) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        }
-        for (pollfd& fd : fds) {
-            fd.revents = 0;
         }
     }
 }

@@ -8,7 +8,6 @@
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <chrono>
-#include <string>
 
 namespace orizuru::detail {
 
@@ -85,7 +84,7 @@ redis.call('DEL', heartbeat)
 redis.call('SREM', consumers, ARGV[1])
 return outcome
 )lua");
-inline std::string_view reap_script() { return reap_text; }
+inline constinit const CachedScript reap_script(reap_text);
 
 /// Moves up to n messages from one list's right end to another's left end, oldest first.
 ///
@@ -104,15 +103,6 @@ redis.call('LPUSH', to, unpack(oldest_first))
 redis.call('LTRIM', from, 0, -1 - #taken)
 return #taken
 )lua");
-inline std::string_view refill_script() { return refill_text; }
-
-inline const CachedScript& cached_reap() {
-    static constinit const CachedScript script(reap_text);
-    return script;
-}
-inline const CachedScript& cached_refill() {
-    static constinit const CachedScript script(refill_text);
-    return script;
-}
+inline constinit const CachedScript refill_script(refill_text);
 
 } // namespace orizuru::detail

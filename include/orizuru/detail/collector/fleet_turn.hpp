@@ -29,8 +29,7 @@ namespace orizuru::detail {
 ///   command that the user must have the right to, or ''
 /// Returns 0 it is the caller's turn | time until it is due (ms) | NOPERM the user may not run
 ///   that command
-inline const CachedScript& cached_fleet_turn() {
-    static constexpr auto text = moving_script(R"lua(
+inline constexpr auto fleet_turn_text = moving_script(R"lua(
 local turn = KEYS[1]
 local commands = {{'PTTL', turn}, {'SET', turn, 'x', 'PX', '1'}}
 if ARGV[3] ~= '' then commands[3] = {ARGV[3], '0'} end
@@ -42,9 +41,7 @@ if left > 0 and left <= apart then return left end
 redis.call('SET', turn, '', 'PX', ARGV[2])
 return 0
 )lua");
-    static constinit const CachedScript script(text);
-    return script;
-}
+inline constinit const CachedScript fleet_turn_script(fleet_turn_text);
 
 struct FleetTurn {
     std::string key;
@@ -60,14 +57,22 @@ struct FleetTurn {
     /// Lets the next process that asks have the turn. Does nothing for a user without the right to
     /// it. If another process has had a turn since, this gives that turn back, and the work is done
     /// once too often. Redis: DEL. Throws as take().
-    void give_back(Connection& connection) const;
+    void give_back(Connection& connection) const {
+        try {
+            connection.command(key, "DEL", key);
+        } catch (const ReplyError& error) {
+            if (is_for_now(error)) {
+                throw;
+            }
+        }
+    }
 };
 
 inline std::chrono::milliseconds FleetTurn::take(Connection& connection,
                                                  std::chrono::milliseconds apart) const {
     apart = std::min(apart, memory);
     try {
-        const Reply reply = run_script(connection, key, cached_fleet_turn(), 1, key, apart.count(),
+        const Reply reply = run_script(connection, key, fleet_turn_script, 1, key, apart.count(),
                                        memory.count(), command);
         if (!is_count(reply) || reply.integer > apart.count()) {
             connection.refuse("EVALSHA");
@@ -78,16 +83,6 @@ inline std::chrono::milliseconds FleetTurn::take(Connection& connection,
             throw;
         }
         return std::chrono::milliseconds(0);
-    }
-}
-
-inline void FleetTurn::give_back(Connection& connection) const {
-    try {
-        connection.command(key, "DEL", key);
-    } catch (const ReplyError& error) {
-        if (is_for_now(error)) {
-            throw;
-        }
     }
 }
 

@@ -40,7 +40,22 @@ class Grace {
 
   private:
     /// Returns nullopt when INFO is refused.
-    std::optional<std::string> ask(Connection& connection);
+    std::optional<std::string> ask(Connection& connection) {
+        if (m_refused == connection.connected_at()) {
+            return std::nullopt;
+        }
+        try {
+            Reply info = connection.command("", "INFO", "server", "memory", "replication");
+            connection.require(info, Reply::Type::string, "INFO");
+            return std::move(info.text);
+        } catch (const ReplyError& error) {
+            if (error.code() != "NOPERM") {
+                throw;
+            }
+            m_refused = connection.connected_at();
+            return std::nullopt;
+        }
+    }
     void look_for_promotion(const Connection& connection, std::string_view info);
 
     std::chrono::milliseconds m_time;
@@ -85,23 +100,6 @@ inline void Grace::look_for_promotion(const Connection& connection, std::string_
         m_promoted = Clock::now();
     }
     m_history = history;
-}
-
-inline std::optional<std::string> Grace::ask(Connection& connection) {
-    if (m_refused == connection.connected_at()) {
-        return std::nullopt;
-    }
-    try {
-        Reply info = connection.command("", "INFO", "server", "memory", "replication");
-        connection.require(info, Reply::Type::string, "INFO");
-        return std::move(info.text);
-    } catch (const ReplyError& error) {
-        if (error.code() != "NOPERM") {
-            throw;
-        }
-        m_refused = connection.connected_at();
-        return std::nullopt;
-    }
 }
 
 } // namespace orizuru::detail

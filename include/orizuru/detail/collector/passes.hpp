@@ -46,7 +46,12 @@ class Passes {
     Collected collect();
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
     TimePoint step(std::chrono::milliseconds interval);
-    void run(const std::stop_token& token, std::chrono::milliseconds interval);
+    void run(const std::stop_token& token, std::chrono::milliseconds interval) {
+        if (interval <= std::chrono::milliseconds(0)) {
+            throw std::invalid_argument("the collector's interval must be positive");
+        }
+        run_until_stopped(token, [&] { return step(interval); });
+    }
 
   private:
     /// Whether the search for orphans serves this collector or the fleet.
@@ -129,7 +134,7 @@ inline bool Passes::may_reap() {
 
 inline void Passes::reap(const std::string& id, Collected& collected) {
     const Reply reply =
-        run_script(m_connection, m_keys.source(), cached_reap(), 6, m_keys.heartbeat(id),
+        run_script(m_connection, m_keys.source(), reap_script, 6, m_keys.heartbeat(id),
                    m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
                    m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
                    recovery_memory.count(), m_options.dead_limit, m_options.blamed);
@@ -192,7 +197,7 @@ inline void Passes::refill(Collected& collected) {
     while (left > 0) {
         const auto step = std::min<std::int64_t>(left, m_options.batch);
         const Reply moved =
-            run_script(m_connection, unack, cached_refill(), 2, unack, m_keys.source(), step);
+            run_script(m_connection, unack, refill_script, 2, unack, m_keys.source(), step);
         if (!is_count(moved) || moved.integer > step) {
             m_connection.refuse("EVALSHA");
         }
@@ -237,13 +242,6 @@ inline TimePoint Passes::step(std::chrono::milliseconds interval) {
         }
         throw;
     }
-}
-
-inline void Passes::run(const std::stop_token& token, std::chrono::milliseconds interval) {
-    if (interval <= std::chrono::milliseconds(0)) {
-        throw std::invalid_argument("the collector's interval must be positive");
-    }
-    run_until_stopped(token, [&] { return step(interval); });
 }
 
 /// Leaves the turns to collectors that may be able to make the pass that this one cannot.

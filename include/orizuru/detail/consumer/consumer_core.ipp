@@ -5,24 +5,20 @@
 // Defines the functions of consumer_core.hpp.
 
 #include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/link.hpp>
 #include <orizuru/detail/consumer/session.hpp>
-#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {
@@ -44,9 +40,10 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
     const Keys keys(std::move(queue));
     check(options);
     const TimePoint deadline = Clock::now() + endpoint.connect_timeout();
-    const Endpoint found = Route::to_key(endpoint, keys.source());
-    const Endpoint labelled =
-        options.name == ConsumerOptions().name ? found : ClientLabel::give(found, options.name);
+    Endpoint labelled = Route::to_key(endpoint, keys.source());
+    if (options.name != ConsumerOptions().name) {
+        EndpointParts::of(labelled).label = std::make_shared<const std::string>(options.name);
+    }
     // First: what throws behind it ends it.
     m_collecting = options.collect.begin(labelled, keys, options.on_event);
     m_session = Session::open(connect_link(labelled, deadline), keys, std::move(options), deadline);
@@ -66,7 +63,7 @@ ORIZURU_INLINE ConsumerCore::~ConsumerCore() {
 
 ORIZURU_INLINE bool ConsumerCore::next(const std::stop_token& token, Timeout& timeout,
                                        Decode decode) {
-    return take([&] { return m_session->next(token, timeout); }, token, timeout, decode,
+    return take([&] { return m_session->fetcher().next(token, timeout); }, token, timeout, decode,
                 [](const std::string&, const std::bad_alloc&) { return nullptr; });
 }
 
@@ -79,7 +76,7 @@ bool ConsumerCore::take(Fetch fetch, const std::stop_token& token, Timeout& time
         try {
             guard = guard_of(delivery, decode, stand_in, reason);
         } catch (...) {
-            m_session->postpone(std::move(delivery));
+            m_session->fetcher().postpone(std::move(delivery));
             throw;
         }
         if (guard != nullptr) {
@@ -138,9 +135,13 @@ ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
 }
 
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->limit(most); }
-ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept { return m_session->in_hand(); }
-ORIZURU_INLINE void ConsumerCore::stop() noexcept { m_session->stop(); }
-ORIZURU_INLINE bool ConsumerCore::stopped() const noexcept { return m_session->stopped(); }
+ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {
+    return m_session->fetcher().in_hand();
+}
+ORIZURU_INLINE void ConsumerCore::stop() noexcept { m_session->fetcher().stop(); }
+ORIZURU_INLINE bool ConsumerCore::stopped() const noexcept {
+    return m_session->fetcher().stopped();
+}
 ORIZURU_INLINE void ConsumerCore::end_by(TimePoint time) noexcept { m_session->end_by(time); }
 ORIZURU_INLINE std::size_t ConsumerCore::flush() { return m_session->flush(); }
 ORIZURU_INLINE std::uint64_t ConsumerCore::size() { return m_session->size(); }

@@ -5,7 +5,6 @@
 // Asks Redis for a message in steps, for a thread that waits for several consumers at once. Only a
 // worker has one.
 
-#include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/session.hpp>
@@ -17,14 +16,10 @@ ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* aw
     Timeout timeout(std::chrono::milliseconds(0));
     return take(
         [&] {
-            return awaited == nullptr ? m_session->next(token, timeout)
-                                      : m_session->poll(token, *awaited);
+            return awaited == nullptr ? m_session->fetcher().next(token, timeout)
+                                      : m_session->fetcher().poll(token, *awaited);
         },
         token, timeout, decode, stand_in);
-}
-
-inline DeliveryPtr Session::poll(const std::stop_token& token, Awaited& awaited) {
-    return m_fetcher.poll(token, awaited);
 }
 
 inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited) {
@@ -112,7 +107,7 @@ inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, 
     if (mirror.fetching()) {
         fetch_behind();
     } else {
-        awaited.until = m_lane.hold_bound(m_lane.link_hold_bound(TimePoint::max(), now), now);
+        awaited.until = m_lane.hold_bound(TimePoint::max(), now);
         if (awaited.until != TimePoint::max()) {
             return false;
         }

@@ -82,7 +82,13 @@ class Control {
     bool flush() { return !connected() || m_stream->flushed() || m_stream->flush(); }
 
     /// How many replies to requests of this purpose are owed: to this member, or to all.
-    [[nodiscard]] std::size_t owes(Purpose purpose, const LinkMember* member = nullptr) const;
+    [[nodiscard]] std::size_t owes(Purpose purpose, const LinkMember* member = nullptr) const {
+        return static_cast<std::size_t>(
+            std::count_if(m_owed.begin(), m_owed.end(), [&](const Owed& owed) {
+                return owed.member != nullptr && owed.purpose == purpose &&
+                       (member == nullptr || owed.member == member);
+            }));
+    }
     /// Owes the member nothing any more; its replies are discarded.
     void forget(const LinkMember& member) noexcept {
         for (Owed& owed : m_owed) {
@@ -111,7 +117,13 @@ class Control {
     /// A reply has come on this connection.
     [[nodiscard]] bool proven() const noexcept { return m_proven; }
     /// Whose the new reply is; throws ProtocolError if none is owed.
-    [[nodiscard]] Owed take_owed();
+    [[nodiscard]] Owed take_owed() {
+        if (m_owed.empty()) {
+            throw ProtocolError(joined({m_endpoint.address(), ": a reply that nothing asked for"}));
+        }
+        m_proven = true;
+        return m_owed.pop_front();
+    }
 
     // Ending and reconnecting.
 
@@ -159,7 +171,12 @@ class Control {
     [[nodiscard]] const std::string& last_failure() const noexcept { return m_last_failure; }
 
   private:
-    void owe(const Owed& owed, FunctionRef<void(std::string&)> compose);
+    void owe(const Owed& owed, FunctionRef<void(std::string&)> compose) {
+        m_owed.reserve(m_owed.size() + 1);
+        m_stream->append(compose);
+        m_owed.push_back(owed);
+        m_owed.back().sent = Clock::now();
+    }
 
     Endpoint m_endpoint;
     std::unique_ptr<Stream> m_stream;
@@ -185,21 +202,6 @@ inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std:
         note_failure(error.what());
         delay_connecting();
     }
-}
-
-inline void Control::owe(const Owed& owed, FunctionRef<void(std::string&)> compose) {
-    m_owed.reserve(m_owed.size() + 1);
-    m_stream->append(compose);
-    m_owed.push_back(owed);
-    m_owed.back().sent = Clock::now();
-}
-
-inline std::size_t Control::owes(Purpose purpose, const LinkMember* member) const {
-    return static_cast<std::size_t>(
-        std::count_if(m_owed.begin(), m_owed.end(), [&](const Owed& owed) {
-            return owed.member != nullptr && owed.purpose == purpose &&
-                   (member == nullptr || owed.member == member);
-        }));
 }
 
 inline void Control::note_failure(std::string_view reason) noexcept {
@@ -229,14 +231,6 @@ inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint dea
     }
     result.given_up = result.given_up || (deadline < own && Clock::now() >= deadline);
     return result;
-}
-
-inline Control::Owed Control::take_owed() {
-    if (m_owed.empty()) {
-        throw ProtocolError(joined({m_endpoint.address(), ": a reply that nothing asked for"}));
-    }
-    m_proven = true;
-    return m_owed.pop_front();
 }
 
 inline void Control::end(std::string_view reason) noexcept {

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {
@@ -51,7 +50,11 @@ class Fetcher {
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
     /// to decode it, else 100 ms. For the thread in `next`.
-    void postpone(DeliveryPtr message) noexcept;
+    [[gnu::cold]] void postpone(DeliveryPtr message) noexcept {
+        message->not_before =
+            Clock::now() + (message->shortages < 2 ? first_shortage_pause : later_shortage_pause);
+        m_run.push_front(std::move(message)); // into its old place, so this allocates nothing
+    }
 
     void stop() noexcept {
         m_stopped.store(true, std::memory_order_relaxed);
@@ -80,7 +83,11 @@ class Fetcher {
     // Under the lock. While a thread is in `next`, only that thread calls these.
 
     /// Puts messages that were taken over but not handed out back into the mirror.
-    [[gnu::cold]] void put_back_run();
+    [[gnu::cold]] void put_back_run() {
+        drop_lost_of_run();
+        m_lane.put_back(m_run);
+        m_run.clear();
+    }
     /// Ends the waiting in Redis; closes its connection if no answer comes in time.
     void stop_waiting(Lock& lock, TimePoint deadline) {
         if (!m_waiter.stop(lock, deadline)) {
@@ -107,7 +114,11 @@ class Fetcher {
     static constexpr std::chrono::milliseconds first_shortage_pause{100};
     static constexpr std::chrono::milliseconds later_shortage_pause{1000};
 
-    [[noreturn]] [[gnu::cold]] void throw_two_threads() const;
+    [[noreturn]] [[gnu::cold]] void throw_two_threads() const {
+        throw std::logic_error(
+            joined({"two threads are in next() of a consumer of '", m_lane.keys().source(),
+                    "'; hand the guards to other threads instead"}));
+    }
     [[nodiscard]] auto enter();
     bool await_run(const std::stop_token& token, Timeout& timeout);
     inline bool poll_run(const std::stop_token& token, Awaited& awaited);
@@ -140,7 +151,10 @@ class Fetcher {
     }
 
     void take_run();
-    void drop_lost_of_run();
+    void drop_lost_of_run() {
+        m_lane.drop_lost(m_run);
+        m_run_recoveries = m_lane.recoveries();
+    }
 
     Lane& m_lane;
     const ConsumerOptions& m_options;
@@ -207,18 +221,6 @@ inline bool Fetcher::await_run(const std::stop_token& token, Timeout& timeout) {
     }
 }
 
-inline void Fetcher::throw_two_threads() const {
-    throw std::logic_error(
-        joined({"two threads are in next() of a consumer of '", m_lane.keys().source(),
-                "'; hand the guards to other threads instead"}));
-}
-
-inline void Fetcher::postpone(DeliveryPtr message) noexcept {
-    message->not_before =
-        Clock::now() + (message->shortages < 2 ? first_shortage_pause : later_shortage_pause);
-    m_run.push_front(std::move(message)); // into its old place, so this allocates nothing
-}
-
 /// Needs no memory. A stop ends it.
 inline void Fetcher::pause(const std::stop_token& token, TimePoint until) {
     const StopWake wake_up(token, m_wake);
@@ -249,20 +251,9 @@ inline void Fetcher::take_run() {
     fetch_ahead();
 }
 
-inline void Fetcher::drop_lost_of_run() {
-    m_lane.drop_lost(m_run);
-    m_run_recoveries = m_lane.recoveries();
-}
-
-inline void Fetcher::put_back_run() {
-    drop_lost_of_run();
-    m_lane.put_back(m_run);
-    m_run.clear();
-}
-
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
-    const Lane::HurriedAcks hurry(m_lane);
+    const auto hurry = m_lane.hurry_acks();
     while (true) {
         const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
             return mirror.state() == Mirror::State::left || m_lane.has_refusal() ||

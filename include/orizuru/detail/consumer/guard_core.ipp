@@ -8,12 +8,7 @@
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/error.hpp>
 
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 

@@ -6,6 +6,7 @@
 // the guards that keep the consumer alive, and the events not yet delivered. Composes what is due,
 // acts on the replies and recovers after a doubt.
 
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -47,7 +48,6 @@ class Lane final : private LinkMember {
     // What a caller holds for a scope; see lane_scopes.ipp.
     class Lock;
     class Watch;
-    class HurriedAcks;
     class Attendance;
 
     [[gnu::cold]] Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
@@ -58,6 +58,7 @@ class Lane final : private LinkMember {
 
     // Without the lock.
 
+    [[nodiscard]] Link& link() noexcept { return *m_link; }
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_link->endpoint(); }
     [[nodiscard]] const Keys& keys() const noexcept { return m_mirror.keys(); }
     [[nodiscard]] bool forked() const noexcept { return m_link->forked(); }
@@ -66,8 +67,6 @@ class Lane final : private LinkMember {
             throw_forked();
         }
     }
-    /// In a forked child: closes the link's descriptor and touches nothing else.
-    [[gnu::cold]] void close_after_fork() noexcept { m_link->close_after_fork(); }
     /// How many recoveries have ended.
     [[nodiscard]] std::uint64_t recoveries() const noexcept {
         return m_recoveries.load(std::memory_order_relaxed);
@@ -78,7 +77,7 @@ class Lane final : private LinkMember {
 
     // Callers hold the lock for everything below.
 
-    [[nodiscard]] const Mirror& mirror() const noexcept { return m_mirror; }
+    [[nodiscard]] Mirror& mirror() noexcept { return m_mirror; }
     [[nodiscard]] bool running() const noexcept {
         return m_mirror.state() == Mirror::State::running;
     }
@@ -94,13 +93,7 @@ class Lane final : private LinkMember {
     void put_back(const DeliveryPtr& message) noexcept;
     void let_go() noexcept { m_guards.drop(1); }
     [[nodiscard]] bool has_guards() const noexcept { return m_guards.in_use(); }
-    /// For when no guard is left: messages without a wanted settlement may be requeued.
-    [[gnu::cold]] void forsake() noexcept { m_mirror.forsake(); }
 
-    /// Asks for a settlement of a held message; `move` null = ack.
-    void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept {
-        m_mirror.want(message, std::move(move));
-    }
     /// Accepts an ack whose outcome no thread awaits.
     void accept_deferred(const DeliveryPtr& message) noexcept {
         m_mirror.want_deferred(message);
@@ -125,13 +118,14 @@ class Lane final : private LinkMember {
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
     /// Composes and sends what is due now.
     void advance();
-    /// When a hold of this lane ends during which it sends nothing, or `until`.
-    [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
-        return m_hold.bound(until, now);
+    /// While the result exists, acks are sent at each chance instead of with the next fetch.
+    [[nodiscard]] auto hurry_acks() noexcept {
+        ++m_hurries;
+        return at_exit([this] { --m_hurries; });
     }
-    /// The same for the whole link.
-    [[nodiscard]] TimePoint link_hold_bound(TimePoint until, TimePoint now) const noexcept {
-        return m_link->hold_bound(until, now);
+    /// When a hold ends, of this lane or of the link, during which it sends nothing, or `until`.
+    [[nodiscard]] TimePoint hold_bound(TimePoint until, TimePoint now) const noexcept {
+        return m_link->hold_bound(m_hold.bound(until, now), now);
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
@@ -159,20 +153,6 @@ class Lane final : private LinkMember {
     /// Requeues what was not handed out; leaves the registry if nothing else is held.
     [[gnu::cold]] void release() {
         send([&](std::string& out) { m_mirror.send_release(out); });
-    }
-    void compose_blocking_fetch(std::string& out, std::chrono::milliseconds block) {
-        m_mirror.send_blocking_fetch(out, block);
-    }
-    void compose_look(std::string& out) { m_mirror.send_look(out); }
-    Verdict on_blocking_fetch(Reply&& reply) {
-        return m_mirror.on_blocking_fetch(std::move(reply));
-    }
-    void forget_blocking_fetch() noexcept { m_mirror.forget_blocking_fetch(); }
-
-    [[nodiscard]] bool in_outage() const noexcept { return m_link->in_outage(); }
-    /// The link is connected to another server than this one.
-    [[nodiscard]] bool link_elsewhere(std::string_view address) const noexcept {
-        return m_link->elsewhere(address);
     }
 
     // Doubts and refusals.

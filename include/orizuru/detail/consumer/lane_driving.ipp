@@ -4,12 +4,10 @@
 
 // Hands out a lane's messages, composes its requests and waits for their replies.
 
-#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/consumer/lane_scopes.ipp>
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace orizuru::detail {

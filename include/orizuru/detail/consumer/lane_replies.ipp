@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/redis/remedy.hpp>
 
 #include <new>
 
@@ -130,7 +129,7 @@ inline void Lane::tell_break(std::string_view reason) noexcept {
 }
 
 inline void Lane::tell_repair(std::string_view detail) noexcept {
-    if (!in_outage() && std::exchange(m_told_break, false)) {
+    if (!m_link->in_outage() && std::exchange(m_told_break, false)) {
         note(EventKind::reconnected, detail);
     }
 }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What a caller of a lane holds for a scope: its lock, a watch, hurried acks, the attendance.
+// What a caller of a lane holds for a scope: its lock, a watch, the attendance.
 
 namespace orizuru::detail {
 
@@ -44,30 +44,23 @@ class [[nodiscard]] Lane::Watch : public Linked {
     const Wake& m_wake;
 };
 
-/// While one exists, acks are sent at each chance instead of with the next fetch.
-class [[nodiscard]] Lane::HurriedAcks {
-  public:
-    explicit HurriedAcks(Lane& lane) noexcept : m_lane(lane) { ++lane.m_hurries; }
-    HurriedAcks(const HurriedAcks&) = delete;
-    HurriedAcks& operator=(const HurriedAcks&) = delete;
-    ~HurriedAcks() { --m_lane.m_hurries; }
-
-  private:
-    Lane& m_lane;
-};
-
 /// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this one,
 /// as `drive` would: acks are hurried, and no Watch hears of events.
 class [[nodiscard]] Lane::Attendance {
   public:
-    explicit Attendance(Lane& lane) noexcept : m_lane(lane), m_hurry(lane) { ++lane.m_drivers; }
+    explicit Attendance(Lane& lane) noexcept : m_lane(lane) {
+        ++lane.m_drivers;
+        ++lane.m_hurries;
+    }
     Attendance(const Attendance&) = delete;
     Attendance& operator=(const Attendance&) = delete;
-    ~Attendance() { --m_lane.m_drivers; }
+    ~Attendance() {
+        --m_lane.m_drivers;
+        --m_lane.m_hurries;
+    }
 
   private:
     Lane& m_lane;
-    HurriedAcks m_hurry;
 };
 
 } // namespace orizuru::detail

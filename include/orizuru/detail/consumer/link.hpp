@@ -31,7 +31,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -72,6 +71,7 @@ class Link {
     void wake_all() noexcept { m_turns.wake_all(); }
 
     [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
+    /// Connected to another server than this one.
     [[nodiscard]] bool elsewhere(std::string_view address) const noexcept {
         return connected() && m_control.stream().address() != address;
     }

@@ -8,15 +8,11 @@
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/link.hpp>
-#include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
 #include <orizuru/error.hpp>
@@ -47,14 +43,9 @@ class Session {
                                                        const Keys& keys, ConsumerOptions&& options,
                                                        TimePoint deadline);
 
-    /// Hands out the next message; returns null at the timeout or when stopped. The message keeps
-    /// the session alive until settle(), abandon(), put_back() or bury().
-    DeliveryPtr next(const std::stop_token& token, Timeout& timeout) {
-        return m_fetcher.next(token, timeout);
-    }
-
-    /// The same in steps: see Fetcher::poll. Defined in consumer_polling.ipp.
-    inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
+    /// Hands out messages. Each keeps the session alive until settle(), abandon(), put_back() or
+    /// bury().
+    [[nodiscard]] Fetcher& fetcher() noexcept { return m_fetcher; }
     /// For a thread that polls the queues of a link: from now on `news` is signalled when a poll
     /// may find more than `awaited` says.
     void watch(std::shared_ptr<const Wake> news) {
@@ -65,7 +56,6 @@ class Session {
     }
 
     void limit(int most);
-    [[nodiscard]] std::size_t in_hand() const noexcept { return m_fetcher.in_hand(); }
 
     /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
     /// ReplyError the message is still held; after others the settlement goes on in the background.
@@ -73,11 +63,9 @@ class Session {
     /// Rejects a message that its guard left unsettled; waits at most command_timeout.
     [[gnu::cold]] void abandon(const DeliveryPtr& message) noexcept;
     /// Puts the message back: `next` returns it again behind those it has already taken over.
-    void put_back(const DeliveryPtr& message) noexcept;
-    /// Puts the message that `next` has returned last back in front, because there is no memory to
-    /// hand it out. `next` returns it after a pause (fetcher.hpp). For the thread in `next`.
-    [[gnu::cold]] void postpone(DeliveryPtr message) noexcept {
-        m_fetcher.postpone(std::move(message));
+    void put_back(const DeliveryPtr& message) noexcept {
+        Lock lock(m_lane);
+        m_lane.put_back(message);
     }
     /// Moves an undecodable message to the dead list; for the thread in `next`. Returns true once
     /// it is there, false if the lease was lost. Returns nullopt if the deadline or a stop came
@@ -88,15 +76,25 @@ class Session {
                                            const std::stop_token& token, TimePoint deadline);
 
     /// True if no other consumer can have this handed-out message at `now`.
-    [[nodiscard]] bool holds(const DeliveryPtr& message, TimePoint now);
+    [[nodiscard]] bool holds(const DeliveryPtr& message, TimePoint now) {
+        const Lock lock(m_lane);
+        return message->state != Delivery::State::lost &&
+               now < m_lane.lease_from() + m_options.lease;
+    }
 
     std::size_t flush();
     std::uint64_t size();
-    std::string id();
-    [[nodiscard]] bool connected();
+    std::string id() {
+        m_lane.refuse_fork();
+        const Lock lock(m_lane);
+        return m_lane.mirror().identity().id;
+    }
+    [[nodiscard]] bool connected() {
+        m_lane.refuse_fork();
+        const Lock lock(m_lane);
+        return !m_lane.link().in_outage();
+    }
 
-    void stop() noexcept { m_fetcher.stop(); }
-    [[nodiscard]] bool stopped() const noexcept { return m_fetcher.stopped(); }
     /// Until `close` has returned, every wait for Redis ends by this time.
     void end_by(TimePoint time) noexcept {
         {
@@ -112,7 +110,9 @@ class Session {
     [[nodiscard]] const ConsumerOptions& options() const noexcept { return m_options; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_lane.keys(); }
     [[nodiscard]] std::string address() const { return m_lane.endpoint().address(); }
-    [[gnu::cold]] void tell(EventKind kind, std::string_view detail, std::string_view payload);
+    [[gnu::cold]] void tell(EventKind kind, std::string_view detail, std::string_view payload) {
+        m_lane.tell({kind, keys().source(), id(), detail, payload});
+    }
 
   private:
     using Lock = Lane::Lock;
@@ -129,11 +129,22 @@ class Session {
 
     [[gnu::cold]] void end(Lock& lock);
 
-    [[nodiscard]] TimePoint patience(TimePoint since) const;
+    [[nodiscard]] TimePoint patience(TimePoint since) const {
+        const TimePoint own = std::max(m_lane.lease_from() + m_options.lease,
+                                       since + m_lane.endpoint().command_timeout());
+        return std::min(own, m_lane.limit());
+    }
     void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
     [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
-                                                  std::string_view what) const;
-    [[noreturn]] [[gnu::cold]] void throw_unanswered(std::string_view what) const;
+                                                  std::string_view what) const {
+        throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
+                          refusal);
+    }
+    [[noreturn]] [[gnu::cold]] void throw_unanswered(std::string_view what) const {
+        throw ConnectionError(
+            joined({what, " of '", keys().source(), "': ", m_lane.last_failure()}),
+            ConnectionError::Outcome::in_doubt);
+    }
 
     std::shared_ptr<Heartbeat> m_heartbeat;
     ConsumerOptions m_options;
@@ -156,7 +167,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
         const std::shared_ptr<Session> own = std::move(session);
         if (own->m_lane.forked()) {
             // A fork copied the session without its threads: its locks may be held for ever.
-            own->m_lane.close_after_fork();
+            own->m_lane.link().close_after_fork();
             own->m_fetcher.close_after_fork();
             own->m_heartbeat->close_after_fork();
             static_cast<void>(new std::shared_ptr(own));
@@ -227,7 +238,7 @@ inline void Session::end(Lock& lock) {
 }
 
 inline void Session::close() noexcept {
-    stop();
+    m_fetcher.stop();
     try {
         if (!m_lane.forked()) {
             Lock lock(m_lane);
@@ -245,11 +256,11 @@ inline void Session::close() noexcept {
 }
 
 inline void Session::finish() noexcept {
-    stop();
+    m_fetcher.stop();
     try {
         Lock lock(m_lane);
         m_lane.take_acks();
-        m_lane.forsake();
+        m_lane.mirror().forsake();
         end(lock);
     } catch (...) { // NOLINT(bugprone-empty-catch)
         // The collector requeues the rest after the lease.
@@ -278,22 +289,6 @@ inline std::uint64_t Session::size() {
         throw ProtocolError(doubt);
     }
     return static_cast<std::uint64_t>(reply->integer);
-}
-
-inline std::string Session::id() {
-    m_lane.refuse_fork();
-    const Lock lock(m_lane);
-    return m_lane.mirror().identity().id;
-}
-
-inline bool Session::connected() {
-    m_lane.refuse_fork();
-    const Lock lock(m_lane);
-    return !m_lane.in_outage();
-}
-
-inline void Session::tell(EventKind kind, std::string_view detail, std::string_view payload) {
-    m_lane.tell({kind, keys().source(), id(), detail, payload});
 }
 
 } // namespace orizuru::detail

@@ -6,12 +6,6 @@
 
 namespace orizuru::detail {
 
-inline TimePoint Session::patience(TimePoint since) const {
-    const TimePoint own = std::max(m_lane.lease_from() + m_options.lease,
-                                   since + m_lane.endpoint().command_timeout());
-    return std::min(own, m_lane.limit());
-}
-
 inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
     using S = Delivery::State;
@@ -26,7 +20,7 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
         m_lane.accept_deferred(message);
         return true;
     }
-    m_lane.want(message, std::move(move));
+    m_lane.mirror().want(message, std::move(move));
     try {
         await_settlement(lock, message, what);
     } catch (const ReplyError&) {
@@ -39,17 +33,12 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     return message->state == S::settled;
 }
 
-inline bool Session::holds(const DeliveryPtr& message, TimePoint now) {
-    const Lock lock(m_lane);
-    return message->state != Delivery::State::lost && now < m_lane.lease_from() + m_options.lease;
-}
-
 inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
                                       std::string_view what) {
     using S = Delivery::State;
     const TimePoint since = Clock::now();
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
-    const Lane::HurriedAcks hurry(m_lane);
+    const auto hurry = m_lane.hurry_acks();
     while (!m_lane.drive(lock, patience(since), nullptr, answered)) {
         // Beats confirmed meanwhile extend the lease, and with it the wait.
         if (Clock::now() >= patience(since)) {
@@ -59,11 +48,6 @@ inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
     if (message->state == S::held) {
         throw_refused(message->refusal, what);
     }
-}
-
-inline void Session::put_back(const DeliveryPtr& message) noexcept {
-    Lock lock(m_lane);
-    m_lane.put_back(message);
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
@@ -84,7 +68,7 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         m_lane.let_go();
         return;
     }
-    m_lane.want(message, std::move(reject));
+    m_lane.mirror().want(message, std::move(reject));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
         const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
@@ -116,11 +100,11 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
         m_lane.let_go();
         return false;
     }
-    m_lane.want(message, std::move(bury));
+    m_lane.mirror().want(message, std::move(bury));
     const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
         m_lane.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
-                     [&] { return answered() || stopped() || token.stop_requested(); });
+                     [&] { return answered() || m_fetcher.stopped() || token.stop_requested(); });
     } catch (...) {
         m_lane.leave_unattended(message);
         throw;
@@ -136,16 +120,6 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
     }
     m_lane.let_go();
     return message->state == S::settled;
-}
-
-inline void Session::throw_refused(std::string_view refusal, std::string_view what) const {
-    throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
-                      refusal);
-}
-
-inline void Session::throw_unanswered(std::string_view what) const {
-    throw ConnectionError(joined({what, " of '", keys().source(), "': ", m_lane.last_failure()}),
-                          ConnectionError::Outcome::in_doubt);
 }
 
 inline std::size_t Session::flush() {
@@ -164,7 +138,7 @@ inline std::size_t Session::flush() {
         return message->state == S::wanted || message->state == S::sent;
     };
     const TimePoint since = Clock::now();
-    const Lane::HurriedAcks hurry(m_lane);
+    const auto hurry = m_lane.hurry_acks();
     while (!m_lane.drive(lock, patience(since), nullptr, [&] { return !any_in(pending, open); })) {
         if (Clock::now() >= patience(since)) {
             throw_unanswered("flushing the acks");

@@ -29,7 +29,6 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
@@ -59,7 +58,7 @@ class Waiter {
     /// Closes the connection even with a BLMOVE outstanding, for the end of a consumer.
     void abort() {
         m_stream.reset();
-        m_lane.forget_blocking_fetch();
+        m_lane.mirror().forget_blocking_fetch();
     }
     /// In a forked child: closes the descriptor and touches nothing else.
     void close_after_fork() noexcept {
@@ -121,7 +120,13 @@ class Waiter {
     [[gnu::cold]] void on_failed_attempt(const std::exception_ptr& failure);
     void on_reply(Lock& lock, Reply&& reply);
     void on_result(Lock& lock, Reply&& reply);
-    [[gnu::cold]] std::string source_type(Lock& lock);
+    // Returns "none" if Redis gives no type: a fence is then the likelier reason.
+    [[gnu::cold]] std::string source_type(Lock& lock) {
+        const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
+        const auto reply = m_lane.query(
+            lock, until, nullptr, [] { return false; }, "TYPE", m_lane.keys().source());
+        return reply && reply->is(Reply::Type::status) ? reply->text : "none";
+    }
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }
     /// A recovery has begun since it was connected.
     [[nodiscard]] bool worthless() const noexcept { return m_incarnation != m_lane.incarnation(); }
@@ -162,13 +167,14 @@ inline void Waiter::start(Lock& lock, TimePoint deadline) {
         read(lock, deadline);
         return;
     }
-    m_stream->append([this](std::string& out) { m_lane.compose_blocking_fetch(out, longest); });
+    m_stream->append(
+        [this](std::string& out) { m_lane.mirror().send_blocking_fetch(out, longest); });
     m_due = now + longest + m_lane.endpoint().command_timeout();
 }
 
 inline void Waiter::look(Lock& lock, TimePoint deadline) {
     if (!m_unblocking.pending()) {
-        m_stream->append([this](std::string& out) { m_lane.compose_look(out); });
+        m_stream->append([this](std::string& out) { m_lane.mirror().send_look(out); });
         m_due = Clock::now() + m_lane.endpoint().command_timeout();
     } else {
         read(lock, deadline);
@@ -237,7 +243,7 @@ inline void Waiter::on_reply(Lock& lock, Reply&& reply) {
 
 inline void Waiter::on_result(Lock& lock, Reply&& reply) {
     const bool looked = m_lane.mirror().looking();
-    const Verdict verdict = m_lane.on_blocking_fetch(std::move(reply));
+    const Verdict verdict = m_lane.mirror().on_blocking_fetch(std::move(reply));
     switch (verdict.remedy) {
     case Remedy::none:
         m_oom_pause = {};
@@ -282,14 +288,6 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
     case Remedy::send_body:
         return; // never: these are no scripts
     }
-}
-
-// Returns "none" if Redis gives no type: a fence is then the likelier reason.
-inline std::string Waiter::source_type(Lock& lock) {
-    const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-    const auto reply = m_lane.query(
-        lock, until, nullptr, [] { return false; }, "TYPE", m_lane.keys().source());
-    return reply && reply->is(Reply::Type::status) ? reply->text : "none";
 }
 
 } // namespace orizuru::detail

@@ -8,7 +8,6 @@
 
 #include <orizuru/detail/redis/script_parts.hpp>
 
-#include <string>
 #include <string_view>
 
 namespace orizuru::detail {
@@ -59,18 +58,55 @@ return found
     return script;
 }
 
+/// The Lua function take(list, entry): removes the entry; returns 1, 0 when it is not there, or an
+/// error when it would have to search the middle of a long list, which takes a fifth of a second
+/// for a million elements.
+inline constexpr char take_entry_function[] = R"lua(
+local function take(list, entry)
+    for _, rank in ipairs({-1, 1}) do
+        if redis.call('LPOS', list, entry, 'RANK', rank, 'MAXLEN', 10000) then
+            return redis.call('LREM', list, rank, entry)
+        end
+    end
+    if redis.call('LLEN', list) <= 20000 then return 0 end
+    return redis.error_reply('FAR it is not among the 10000 elements at either end of ' .. list)
+end
+)lua";
+
 // KEYS[1] dead, [2] source; ARGV[1] the entry. Returns 1, 0 when it is not there, -1 for what is no
-// entry.
+// entry; FAR as `take`.
 inline std::string_view redrive_script() {
-    static constexpr auto script = moving_script(read_entry_function, R"lua(
+    static constexpr auto script = moving_script(read_entry_function, take_entry_function, R"lua(
 local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
 local first, last = read(entry)
 if not first then return -1 end
 local refused = refusal({{dead, 'list'}, {source, 'list'}},
-    {{'LREM', dead, '-1', 'x'}, {'LPUSH', source, 'x'}})
+    {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}, {'LPUSH', source, 'x'}})
 if refused then return refused end
-if redis.call('LREM', dead, -1, entry) == 0 then return 0 end
+local taken = take(dead, entry)
+if taken ~= 1 then return taken end
 redis.call('LPUSH', source, string.sub(entry, first, last))
+return 1
+)lua");
+    return script;
+}
+
+// KEYS[1] dead, [2] the job's lock, if it has one; ARGV[1] the entry, [2] the lock's value. Returns
+// 1, or 0 when the entry is not there: then the lock stays, too; FAR as `take`.
+inline std::string_view remove_dead_script() {
+    static constexpr auto script = moving_script(take_entry_function, R"lua(
+local dead, lock = KEYS[1], KEYS[2]
+local kinds = {{dead, 'list'}}
+local commands = {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}}
+if lock then
+    kinds[2] = {lock, 'string'}
+    commands[4], commands[5] = {'GET', lock}, {'DEL', lock}
+end
+local refused = refusal(kinds, commands)
+if refused then return refused end
+local taken = take(dead, ARGV[1])
+if taken ~= 1 then return taken end
+if lock and redis.call('GET', lock) == ARGV[2] then redis.call('DEL', lock) end
 return 1
 )lua");
     return script;

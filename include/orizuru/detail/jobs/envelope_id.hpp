@@ -2,11 +2,13 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The id of a job, from the first bytes of its envelope (job.hpp): the rest may be missing, of a
-// newer version, or unreadable for every Codec.
+// The id of a job and when it was enqueued, from the first bytes of its envelope (job.hpp): the
+// rest may be missing, of a newer version, or unreadable for every Codec.
 
 #include <orizuru/detail/jobs/envelope_limits.hpp>
+#include <orizuru/jobs/job_time.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,7 +16,7 @@
 
 namespace orizuru::detail {
 
-/// An envelope's id ends within this many bytes.
+/// An envelope's id, and enqueued_at, end within this many bytes.
 inline constexpr std::size_t longest_envelope_start = 600;
 
 /// Reads a msgpack value after the other.
@@ -42,7 +44,33 @@ class EnvelopeStart {
         if (!size || *size > m_rest.size()) {
             return std::nullopt;
         }
-        return m_rest.substr(0, static_cast<std::size_t>(*size));
+        const std::string_view found = m_rest.substr(0, static_cast<std::size_t>(*size));
+        m_rest.remove_prefix(found.size());
+        return found;
+    }
+    /// Passes an integer or nil.
+    [[nodiscard]] bool pass_optional_integer() {
+        if (m_rest.starts_with('\xc0')) {
+            m_rest.remove_prefix(1);
+            return true;
+        }
+        return integer().has_value();
+    }
+    [[nodiscard]] std::optional<std::int64_t> integer() {
+        const unsigned kind = next();
+        if (kind <= 0x7f || (kind >= 0xe0 && kind <= 0xff)) {
+            return static_cast<std::int8_t>(kind);
+        }
+        if (kind < 0xcc || kind > 0xd3) {
+            return std::nullopt;
+        }
+        const unsigned width = 1U << ((kind - 0xcc) % 4);
+        const auto value = number(width);
+        if (!value || kind <= 0xcf) {
+            return value;
+        }
+        const unsigned unused = 64 - 8 * width; // the sign fills these
+        return static_cast<std::int64_t>(*value << unused) >> unused;
     }
 
   private:
@@ -78,6 +106,17 @@ class EnvelopeStart {
     }
     const auto id = reader.text();
     return id && !id->empty() && id->size() <= longest_job_id ? id : std::nullopt;
+}
+
+/// When the attempt was enqueued. None: it is no envelope, or has not begun with that.
+[[nodiscard]] inline std::optional<JobTime> envelope_time(std::string_view start) {
+    EnvelopeStart reader(start);
+    if (!reader.enter_array() || !reader.pass_unsigned() || !reader.text() ||
+        !reader.pass_unsigned() || !reader.integer()) {
+        return std::nullopt;
+    }
+    const auto time = reader.integer();
+    return time ? std::optional(JobTime(std::chrono::milliseconds(*time))) : std::nullopt;
 }
 
 } // namespace orizuru::detail

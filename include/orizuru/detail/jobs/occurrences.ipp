@@ -14,17 +14,10 @@
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <iterator>
 #include <set>
 #include <stdexcept>
-#include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace orizuru::detail {
 

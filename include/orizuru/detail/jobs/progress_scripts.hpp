@@ -5,7 +5,7 @@
 // How a job's progress and its result are written.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/keys.hpp>
 

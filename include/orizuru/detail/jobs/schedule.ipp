@@ -8,11 +8,7 @@
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
-#include <chrono>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace orizuru::detail {
 

@@ -11,9 +11,6 @@
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/error.hpp>
 
-#include <string>
-#include <string_view>
-
 namespace orizuru::detail {
 
 ORIZURU_INLINE std::string lock_of(UniqueRelease release, std::string_view job_id) {

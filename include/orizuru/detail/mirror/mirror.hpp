@@ -80,10 +80,15 @@ class Mirror {
     [[nodiscard]] const Fifo<DeliveryPtr>& messages() const noexcept { return m_messages; }
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
     /// A request to leave is unanswered: a fence may be its own.
-    [[nodiscard]] bool leaving() const noexcept;
+    [[nodiscard]] bool leaving() const noexcept {
+        return any_in(m_requests,
+                      [](const Request& request) { return request.kind == Request::Kind::leave; });
+    }
     /// True when the next request could settle every known message that is in no request.
     [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
-    [[nodiscard]] bool fetching() const noexcept;
+    [[nodiscard]] bool fetching() const noexcept {
+        return any_in(m_requests, [](const Request& request) { return request.fetch > 0; });
+    }
     /// How many fetches by script, and looks, have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }
     /// The last answered fetch was full: there are likely more messages.
@@ -99,7 +104,10 @@ class Mirror {
     /// Asks for a settlement of a held message; `move` null = ack.
     void want(const DeliveryPtr& message, std::unique_ptr<Move> move) noexcept;
     /// The same for an ack whose outcome no thread awaits.
-    void want_deferred(const DeliveryPtr& message) noexcept;
+    void want_deferred(const DeliveryPtr& message) noexcept {
+        message->deferred = true;
+        want(message, nullptr);
+    }
     /// True when acks (moves: other settlements) are wanted and not sent.
     [[nodiscard]] bool has_acks() const noexcept { return m_acks > 0; }
     [[nodiscard]] bool has_moves() const noexcept { return !m_moves.empty(); }
@@ -202,17 +210,31 @@ class Mirror {
         return message->state == S::sent && message->version == request.version;
     }
 
-    void become(Identity identity);
-    void append_header(std::string& out, std::uint64_t version);
+    void become(Identity identity) {
+        m_processing = m_keys.processing(identity.id);
+        m_self = std::move(identity);
+    }
+    void append_header(std::string& out, std::uint64_t version) {
+        m_self.write_header(m_header, version);
+        append_argument(out, m_header);
+    }
     void begin_request(std::string& out, Request& request, std::string_view sha1,
                        std::string_view source, std::size_t keys, std::size_t args);
-    void append_headers(std::string& out);
+    // Every script of the chain begins with the header that it expects and the next header.
+    void append_headers(std::string& out) {
+        append_header(out, m_last_sent);
+        append_header(out, m_last_sent + 1);
+    }
     void chain_arguments(std::string& out);
-    void mark_sent(Delivery& message, Request& request) const;
-    void commit(Request request) noexcept;
+    void mark_sent(Delivery& message, Request& request) const {
+        message.state = S::sent;
+        message.version = request.version;
+        ++request.messages;
+    }
     void compose(Request::Kind kind, FunctionRef<void(Request&)> compose);
 
-    void expect(std::size_t messages);
+    // Reserves now, so that queuing a move of any held message never allocates.
+    void expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
     void append(std::string& payload) { m_messages.push_back(m_pool.make(payload)); }
     void answered() noexcept;
     void ran(Request& request) noexcept;
@@ -220,7 +242,15 @@ class Mirror {
     [[gnu::cold]] void unsend(const Request& request, const std::string& refusal);
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
     [[gnu::cold]] Verdict on_error(Request& request, const Reply& reply);
-    [[gnu::cold]] static Verdict doubt(Request& request, Remedy remedy, const std::string& text);
+    // The request stays in the chain as the first whose outcome is unknown. If recovery finds that
+    // a refusal of its own changed nothing, the request is retried once, then its caller gets the
+    // error.
+    [[gnu::cold]] static Verdict doubt(Request& request, Remedy remedy, const std::string& text) {
+        if (!text.starts_with("STALE")) {
+            request.failure = text;
+        }
+        return {remedy, text};
+    }
 
     [[gnu::cold]] void conclude(const Adoption::Result& result);
     [[nodiscard]] [[gnu::cold]] std::string blame(const Request& request, bool first_not_run);
@@ -264,20 +294,6 @@ class Mirror {
     std::optional<Adoption> m_adoption; ///< while recovering
     std::optional<Recovered> m_recovered;
 };
-
-inline void Mirror::become(Identity identity) {
-    m_processing = m_keys.processing(identity.id);
-    m_self = std::move(identity);
-}
-
-inline bool Mirror::fetching() const noexcept {
-    return any_in(m_requests, [](const Request& request) { return request.fetch > 0; });
-}
-
-inline bool Mirror::leaving() const noexcept {
-    return any_in(m_requests,
-                  [](const Request& request) { return request.kind == Request::Kind::leave; });
-}
 
 } // namespace orizuru::detail
 

@@ -67,11 +67,6 @@ inline void Mirror::put_back(const DeliveryPtr& message) noexcept {
     recount();
 }
 
-inline void Mirror::want_deferred(const DeliveryPtr& message) noexcept {
-    message->deferred = true;
-    want(message, nullptr);
-}
-
 inline std::size_t Mirror::take_acks() noexcept {
     std::size_t taken = 0;
     std::size_t open = m_open;

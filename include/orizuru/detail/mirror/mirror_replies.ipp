@@ -132,9 +132,6 @@ inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
     return {remedy == Remedy::send_body ? Remedy::recover : remedy, reply.text};
 }
 
-// Reserves now, so that queuing a move of any held message never allocates.
-inline void Mirror::expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
-
 inline void Mirror::ran(Request& request) noexcept {
     m_confirmed = request.version;
     m_refused = false;
@@ -181,15 +178,6 @@ inline void Mirror::unsend(const Request& request, const std::string& refusal) {
         }
     }
     recount();
-}
-
-// The request stays in the chain as the first whose outcome is unknown. If recovery finds that a
-// refusal of its own changed nothing, the request is retried once, then its caller gets the error.
-inline Verdict Mirror::doubt(Request& request, Remedy remedy, const std::string& text) {
-    if (!text.starts_with("STALE")) {
-        request.failure = text;
-    }
-    return {remedy, text};
 }
 
 } // namespace orizuru::detail

@@ -24,34 +24,11 @@ inline void Mirror::begin_request(std::string& out, Request& request, std::strin
     }
 }
 
-inline void Mirror::append_header(std::string& out, std::uint64_t version) {
-    m_self.write_header(m_header, version);
-    append_argument(out, m_header);
-}
-
-// Every script of the chain begins with the header that it expects and the next header.
-inline void Mirror::append_headers(std::string& out) {
-    append_header(out, m_last_sent);
-    append_header(out, m_last_sent + 1);
-}
-
 // They may go on with the least number of messages in the list once the requests before it have
 // run. The list may hold more: a blocking fetch may have added one that is not known here yet.
 inline void Mirror::chain_arguments(std::string& out) {
     append_headers(out);
     append_argument(out, live());
-}
-
-inline void Mirror::mark_sent(Delivery& message, Request& request) const {
-    message.state = S::sent;
-    message.version = request.version;
-    ++request.messages;
-}
-
-inline void Mirror::commit(Request request) noexcept {
-    m_sent += request.messages;
-    m_last_sent = request.version;
-    m_requests.push_back(std::move(request));
 }
 
 inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> compose) {
@@ -64,7 +41,9 @@ inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> comp
         unsend(request, {});
         throw;
     }
-    commit(std::move(request));
+    m_sent += request.messages;
+    m_last_sent = request.version;
+    m_requests.push_back(std::move(request));
 }
 
 inline void Mirror::send_start(std::string& out) const {
@@ -96,8 +75,7 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
         const std::size_t oldest = m_removal.oldest();
         // Then the list is long enough if it has them.
         const bool proves_length = m_removal.arguments() == 0 && live() == oldest;
-        begin_request(out, request, cached_settle().sha1(), cached_settle().source(),
-                      fetch > 0 ? 2 : 1,
+        begin_request(out, request, settle_script.sha1(), settle_script.source(), fetch > 0 ? 2 : 1,
                       proves_length ? (fetch > 0 ? 4 : 3) : 5 + m_removal.arguments());
         append_argument(out, m_processing);
         if (fetch > 0) {
@@ -157,7 +135,7 @@ inline void Mirror::send_release(std::string& out) {
         }
     }
     compose(held == 0 ? Request::Kind::leave : Request::Kind::release, [&](Request& request) {
-        begin_request(out, request, cached_release().sha1(), cached_release().source(), 4, 6);
+        begin_request(out, request, release_script.sha1(), release_script.source(), 4, 6);
         append_argument(out, m_processing);
         append_argument(out, m_keys.source());
         append_argument(out, m_keys.heartbeat(m_self.id));

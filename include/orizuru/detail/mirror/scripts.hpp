@@ -91,7 +91,7 @@ return kind == 'none' and 2 or 1
 ///   WRONGTYPE
 /// O(k + n + greatest index); payload size counts for fetched messages and, with runs, for those
 /// that stay.
-inline constexpr std::string_view settle_script = R"lua(#!lua flags=allow-oom
+inline constexpr std::string_view settle_text = R"lua(#!lua flags=allow-oom
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
 if ARGV[5] and redis.call('LLEN', p) - 1 < tonumber(ARGV[5]) then
@@ -135,6 +135,7 @@ if fetched.err then return redis.error_reply('SRC ' .. fetched.err) end
 redis.call('LPUSH', p, unpack(fetched))
 return fetched
 )lua";
+inline constinit const CachedScript settle_script(settle_text);
 
 /// Requeues all messages but the `held` oldest at the source's serving end. With nothing held, the
 /// same step sets the fence and leaves the registry.
@@ -172,7 +173,7 @@ else
 end
 return #back
 )lua");
-inline std::string_view release_script() { return release_text; }
+inline constinit const CachedScript release_script(release_text);
 
 /// Takes over the list of this consumer's earlier incarnation and leaves a fence in its place.
 ///
@@ -244,15 +245,6 @@ redis.call('LPUSH', KEYS[1], dead_entry(payload, ARGV[1]))
 )lua");
     static constinit const CachedScript script(text);
     return constant_script(script);
-}
-
-inline const CachedScript& cached_settle() {
-    static constinit const CachedScript script(settle_script);
-    return script;
-}
-inline const CachedScript& cached_release() {
-    static constinit const CachedScript script(release_text);
-    return script;
 }
 
 } // namespace orizuru::detail

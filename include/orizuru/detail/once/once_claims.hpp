@@ -9,6 +9,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/once/claim_renewal.hpp>
 #include <orizuru/detail/once/once_calls.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>

@@ -10,8 +10,6 @@
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace orizuru::detail {

@@ -5,6 +5,7 @@
 // The marks of an Inbox, and the transactions that have them.
 
 #include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/pool.hpp>

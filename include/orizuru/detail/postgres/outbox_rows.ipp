@@ -7,8 +7,6 @@
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
 
-#include <cstdint>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {

@@ -4,8 +4,8 @@
 
 // One statement with parameters, in the words of each libpqxx; the prefix of the names in it.
 
-#include <orizuru/detail/base/arguments.hpp>
-#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/keys.hpp>
 
 #include <pqxx/pqxx>

@@ -10,9 +10,6 @@
 #include <orizuru/detail/producer/push_chunk.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <memory>
-#include <string>
 #include <utility>
 
 namespace orizuru::detail {

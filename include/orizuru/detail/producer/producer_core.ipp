@@ -12,7 +12,6 @@
 #include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/error.hpp>
 
-#include <memory>
 #include <optional>
 #include <utility>
 

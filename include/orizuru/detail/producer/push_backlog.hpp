@@ -121,9 +121,10 @@ class PushBacklog {
     void take(const Reply& reply, Lock& lock);
     void confirm_oldest(std::uint64_t length) noexcept;
     [[nodiscard]] std::optional<Reply> ask(const Reply& refusal, Lock& lock) {
-        const std::string_view command = m_chunks[m_order[m_refused]].command();
-        const Unlocked open(lock);
-        return m_pipeline.ask(refusal, command);
+        return m_pipeline.ask(refusal, m_chunks[m_order[m_refused]].command(), [&](auto push) {
+            const Unlocked open(lock);
+            return push();
+        });
     }
 
     PushPipeline m_pipeline;

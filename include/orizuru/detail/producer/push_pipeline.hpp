@@ -140,9 +140,11 @@ class PushPipeline {
 
     /// If a node of a Cluster refused an LPUSH because its slot is on its way to another one, which
     /// gets the key now, sends it there, by a connection of its own: returns the reply. Nothing for
-    /// another error. Throws as `next`; in_doubt() is also about this LPUSH.
+    /// another error. Throws as `next`; in_doubt() is also about this LPUSH. What waits for the
+    /// node is called by `wait`, and changes nothing that other threads may read.
+    template <class Wait>
     [[nodiscard]] [[gnu::cold]] std::optional<Reply> ask(const Reply& refusal,
-                                                         std::string_view command);
+                                                         std::string_view command, Wait wait);
 
     /// An error reply as an exception.
     [[nodiscard]] ReplyError refusal(const Reply& reply, std::string_view remark = {}) const {
@@ -239,13 +241,14 @@ inline std::optional<Reply> PushPipeline::next() {
     });
 }
 
-inline std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_view command) {
+template <class Wait>
+std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_view command, Wait wait) {
     const std::optional<Endpoint> other = Route::asked(endpoint(), refusal);
     if (!other) {
         return std::nullopt;
     }
     return guarded([&]() -> std::optional<Reply> {
-        Reply reply = m_asked.push(*other, command, m_wait);
+        Reply reply = wait([&] { return m_asked.push(*other, command, m_wait); });
         check(reply);
         return reply;
     });

@@ -100,7 +100,8 @@ class PushSeries {
 
     /// Goes to the server that may now answer at the address, or has the key.
     [[gnu::cold]] void refused(const Reply& reply) {
-        if (const auto answer = m_pipeline.ask(reply, m_chunks[m_oldest].command())) {
+        if (const auto answer = m_pipeline.ask(reply, m_chunks[m_oldest].command(),
+                                               [](auto push) { return push(); })) {
             return take(*answer);
         }
         const bool elsewhere = refers_elsewhere(reply) && m_redirections++ < most_redirections;

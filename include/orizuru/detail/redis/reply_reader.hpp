@@ -15,9 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

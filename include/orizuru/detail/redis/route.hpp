@@ -5,6 +5,7 @@
 // Where the server of an endpoint is found, when its address does not say it.
 
 #include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/node_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
@@ -54,50 +55,37 @@ struct Route {
     /// The same address, for connections that need this key: in a Cluster they go to its node. All
     /// copies of the result share the place of the key.
     [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
-        if (endpoint.m_address->topology == Topology::cluster) {
-            endpoint.m_place = std::make_shared<KeyPlace>(std::string(key));
+        EndpointParts& parts = EndpointParts::of(endpoint);
+        if (parts.address->topology == Topology::cluster) {
+            parts.place = std::make_shared<KeyPlace>(std::string(key));
         }
         return endpoint;
-    }
-    /// Null if no key is known, or there is no Cluster.
-    [[nodiscard]] static const std::shared_ptr<KeyPlace>& place(const Endpoint& endpoint) noexcept {
-        return endpoint.m_place;
-    }
-    [[nodiscard]] static Topology topology(const Endpoint& endpoint) noexcept {
-        return endpoint.m_address->topology;
-    }
-
-    /// The sentinels or nodes, which all copies of the endpoint share; null without any.
-    [[nodiscard]] static NodeList* nodes(const Endpoint& endpoint) noexcept {
-        return endpoint.m_nodes.get();
-    }
-    /// The name under which sentinels know the master.
-    [[nodiscard]] static const std::string& service(const Endpoint& endpoint) noexcept {
-        return endpoint.m_address->service;
     }
     /// The node to which a Stream's error "TRYAGAIN ASK ..." refers; nothing for another error.
     [[nodiscard]] static std::optional<Endpoint> asked(const Endpoint& endpoint,
                                                        const Reply& error) {
-        if (!endpoint.m_place || !error.text.starts_with("TRYAGAIN ASK ")) {
+        const EndpointParts& parts = EndpointParts::of(endpoint);
+        if (!parts.place || !error.text.starts_with("TRYAGAIN ASK ")) {
             return std::nullopt;
         }
-        auto address = std::make_shared<Address>(*endpoint.m_address);
-        const Node node = node_in(error.text, endpoint.m_place->node().value_or(Node()));
+        auto address = std::make_shared<Address>(*parts.address);
+        const Node node = node_in(error.text, parts.place->node().value_or(Node()));
         address->topology = Topology::one;
         address->nodes.clear();
         address->host = node.host;
         address->port = node.port;
-        return Endpoint(std::move(address), endpoint.m_security);
+        return EndpointParts::join({.address = std::move(address), .security = parts.security});
     }
     /// The endpoint of one of its sentinels.
     [[nodiscard]] static Endpoint to_sentinel(const Endpoint& endpoint, const Node& sentinel) {
+        const EndpointParts& parts = EndpointParts::of(endpoint);
         auto address = std::make_shared<Address>();
         address->host = sentinel.host;
         address->port = sentinel.port;
-        address->user = endpoint.m_address->sentinel_user;
-        address->password = endpoint.m_address->sentinel_password;
-        address->tls = endpoint.m_address->tls;
-        return {std::move(address), endpoint.m_security};
+        address->user = parts.address->sentinel_user;
+        address->password = parts.address->sentinel_password;
+        address->tls = parts.address->tls;
+        return EndpointParts::join({.address = std::move(address), .security = parts.security});
     }
 };
 

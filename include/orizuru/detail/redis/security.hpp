@@ -6,14 +6,11 @@
 // connection's: ConnectionError when the connection broke, ProtocolError when the peer does not
 // speak TLS, ReplyError with the code TLS when one side refuses the other's certificate.
 
-#include <orizuru/endpoint.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace orizuru::detail {
 
@@ -54,15 +51,6 @@ class Security {
     /// For a socket that is being connected to `host`, whose name the peer has to prove.
     [[nodiscard]] virtual std::unique_ptr<SecureChannel> open(int fd, const std::string& host,
                                                               const std::string& address) const = 0;
-
-    /// Null for an endpoint without encryption.
-    [[nodiscard]] static const Security* of(const Endpoint& endpoint) noexcept {
-        return endpoint.m_security.get();
-    }
-    [[nodiscard]] static Endpoint endpoint(std::shared_ptr<const Address> address,
-                                           std::shared_ptr<const Security> security) {
-        return {std::move(address), std::move(security)};
-    }
 };
 
 } // namespace orizuru::detail

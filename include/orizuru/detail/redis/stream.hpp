@@ -7,13 +7,12 @@
 // reply, so it is discarded, never repaired.
 
 #include <orizuru/detail/base/busy_poll.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/redis/client_label.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -66,15 +65,7 @@ class Stream {
     /// Connects and greets (AUTH, SELECT, CLIENT SETNAME) until the deadline; a signal of `wake`
     /// ends it with GivenUp. Throws ConnectionError naming the address and the reason, ReplyError
     /// when Redis refuses the greeting, ProtocolError when the peer is not Redis.
-    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr)
-        : m_address(endpoint.address()) {
-        connect(endpoint, deadline, wake);
-        compose_greeting(endpoint);
-        if (m_nodes != nullptr) { // a server that hangs leaves time to ask for another
-            deadline = std::min(deadline, Clock::now() + share_of(endpoint));
-        }
-        await_greeting(deadline, wake);
-    }
+    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
     /// Makes one. Asks another sentinel, or follows a Cluster, when a server is not the right one.
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
@@ -202,17 +193,9 @@ class Stream {
         fail(joined({doing, ": ", std::generic_category().message(errno)}));
     }
 
-    [[nodiscard]] [[gnu::cold]] static Clock::duration share_of(const Endpoint& endpoint);
-    [[nodiscard]] [[gnu::cold]] static Node locate(const Endpoint& endpoint, TimePoint deadline,
-                                                   const Wake* wake);
-    [[nodiscard]] [[gnu::cold]] static Node ask_sentinel(const Endpoint& endpoint,
-                                                         const Node& sentinel, TimePoint deadline,
-                                                         const Wake* wake);
     [[gnu::cold]] void redirect(Reply& error);
     [[gnu::cold]] void connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake);
     [[gnu::cold]] void configure(const Endpoint& endpoint);
-    [[nodiscard]] [[gnu::cold]] static Node first_node(const NodeList& nodes,
-                                                       const KeyPlace* place);
     [[gnu::cold]] void learn_nodes(const Reply& slots) const;
     [[gnu::cold]] void compose_greeting(const Endpoint& endpoint);
     [[gnu::cold]] void await_greeting(TimePoint deadline, const Wake* wake);
@@ -327,4 +310,3 @@ inline Reply Stream::await_reply(TimePoint deadline, const Wake* wake) {
 } // namespace orizuru::detail
 
 #include <orizuru/detail/redis/stream_greeting.ipp>
-#include <orizuru/detail/redis/stream_locating.ipp>

@@ -4,11 +4,23 @@
 
 // Connects a stream and greets Redis: all commands of the greeting go out in one write.
 
+#include <orizuru/detail/redis/stream_locating.ipp>
+
 namespace orizuru::detail {
+
+inline Stream::Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake)
+    : m_address(endpoint.address()) {
+    connect(endpoint, deadline, wake);
+    compose_greeting(endpoint);
+    if (m_nodes != nullptr) { // a server that hangs leaves time to ask for another
+        deadline = std::min(deadline, Clock::now() + share_of(endpoint));
+    }
+    await_greeting(deadline, wake);
+}
 
 inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint deadline,
                                             const Wake* wake) {
-    const NodeList* const nodes = Route::nodes(endpoint);
+    const NodeList* const nodes = EndpointParts::of(endpoint).nodes.get();
     constexpr std::size_t redirections = 3;
     for (std::size_t tries = nodes == nullptr ? 1 : nodes->in_order().size() + redirections;;
          --tries) {
@@ -28,13 +40,14 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
     m_server = {endpoint.host(), endpoint.port()};
-    if (NodeList* const nodes = Route::nodes(endpoint)) {
+    const EndpointParts& parts = EndpointParts::of(endpoint);
+    if (parts.nodes) {
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
-        m_place = Route::place(endpoint);
-        m_server = Route::topology(endpoint) == Topology::cluster
-                       ? first_node(*nodes, m_place.get())
+        m_place = parts.place;
+        m_server = parts.address->topology == Topology::cluster
+                       ? first_node(*parts.nodes, m_place.get())
                        : locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake);
-        m_nodes = nodes;
+        m_nodes = parts.nodes.get();
         m_address += joined({" at ", to_text(m_server)});
     }
     while (true) {
@@ -72,7 +85,7 @@ inline void Stream::configure(const Endpoint& endpoint) {
         ::setsockopt(fd(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
         ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    if (const Security* const security = Security::of(endpoint)) {
+    if (const auto& security = EndpointParts::of(endpoint).security) {
         m_channel = security->open(fd(), m_server.host, m_address);
     }
 }
@@ -91,7 +104,8 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
         m_greeting[m_greetings++] = "SELECT";
     }
     const bool named = !endpoint.client_name().empty();
-    const std::string* const name = named ? &endpoint.client_name() : ClientLabel::of(endpoint);
+    const std::string* const name =
+        named ? &endpoint.client_name() : EndpointParts::of(endpoint).label.get();
     m_needed = named ? m_greetings + 1 : m_greetings;
     if (name != nullptr) {
         append_command(m_output, "CLIENT", "SETNAME", *name);
@@ -102,7 +116,7 @@ inline void Stream::compose_greeting(const Endpoint& endpoint) {
         m_greeting[m_greetings++] = type;
         append_command(m_output, "CLUSTER", "SLOTS");
         m_greeting[m_greetings++] = slots;
-    } else if (Route::topology(endpoint) == Topology::sentinels) {
+    } else if (EndpointParts::of(endpoint).address->topology == Topology::sentinels) {
         append_command(m_output, "ROLE");
         m_greeting[m_greetings++] = role;
     }

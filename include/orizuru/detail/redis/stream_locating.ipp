@@ -22,14 +22,47 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 }
 
 /// How long one sentinel or the server may take, so that each of them has its time.
-inline Clock::duration Stream::share_of(const Endpoint& endpoint) {
+[[nodiscard]] [[gnu::cold]] inline Clock::duration share_of(const Endpoint& endpoint) {
     constexpr std::size_t most = 3; // a large Cluster would leave too little for each
     return endpoint.connect_timeout() /
-           static_cast<int>(std::min(most, Route::nodes(endpoint)->in_order().size()) + 1);
+           static_cast<int>(std::min(most, EndpointParts::of(endpoint).nodes->in_order().size()) +
+                            1);
 }
 
-inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    NodeList& sentinels = *Route::nodes(endpoint);
+[[nodiscard]] [[gnu::cold]] inline Node ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
+                                                     TimePoint deadline, const Wake* wake) {
+    Stream stream(Route::to_sentinel(endpoint, sentinel), deadline, wake);
+    const std::string& service = EndpointParts::of(endpoint).address->service;
+    stream.append([&](std::string& out) {
+        append_command(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service);
+        append_command(out, "SENTINEL", "SENTINELS", service);
+    });
+    const Reply master = stream.await_reply(deadline, wake);
+    const Reply others = stream.await_reply(deadline, wake);
+    if (master.is(Reply::Type::error)) {
+        throw reply_error(joined({stream.address(), ": SENTINEL"}), master.text);
+    }
+    if (master.is(Reply::Type::nil)) {
+        throw ConnectionError(
+            joined({stream.address(), ": the sentinel does not know '", service, "'"}));
+    }
+    const auto named = is_strings(master) && master.elements.size() == 2
+                           ? node_of(master.elements[0].text, master.elements[1].text)
+                           : std::nullopt;
+    if (!named) {
+        throw ProtocolError(joined({stream.address(), ": SENTINEL did not name an address"}));
+    }
+    for (const Reply& other : others.elements) {
+        if (auto node = node_of(field_of(other, "ip"), field_of(other, "port"))) {
+            EndpointParts::of(endpoint).nodes->learn(std::move(*node));
+        }
+    }
+    return *named;
+}
+
+[[nodiscard]] [[gnu::cold]] inline Node locate(const Endpoint& endpoint, TimePoint deadline,
+                                               const Wake* wake) {
+    NodeList& sentinels = *EndpointParts::of(endpoint).nodes;
     const std::vector<Node> all = sentinels.in_order();
     const auto share = share_of(endpoint);
     std::string failures;
@@ -55,38 +88,7 @@ inline Node Stream::locate(const Endpoint& endpoint, TimePoint deadline, const W
     throw ConnectionError(joined({endpoint.address(), ": no sentinel knows a master", failures}));
 }
 
-inline Node Stream::ask_sentinel(const Endpoint& endpoint, const Node& sentinel, TimePoint deadline,
-                                 const Wake* wake) {
-    Stream stream(Route::to_sentinel(endpoint, sentinel), deadline, wake);
-    const std::string& service = Route::service(endpoint);
-    stream.append([&](std::string& out) {
-        append_command(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service);
-        append_command(out, "SENTINEL", "SENTINELS", service);
-    });
-    const Reply master = stream.await_reply(deadline, wake);
-    const Reply others = stream.await_reply(deadline, wake);
-    if (master.is(Reply::Type::error)) {
-        throw reply_error(joined({stream.address(), ": SENTINEL"}), master.text);
-    }
-    if (master.is(Reply::Type::nil)) {
-        throw ConnectionError(
-            joined({stream.address(), ": the sentinel does not know '", service, "'"}));
-    }
-    const auto named = is_strings(master) && master.elements.size() == 2
-                           ? node_of(master.elements[0].text, master.elements[1].text)
-                           : std::nullopt;
-    if (!named) {
-        throw ProtocolError(joined({stream.address(), ": SENTINEL did not name an address"}));
-    }
-    for (const Reply& other : others.elements) {
-        if (auto node = node_of(field_of(other, "ip"), field_of(other, "port"))) {
-            Route::nodes(endpoint)->learn(std::move(*node));
-        }
-    }
-    return *named;
-}
-
-inline Node Stream::first_node(const NodeList& nodes, const KeyPlace* place) {
+[[nodiscard]] [[gnu::cold]] inline Node first_node(const NodeList& nodes, const KeyPlace* place) {
     const std::optional<Node> known = place == nullptr ? std::nullopt : place->node();
     return known ? *known : nodes.in_order().front();
 }

@@ -37,7 +37,7 @@ class Dispatcher {
                std::shared_ptr<const Wake> news)
         : m_shared(std::move(shared)),
           m_news(std::move(news)),
-          m_queues(queues, m_shared->options, m_news),
+          m_queues(queues, *m_shared, m_news),
           m_watch([this] { watch(); }) {}
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;

@@ -21,7 +21,6 @@
 #include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/jobs/job.hpp>
-#include <orizuru/keys.hpp>
 #include <orizuru/message_guard.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_options.hpp>

@@ -12,8 +12,8 @@
 #include <orizuru/detail/jobs/progress_scripts.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/sha1.hpp>
-#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -23,9 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <string_view>
-#include <utility>
 
 namespace orizuru::detail {
 

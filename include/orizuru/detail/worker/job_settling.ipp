@@ -10,7 +10,6 @@
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/retry.hpp>
-#include <orizuru/worker/worker_options.hpp>
 
 #include <atomic>
 #include <new>

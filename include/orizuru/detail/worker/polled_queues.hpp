@@ -18,16 +18,36 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace orizuru::detail {
+
+/// Waits until one of `fds` is ready, or until then, and sets their `revents`. A signal to the
+/// process may end it early; where the kernel has no memory for it, it ends after 10 ms.
+inline void poll_until(std::span<pollfd> fds, TimePoint until) noexcept {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(std::max(until, TimePoint()) - Clock::now());
+    const auto time = std::clamp(left, std::chrono::milliseconds(0),
+                                 std::chrono::milliseconds(std::chrono::hours(1)));
+    if (::poll(fds.data(), fds.size(), static_cast<int>(time.count())) < 0) {
+        if (errno != EINTR) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        for (pollfd& fd : fds) {
+            fd.revents = 0;
+        }
+    }
+}
 
 /// One thread at a time calls the first five functions, any thread the last two.
 class PolledQueues {
@@ -41,12 +61,15 @@ class PolledQueues {
     };
 
     /// The queues are open and outlive this. They signal `news`.
-    PolledQueues(const ServedQueues& queues, const WorkerOptions& options,
+    PolledQueues(const ServedQueues& queues, const WorkerShared& shared,
                  std::shared_ptr<const Wake> news)
-        : m_sequence(options.order), m_news(std::move(news)) {
+        : m_sequence(shared.options.order), m_news(std::move(news)) {
         for (const auto& queue : queues) {
             m_sequence.add(queue->options().weight);
-            m_queues.emplace_back(*queue, options);
+            m_queues.emplace_back(*queue, shared.options);
+        }
+        for (const auto& [first, count] : shared.sharded) {
+            m_sequence.join(first, count);
         }
         m_polled.reserve(m_queues.size() + 1);
     }

@@ -2,17 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The sequence in which a free thread polls the queues, drawn as QueueOrder says.
+// The sequence in which a free thread polls the queues, as QueueOrder says. In strict order, the
+// shards of a queue take turns.
 
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <random>
-#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -26,11 +24,18 @@ class PollingSequence {
         m_weights.push_back(m_order == QueueOrder::weighted ? weight : 1);
         m_draws.emplace_back();
     }
+    /// These are the shards of one queue.
+    void join(std::ptrdiff_t first, std::ptrdiff_t count) { m_sharded.emplace_back(first, count); }
 
     /// Returns the queues' indices, the first to be polled first. Valid until the next call.
     const std::vector<std::size_t>& next() {
         if (m_order != QueueOrder::strict && m_indices.size() > 1) {
             draw();
+        } else {
+            for (const auto& [first, count] : m_sharded) {
+                const auto begin = m_indices.begin() + first;
+                std::rotate(begin, begin + 1, begin + count);
+            }
         }
         return m_indices;
     }
@@ -48,6 +53,7 @@ class PollingSequence {
 
     QueueOrder m_order;
     std::vector<std::size_t> m_indices;
+    std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> m_sharded; ///< first, count
     std::vector<double> m_weights;
     std::vector<double> m_draws;
     std::minstd_rand m_random{static_cast<std::minstd_rand::result_type>(entropy())};

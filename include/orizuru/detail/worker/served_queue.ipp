@@ -4,7 +4,7 @@
 
 // Defines the functions of served_queue.hpp.
 
-#include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
 #include <orizuru/error.hpp>
 

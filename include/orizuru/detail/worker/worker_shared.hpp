@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -85,6 +86,12 @@ struct WorkerCounts {
     std::atomic<std::uint64_t> requeued{0};
 };
 
+/// Some queues of a worker, one after the other.
+struct QueueRange {
+    std::ptrdiff_t first;
+    std::ptrdiff_t count;
+};
+
 struct WorkerShared {
     explicit WorkerShared(WorkerOptions chosen)
         : options(std::move(chosen)), events(options.on_event) {}
@@ -94,6 +101,7 @@ struct WorkerShared {
     WorkerCounts counts;
     TimeLimits time_limits;
     std::vector<AddedChore> added_chores; ///< before the worker runs
+    std::vector<QueueRange> sharded;      ///< the shards of a queue, each; before, too
     std::shared_ptr<JobQueries> queries;  ///< while the worker runs
     /// Tells the handlers that the worker stops.
     std::stop_source stop;

@@ -4,10 +4,10 @@
 
 // The definitions of core.hpp.
 
-#include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/thrown.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger/book.hpp>
 #include <orizuru/detail/postgres/ledger/checks.hpp>
@@ -18,18 +18,8 @@
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
-#include <pqxx/pqxx>
-
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace orizuru::detail {
 

@@ -5,8 +5,8 @@
 // What follows when a try of a ledger's job has failed: another one, or the job's death.
 
 #include <orizuru/detail/base/thrown.hpp>
-#include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/jobs/envelope_limits.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
 

@@ -11,8 +11,8 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
+#include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
-#include <orizuru/detail/worker/queue_connections.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
@@ -49,11 +49,12 @@ class QueueUpkeep {
     void schedule();
     void collect(ServedQueue& queue);
     void trim(ServedQueue& queue);
+    void list_queues();
     void check_pauses();
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
     /// In a Cluster, whether the queue is in the slot that the connections lead to.
     [[nodiscard]] bool is_here(const std::string& queue) const {
-        const auto& place = Route::place(m_endpoint);
+        const auto& place = EndpointParts::of(m_endpoint).place;
         return !queue.empty() && (!place || group_of(m_endpoint, Keys(queue)) ==
                                                 group_of(m_endpoint, Keys(place->key())));
     }
@@ -93,6 +94,10 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
         collect(*queue);
         trim(*queue);
     }
+    m_chores.add({.what = "listing the queues", .step = [this] {
+                      list_queues();
+                      return deadline_in(std::chrono::minutes(10));
+                  }});
 }
 
 inline void QueueUpkeep::run(const std::stop_token& token) {
@@ -157,6 +162,22 @@ inline void QueueUpkeep::schedule() {
     std::erase_if(queues, [this](const std::string& queue) { return !is_here(queue); });
     if (!queues.empty()) {
         m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
+    }
+}
+
+/// For an Inspector. A user without the right to it goes without.
+inline void QueueUpkeep::list_queues() {
+    const std::string key = Keys::queues();
+    std::shared_ptr<Connection> connection = m_connection;
+    if (EndpointParts::of(m_endpoint).place) { // in a Cluster it is in a slot of its own
+        connection = std::make_shared<Connection>(Route::to_key(m_endpoint, key));
+    }
+    try {
+        for (const auto& queue : m_queues) {
+            connection->command(key, "SADD", key, queue->queue());
+        }
+    } catch (const ReplyError&) { // NOLINT(bugprone-empty-catch)
+        // It is no more than a hint.
     }
 }
 

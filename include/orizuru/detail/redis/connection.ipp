@@ -4,22 +4,16 @@
 
 // The definitions of connection.hpp.
 
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
-#include <orizuru/error.hpp>
 
 #include <poll.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace orizuru {
 
@@ -65,7 +59,7 @@ ORIZURU_INLINE void Connection::connect(detail::TimePoint limit) {
     m_stream.reset();
     m_stream = detail::Stream::make(
         m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
-        detail::Cutoff::of(m_endpoint));
+        detail::EndpointParts::of(m_endpoint).cutoff.get());
     m_connected_at = detail::Clock::now();
 }
 
@@ -83,7 +77,7 @@ ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view 
     stream->append([bytes](std::string& out) { out += bytes; });
     try {
         Reply reply = stream->await_reply(detail::Clock::now() + m_endpoint.command_timeout(),
-                                          detail::Cutoff::of(m_endpoint));
+                                          detail::EndpointParts::of(m_endpoint).cutoff.get());
         // A server that answers early does not read the rest.
         if (stream->flushed()) {
             m_stream = std::move(stream);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Removes a message from a list for people, with the lock of a unique job. It needs no msgpack: the
+// message may be none of this library's.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/jobs/unique_options.hpp>
+#include <orizuru/keys.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// A lock that the ack of a job in a payload would release.
+struct OwnLock {
+    std::string key;
+    std::string value;
+};
+/// Nothing for what is no unique job. `here`: the queue whose list it is in.
+[[nodiscard]] inline std::optional<OwnLock> own_lock(std::string_view payload, const Keys& here) {
+    EnvelopeStart envelope(payload);
+    if (!envelope.enter_array() || !envelope.pass_unsigned()) {
+        return std::nullopt;
+    }
+    const auto job_id = envelope.text();
+    if (!job_id || !envelope.pass_unsigned() || !envelope.integer() || !envelope.integer() ||
+        !envelope.pass_optional_integer() || !envelope.pass_optional_integer() ||
+        !envelope.text()) {
+        return std::nullopt;
+    }
+    const auto unique_id = envelope.text();
+    const auto unique_queue = envelope.text();
+    if (!unique_id || unique_id->empty() || !unique_queue) {
+        return std::nullopt;
+    }
+    return OwnLock{lock_key(std::string(*unique_queue), *unique_id, here),
+                   lock_of(UniqueRelease::on_ack, *job_id)};
+}
+
+/// Removes an element of a list; false when it has gone. Throws as DeadList::remove.
+inline bool remove_element(Connection& connection, const std::string& list,
+                           const std::string& bytes, const std::optional<OwnLock>& lock) {
+    return is_yes(lock ? connection.command(list, "EVAL", remove_dead_script(), 2, list, lock->key,
+                                            bytes, lock->value)
+                       : connection.command(list, "EVAL", remove_dead_script(), 1, list, bytes));
+}
+
+} // namespace orizuru::detail

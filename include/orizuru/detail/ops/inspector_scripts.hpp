@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The Lua scripts of an Inspector. They find consumers' lists and heartbeats as they go, and check
+// their rights by a key that is known.
+
+#include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The Lua function held_list(id): the length of a consumer's processing list without its header,
+/// and the list's key; 0 for a fence.
+inline constexpr char held_list_function[] = R"lua(
+local function held_list(prefix, id)
+    local list = prefix .. id
+    local long = redis.call('TYPE', list).ok == 'list' and redis.call('LLEN', list) or 1
+    return long - 1, list
+end
+)lua";
+
+// KEYS source, unack, scheduled, dead, consumers, paused; ARGV the processing lists' prefix, how
+// many bytes of the message that is served next. Returns {waiting, held, scheduled, rejected, dead,
+// consumers, paused, that message's beginning, first due or ''}. O(consumers)
+inline std::string_view queue_state_script() {
+    static constexpr auto script = reading_script(held_list_function, R"lua(
+local source, unack, scheduled, dead, consumers, paused = unpack(KEYS)
+local refused = refusal({{source, 'list'}, {unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
+    {consumers, 'set'}}, {{'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack},
+    {'ZCARD', scheduled}, {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead}, {'SMEMBERS', consumers},
+    {'EXISTS', paused}, {'TYPE', consumers}})
+if refused then return refused end
+local ids, held = redis.call('SMEMBERS', consumers), 0
+for _, id in ipairs(ids) do held = held + held_list(ARGV[1], id) end
+local next_served = redis.call('LINDEX', source, -1) or ''
+local due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2] or ''
+return {redis.call('LLEN', source), held, redis.call('ZCARD', scheduled), redis.call('LLEN', unack),
+    redis.call('LLEN', dead), #ids, redis.call('EXISTS', paused),
+    string.sub(next_served, 1, ARGV[2]), due}
+)lua");
+    return script;
+}
+
+// KEYS consumers; ARGV the prefixes of heartbeats and of processing lists. Returns {id, the
+// heartbeat's PTTL, how many it holds, its header} for each. O(consumers)
+inline std::string_view consumer_states_script() {
+    static constexpr auto script = reading_script(held_list_function, R"lua(
+local consumers, heartbeat, processing = KEYS[1], ARGV[1], ARGV[2]
+local refused = refusal({{consumers, 'set'}}, {{'SMEMBERS', consumers}, {'PTTL', consumers},
+    {'TYPE', consumers}, {'LLEN', consumers}, {'LINDEX', consumers, '-1'}})
+if refused then return refused end
+local found = {}
+for i, id in ipairs(redis.call('SMEMBERS', consumers)) do
+    local held, list = held_list(processing, id)
+    local known = redis.call('TYPE', list).ok == 'list'
+    found[i] = {id, redis.call('PTTL', heartbeat .. id), held,
+        known and redis.call('LINDEX', list, -1) or ''}
+end
+return found
+)lua");
+    return script;
+}
+
+// KEYS consumers; ARGV the prefix of processing lists, the first and how many. Returns {id,
+// element} for each, a consumer's oldest first. O(consumers + what is read)
+inline std::string_view held_messages_script() {
+    static constexpr auto script = reading_script(held_list_function, R"lua(
+local consumers, processing = KEYS[1], ARGV[1]
+local pass, left = tonumber(ARGV[2]), tonumber(ARGV[3])
+local refused = refusal({{consumers, 'set'}}, {{'SMEMBERS', consumers},
+    {'TYPE', consumers}, {'LLEN', consumers}, {'LRANGE', consumers, '0', '0'}})
+if refused then return refused end
+local ids, found = redis.call('SMEMBERS', consumers), {}
+table.sort(ids)
+for _, id in ipairs(ids) do
+    local held, list = held_list(processing, id)
+    if left > 0 and held > pass then
+        local last = -2 - pass
+        local some = redis.call('LRANGE', list, last - left + 1, last)
+        for i = #some, 1, -1 do found[#found + 1] = {id, some[i]} end
+        left = left - #some
+    end
+    pass = math.max(pass - held, 0)
+end
+return found
+)lua");
+    return script;
+}
+
+// KEYS a list, where it goes; ARGV the element, 'first' or 'last' to be served. Returns 1, or 0
+// when it is not there; FAR as `take`.
+inline std::string_view move_element_script() {
+    static constexpr auto script = moving_script(take_entry_function, R"lua(
+local from, to, element = KEYS[1], KEYS[2], ARGV[1]
+local push = ARGV[2] == 'first' and 'RPUSH' or 'LPUSH'
+local refused = refusal({{from, 'list'}, {to, 'list'}},
+    {{'LPOS', from, 'x'}, {'LREM', from, '-1', 'x'}, {'LLEN', from}, {push, to, 'x'}})
+if refused then return refused end
+local taken = take(from, element)
+if taken ~= 1 then return taken end
+redis.call(push, to, element)
+return 1
+)lua");
+    return script;
+}
+
+} // namespace orizuru::detail

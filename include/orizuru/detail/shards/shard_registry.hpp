@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What Redis knows of a queue's shards, and the change of it.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/shards/shard_layout.hpp>
+#include <orizuru/detail/shards/shard_scripts.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// For one thread at a time. Connects when it is used, and then throws as Connection does.
+class ShardRegistry {
+  public:
+    ShardRegistry(const Endpoint& endpoint, std::string queue)
+        : m_keys(std::move(queue)), m_connections(endpoint) {
+        if (m_keys.source().find('{') != std::string::npos) {
+            throw std::invalid_argument(
+                joined({"queue '", m_keys.source(),
+                        "' has a hash tag, which puts all of its shards into one slot"}));
+        }
+    }
+
+    static void check(std::size_t count) {
+        if (count < 1 || count > ShardLayout::most_shards) {
+            throw std::invalid_argument("the number of shards must be 1 to 1024");
+        }
+    }
+
+    [[nodiscard]] std::optional<ShardLayout> find() {
+        const std::string key = m_keys.shards();
+        Connection& connection = *m_connections.of(m_keys);
+        const Reply reply = connection.command(key, "GET", key);
+        if (reply.is(Reply::Type::nil)) {
+            return std::nullopt;
+        }
+        connection.require(reply, Reply::Type::string, "GET");
+        return ShardLayout(m_keys.source(), reply.text);
+    }
+    [[nodiscard]] ShardLayout get() {
+        auto layout = find();
+        if (!layout) {
+            throw std::logic_error(
+                joined({"queue '", m_keys.source(), "' has no shards; create_shards makes them"}));
+        }
+        return *std::move(layout);
+    }
+
+    /// False when Redis has another text than `expected` by now; '' = none.
+    bool replace(std::string_view expected, std::string_view text) {
+        return replace(m_keys, m_keys.shards(), expected, text);
+    }
+    /// Edits the layout until no other change came in between.
+    template <class Edit>
+    void change(Edit edit) {
+        while (true) {
+            ShardLayout layout = get();
+            const std::string before = layout.text();
+            edit(layout);
+            if (layout.text() == before || replace(before, layout.text())) {
+                return;
+            }
+        }
+    }
+
+    /// Lets producers push to these shards.
+    void open(const std::vector<std::string>& names) {
+        for (const std::string& name : names) {
+            replace(Keys(name), name, retired_shard, {});
+        }
+    }
+    /// The same for those that have to be read.
+    void reopen(std::vector<std::string> names) {
+        const std::vector<std::string> read = get().names(m_keys.source());
+        std::erase_if(names, [&](const std::string& name) {
+            return std::ranges::find(read, name) == read.end();
+        });
+        open(names);
+    }
+    /// Has Redis refuse pushes to these shards, if they are empty.
+    void close(const std::vector<std::string>& names) {
+        for (const std::string& name : names) {
+            const Keys keys(name);
+            Connection& connection = *m_connections.of(keys);
+            const Reply reply = run_script(connection, name, cached_retire_shard(), 5, name,
+                                           keys.unack(), keys.scheduled(), keys.dead(),
+                                           keys.consumers(), retired_shard, keys.processing(""));
+            require_flag(connection, reply);
+        }
+    }
+
+  private:
+    bool replace(const Keys& queue, const std::string& key, std::string_view expected,
+                 std::string_view text) {
+        Connection& connection = *m_connections.of(queue);
+        const Reply reply =
+            run_script(connection, key, cached_replace_text(), 1, key, expected, text);
+        require_flag(connection, reply);
+        return reply.integer == 1;
+    }
+    static void require_flag(Connection& connection, const Reply& reply) {
+        if (!is_count(reply) || reply.integer > 1) {
+            connection.refuse("EVALSHA");
+        }
+    }
+
+    Keys m_keys;
+    QueueConnections m_connections;
+};
+
+} // namespace orizuru::detail

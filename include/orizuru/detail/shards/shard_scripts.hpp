@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The Lua scripts that change a queue's shards.
+
+#include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The source list of a retired shard: a producer that still pushes to it gets WRONGTYPE.
+inline constexpr std::string_view retired_shard = "orizuru:retired";
+
+/// Replaces a key's text if that is the expected one.
+///
+/// KEYS key; ARGV the text expected, the new one; '' = no such key
+/// Returns 1 | 0 it has another text, or another type
+inline constexpr auto replace_text_text = moving_script(R"lua(
+local key, expected, new = KEYS[1], ARGV[1], ARGV[2]
+local refused = refusal({}, {{'TYPE', key}, {'GET', key}, {'SET', key, 'x'}, {'DEL', key}})
+if refused then return refused end
+local kind = redis.call('TYPE', key).ok
+if kind ~= 'none' and kind ~= 'string' then return 0 end
+if (kind == 'string' and redis.call('GET', key) or '') ~= expected then return 0 end
+if new == '' then redis.call('DEL', key) else redis.call('SET', key, new) end
+return 1
+)lua");
+inline const CachedScript& cached_replace_text() {
+    static constinit const CachedScript script(replace_text_text);
+    return script;
+}
+
+/// Puts a text in place of the source list, if the queue has no message anywhere.
+///
+/// KEYS source, unack, scheduled, dead, consumers; ARGV the text, the processing lists' prefix
+/// Returns 1 | 0 retired already | NOTEMPTY | WRONGTYPE
+/// O(consumers)
+inline constexpr auto retire_shard_text = moving_script(R"lua(
+local source, unack, scheduled, dead, consumers = unpack(KEYS)
+local refused = refusal({}, {{'TYPE', source}, {'GET', source}, {'LLEN', source},
+    {'SET', source, 'x'}, {'LLEN', unack}, {'ZCARD', scheduled}, {'LLEN', dead},
+    {'SMEMBERS', consumers}, {'LLEN', ARGV[2] .. 'x'}})
+if refused then return refused end
+if redis.call('TYPE', source).ok == 'string' and redis.call('GET', source) == ARGV[1] then
+    return 0
+end
+refused = refusal({{source, 'list'}, {unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
+    {consumers, 'set'}}, {})
+if refused then return refused end
+local held = 0
+for _, id in ipairs(redis.call('SMEMBERS', consumers)) do
+    local list = ARGV[2] .. id
+    if redis.call('TYPE', list).ok == 'list' then held = held + redis.call('LLEN', list) - 1 end
+end
+local found = {}
+for _, place in ipairs({{redis.call('LLEN', source), 'waiting'}, {held, 'held'},
+        {redis.call('ZCARD', scheduled), 'scheduled'}, {redis.call('LLEN', unack), 'rejected'},
+        {redis.call('LLEN', dead), 'dead'}}) do
+    if place[1] > 0 then found[#found + 1] = place[1] .. ' ' .. place[2] end
+end
+if #found > 0 then
+    return redis.error_reply('NOTEMPTY it has messages: ' .. table.concat(found, ', '))
+end
+redis.call('SET', source, ARGV[1])
+return 1
+)lua");
+inline const CachedScript& cached_retire_shard() {
+    static constinit const CachedScript script(retire_shard_text);
+    return script;
+}
+
+} // namespace orizuru::detail

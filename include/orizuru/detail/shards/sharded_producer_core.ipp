@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of sharded_producer_core.hpp.
+
+#include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/producer/push_count.hpp>
+#include <orizuru/detail/shards/encoded_batch.hpp>
+#include <orizuru/detail/shards/shard_layout.hpp>
+#include <orizuru/detail/shards/shard_names.hpp>
+#include <orizuru/detail/shards/shard_registry.hpp>
+#include <orizuru/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace orizuru::detail {
+
+ORIZURU_INLINE ShardedProducerCore::ShardedProducerCore(Endpoint endpoint, std::string&& queue,
+                                                        ProducerOptions options)
+    : m_endpoint(std::move(endpoint)), m_queue(std::move(queue)), m_options(options) {
+    check_max_payload(options.max_payload);
+    reload();
+}
+
+ORIZURU_INLINE bool ShardedProducerCore::reload() {
+    const std::size_t count = ShardRegistry(m_endpoint, m_queue).get().written();
+    if (count == m_shards.size()) {
+        return false;
+    }
+    std::vector<Shard> shards(count);
+    std::vector<std::string> names = shard_names(m_queue, count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto former = std::ranges::find(m_shards, names[i], &Shard::name);
+        if (former != m_shards.end()) {
+            shards[i] = std::move(*former);
+        } else {
+            shards[i].name = std::move(names[i]);
+        }
+    }
+    m_shards = std::move(shards);
+    // Many producers begin at the same time.
+    m_turn = static_cast<std::size_t>(entropy() % count);
+    return true;
+}
+
+ORIZURU_INLINE std::uint64_t ShardedProducerCore::push(PayloadSource payload) {
+    return push_to_any([&](ProducerCore& producer) { return producer.push(payload); });
+}
+
+ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_to(std::string_view key,
+                                                          PayloadSource payload) {
+    const auto push = [&](ProducerCore& producer) { return producer.push(payload); };
+    try {
+        return push_on(m_shards[index_of(key)], push);
+    } catch (const ReplyError& error) {
+        if (error.code() != "WRONGTYPE" || !reload()) {
+            throw;
+        }
+    }
+    return push_on(m_shards[index_of(key)], push);
+}
+
+ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_all(PayloadSource payloads) {
+    std::uint64_t pushed = 0;
+    EncodedBatch batch;
+    try {
+        while (batch.fill(payloads)) {
+            push_to_any([&](ProducerCore& producer) {
+                std::uint64_t length = 0;
+                batch.read([&](PayloadSource all) { length = producer.push_all(all); });
+                return length;
+            });
+            pushed += batch.size();
+        }
+    } catch (Error& error) {
+        PushCount::set(error, pushed);
+        throw;
+    }
+    return pushed;
+}
+
+/// One that does not rest, if there is any.
+ORIZURU_INLINE ShardedProducerCore::Shard& ShardedProducerCore::next() {
+    const TimePoint now = Clock::now();
+    for (std::size_t tries = 0; tries < m_shards.size(); ++tries) {
+        Shard& shard = m_shards[m_turn++ % m_shards.size()];
+        if (shard.rests_until <= now) {
+            return shard;
+        }
+    }
+    return m_shards[m_turn++ % m_shards.size()];
+}
+
+ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_on(Shard& shard, Push push) {
+    if (!shard.producer) {
+        shard.producer.emplace(m_endpoint, std::string(shard.name), m_options);
+    }
+    return push(*shard.producer);
+}
+
+ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_to_any(Push push) {
+    for (std::size_t left = m_shards.size();; --left) {
+        Shard& shard = next();
+        const TimePoint began = Clock::now();
+        try {
+            return push_on(shard, push);
+        } catch (const ConnectionError& error) {
+            if (error.in_doubt() || left <= 1) {
+                throw;
+            }
+        } catch (const ReplyError& error) {
+            if (error.code() == "WRONGTYPE" && reload()) {
+                left = m_shards.size() + 1;
+                continue;
+            }
+            if (left <= 1) {
+                throw;
+            }
+        }
+        // So that a server that hangs costs little of the time.
+        constexpr int times = 20;
+        shard.rests_until =
+            Clock::now() +
+            std::max<Clock::duration>(std::chrono::seconds(1), times * (Clock::now() - began));
+    }
+}
+
+} // namespace orizuru::detail

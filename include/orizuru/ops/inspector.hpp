@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Looks into queues, whoever uses them: numbers, consumers and messages, wherever these are.
+// Removes single messages, and has them served now.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/ops/queue_state.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru {
+
+/// For one thread at a time: one connection, in a Cluster one for each slot, made when it is
+/// needed.
+///
+/// Reading needs no right to write: a user with `+@read +eval_ro` and a replica suffice, but for
+/// the clock, which needs TIME. Each step is one script, so a message is in exactly one place, and
+/// what a consumer holds is never touched. All calls block at most connect_timeout and
+/// command_timeout, and throw std::invalid_argument for an impossible queue name, ConnectionError,
+/// ReplyError (it names the key) and ProtocolError.
+class Inspector {
+  public:
+    /// Does not connect yet.
+    explicit Inspector(Endpoint endpoint) : m_connections(std::move(endpoint)) {}
+
+    /// The queues that workers serve or have served, sorted: each worker adds its own when it
+    /// starts, and every 10 minutes. Redis: SMEMBERS, O(queues).
+    [[nodiscard]] std::vector<std::string> queues();
+    /// Takes a queue off that list, until a worker serves it; false when it is not there. Nothing
+    /// else changes. Redis: SREM, O(1).
+    bool forget(const std::string& queue);
+
+    /// The numbers of a queue; zeros for one that does not exist. Redis: a script, O(consumers),
+    /// and TIME.
+    [[nodiscard]] QueueState state(const std::string& queue);
+
+    /// The registered consumers, by their ids. Redis: O(consumers).
+    [[nodiscard]] std::vector<ConsumerState> consumers(const std::string& queue);
+
+    /// Up to `count` messages of a place, from the one that `first` others precede: those that are
+    /// served next come first, of rejected ones those that were rejected first, of the dead the
+    /// newest. Payloads come whole, up to 16 MiB each. Redis: O(first + count), for held ones
+    /// O(consumers + count). Throws std::invalid_argument for a negative number, too.
+    [[nodiscard]] std::vector<PlacedMessage> peek(const std::string& queue, Place place,
+                                                  std::int64_t first, std::int64_t count);
+
+    /// Removes a message; false when it has gone from its place. A unique job releases its own lock
+    /// in the same step. Of equal ones one goes. Redis: as DeadList::remove and
+    /// ScheduledList::cancel, with the same error FAR. Throws std::invalid_argument for a held one.
+    bool remove(const std::string& queue, const PlacedMessage& message);
+
+    /// Has a message served before all others, if it waits, or behind all that wait, as a push
+    /// would; false when it has gone from its place. Of equal ones one goes. Redis: as
+    /// DeadList::redrive and ScheduledList::run_now. Throws as remove does.
+    bool run_now(const std::string& queue, const PlacedMessage& message);
+
+  private:
+    [[nodiscard]] std::vector<PlacedMessage> peek_list(const Keys& keys, Place place,
+                                                       std::int64_t first, std::int64_t count);
+    [[nodiscard]] std::vector<PlacedMessage> peek_held(const Keys& keys, std::int64_t first,
+                                                       std::int64_t count);
+
+    detail::QueueConnections m_connections;
+};
+
+} // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/ops/inspector.ipp>
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of inspector.hpp.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/job_in.hpp>
+#include <orizuru/detail/jobs/own_lock.hpp>
+#include <orizuru/detail/ops/inspector_scripts.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/scheduled_list.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace orizuru {
+
+namespace detail {
+
+[[noreturn]] inline void refuse_held() {
+    throw std::invalid_argument("a message that a consumer holds is the consumer's");
+}
+/// The list of a place that is one without entries of its own.
+[[nodiscard]] inline std::string plain_list(const Keys& keys, Place place) {
+    return place == Place::waiting ? keys.source() : keys.unack();
+}
+/// Refuses negative numbers; bounds the sum.
+inline void check_range(std::int64_t first, std::int64_t& count) {
+    if (first < 0 || count < 0) {
+        throw std::invalid_argument("a place has no negative positions");
+    }
+    count = std::min(count, std::numeric_limits<std::int64_t>::max() - first);
+}
+
+/// Redis' time; nothing for a user without the right to it.
+[[nodiscard]] inline std::optional<JobTime> clock_of(Connection& connection,
+                                                     const std::string& queue) {
+    try {
+        const Reply reply = connection.command(queue, "TIME");
+        const auto part = [&](std::size_t index) {
+            return static_cast<std::int64_t>(whole_number(reply.elements[index].text).value_or(0));
+        };
+        if (!is_strings(reply) || reply.elements.size() != 2) {
+            connection.refuse("TIME");
+        }
+        return JobTime(std::chrono::milliseconds(part(0) * 1000 + part(1) / 1000));
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+        return std::nullopt;
+    }
+}
+
+} // namespace detail
+
+ORIZURU_INLINE std::optional<Job<Raw>> PlacedMessage::job() const {
+    return detail::job_in(payload);
+}
+
+ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
+    Connection& connection = *m_connections.of_queues();
+    const Reply reply = connection.command(Keys::queues(), "SMEMBERS", Keys::queues());
+    if (!detail::is_strings(reply)) {
+        connection.refuse("SMEMBERS");
+    }
+    std::vector<std::string> names;
+    for (const Reply& name : reply.elements) {
+        names.push_back(name.text);
+    }
+    std::ranges::sort(names);
+    return names;
+}
+
+ORIZURU_INLINE bool Inspector::forget(const std::string& queue) {
+    Connection& connection = *m_connections.of_queues();
+    return detail::is_yes(connection.command(Keys::queues(), "SREM", Keys::queues(), queue));
+}
+
+ORIZURU_INLINE QueueState Inspector::state(const std::string& queue) {
+    const Keys keys(queue);
+    Connection& connection = *m_connections.of(keys);
+    const Reply reply =
+        connection.command(queue, "EVAL_RO", detail::queue_state_script(), 6, queue, keys.unack(),
+                           keys.scheduled(), keys.dead(), keys.consumers(), keys.paused(),
+                           keys.processing(""), detail::longest_envelope_start);
+    const std::vector<Reply>& parts = reply.elements;
+    const auto is_number = [](const Reply& part) { return detail::is_count(part); };
+    if (parts.size() != 9 || !std::all_of(parts.begin(), parts.begin() + 7, is_number) ||
+        !parts[7].is(Reply::Type::string) || !parts[8].is(Reply::Type::string)) {
+        connection.refuse("EVAL_RO");
+    }
+    const auto count = [&](std::size_t part) {
+        return static_cast<std::uint64_t>(parts[part].integer);
+    };
+    QueueState state{.waiting = count(0),
+                     .held = count(1),
+                     .scheduled = count(2),
+                     .rejected = count(3),
+                     .dead = count(4),
+                     .consumers = count(5),
+                     .paused = count(6) > 0,
+                     .oldest = detail::envelope_time(parts[7].text)};
+    if (!parts[8].text.empty()) {
+        state.next_due = detail::due_time(parts[8].text);
+    }
+    state.now = detail::clock_of(connection, queue);
+    return state;
+}
+
+ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string& queue) {
+    const Keys keys(queue);
+    Connection& connection = *m_connections.of(keys);
+    const std::string key = keys.consumers();
+    Reply reply = connection.command(key, "EVAL_RO", detail::consumer_states_script(), 1, key,
+                                     keys.heartbeat(""), keys.processing(""));
+    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    std::vector<ConsumerState> found;
+    for (Reply& one : reply.elements) {
+        std::vector<Reply>& parts = one.elements;
+        if (parts.size() != 4 || !parts[0].is(Reply::Type::string) ||
+            !detail::is_count(parts[1], -2) || !detail::is_count(parts[2]) ||
+            !parts[3].is(Reply::Type::string)) {
+            connection.refuse("EVAL_RO");
+        }
+        ConsumerState state{.id = std::move(parts[0].text),
+                            .held = static_cast<std::uint64_t>(parts[2].integer)};
+        if (parts[1].integer >= 0) {
+            state.lease_left = std::chrono::milliseconds(parts[1].integer);
+        }
+        const std::string_view header = parts[3].text;
+        state.steps = detail::whole_number(header.substr(header.rfind(':') + 1)).value_or(0);
+        found.push_back(std::move(state));
+    }
+    std::ranges::sort(found, {}, &ConsumerState::id);
+    return found;
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& queue, Place place,
+                                                          std::int64_t first, std::int64_t count) {
+    const Keys keys(queue);
+    detail::check_range(first, count);
+    if (count == 0) {
+        return {};
+    }
+    std::vector<PlacedMessage> found;
+    switch (place) {
+    case Place::held:
+        return peek_held(keys, first, count);
+    case Place::scheduled:
+        for (ScheduledEntry& entry :
+             ScheduledList(keys, m_connections.of(keys)).list(first, count)) {
+            found.push_back(
+                {place, std::move(entry.payload), std::move(entry.bytes), "", entry.due});
+        }
+        return found;
+    case Place::dead:
+        for (DeadEntry& entry : DeadList(keys, m_connections.of(keys)).list(first, count)) {
+            found.push_back(
+                {place, std::move(entry.payload), std::move(entry.bytes), std::move(entry.reason)});
+            if (entry.readable) {
+                found.back().time = entry.time;
+            }
+        }
+        return found;
+    case Place::waiting:
+    case Place::rejected:
+        break;
+    }
+    return peek_list(keys, place, first, count);
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage>
+Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int64_t count) {
+    const std::string list = detail::plain_list(keys, place);
+    Connection& connection = *m_connections.of(keys);
+    // The right end is served next.
+    Reply reply = connection.command(list, "LRANGE", list, -first - count, -first - 1);
+    if (!detail::is_strings(reply)) {
+        connection.refuse("LRANGE");
+    }
+    std::vector<PlacedMessage> found;
+    for (auto element = reply.elements.rbegin(); element != reply.elements.rend(); ++element) {
+        found.push_back({place, element->text, element->text});
+    }
+    return found;
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys, std::int64_t first,
+                                                               std::int64_t count) {
+    const std::string key = keys.consumers();
+    Connection& connection = *m_connections.of(keys);
+    Reply reply = connection.command(key, "EVAL_RO", detail::held_messages_script(), 1, key,
+                                     keys.processing(""), first, count);
+    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    std::vector<PlacedMessage> found;
+    for (Reply& one : reply.elements) {
+        if (!detail::is_strings(one) || one.elements.size() != 2) {
+            connection.refuse("EVAL_RO");
+        }
+        std::string& bytes = one.elements[1].text;
+        PlacedMessage message{Place::held, bytes, bytes};
+        message.consumer = std::move(one.elements[0].text);
+        found.push_back(std::move(message));
+    }
+    return found;
+}
+
+ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMessage& message) {
+    const Keys keys(queue);
+    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
+    switch (message.place) {
+    case Place::held:
+        detail::refuse_held();
+    case Place::scheduled:
+        return ScheduledList(keys, connection)
+            .cancel({.payload = message.payload, .bytes = message.bytes});
+    case Place::waiting:
+    case Place::rejected:
+    case Place::dead:
+        break;
+    }
+    const std::string list =
+        message.place == Place::dead ? keys.dead() : detail::plain_list(keys, message.place);
+    return detail::remove_element(*connection, list, message.bytes,
+                                  detail::own_lock(message.payload, keys));
+}
+
+ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMessage& message) {
+    const Keys keys(queue);
+    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
+    switch (message.place) {
+    case Place::held:
+        detail::refuse_held();
+    case Place::scheduled:
+        return ScheduledList(keys, connection)
+            .run_now({.payload = message.payload, .bytes = message.bytes});
+    case Place::dead: {
+        DeadEntry entry;
+        entry.bytes = message.bytes;
+        return DeadList(keys, connection).redrive(entry);
+    }
+    case Place::waiting:
+    case Place::rejected:
+        break;
+    }
+    const std::string list = detail::plain_list(keys, message.place);
+    const char* const end = message.place == Place::waiting ? "first" : "last";
+    return detail::is_yes(connection->command(list, "EVAL", detail::move_element_script(), 2, list,
+                                              keys.source(), message.bytes, end));
+}
+
+} // namespace orizuru

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What an Inspector sees of a queue.
+
+#include <orizuru/codec.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_time.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace orizuru {
+
+/// Where a message of a queue can be.
+enum class Place {
+    waiting,   ///< in the queue
+    held,      ///< by a consumer
+    scheduled, ///< not yet due
+    rejected,  ///< until a collector puts it back
+    dead       ///< until a person decides
+};
+
+struct QueueState {
+    std::uint64_t waiting = 0;
+    std::uint64_t held = 0;
+    std::uint64_t scheduled = 0;
+    std::uint64_t rejected = 0;
+    std::uint64_t dead = 0;
+    std::uint64_t consumers = 0; ///< registered, whether they are alive or not
+    bool paused = false;
+    /// When the message that is served next was enqueued; nothing if it is no job, or there is
+    /// none.
+    std::optional<JobTime> oldest = {};
+    /// When the first of those scheduled is due.
+    std::optional<JobTime> next_due = {};
+    /// Redis' clock; nothing for a user without the right to TIME.
+    std::optional<JobTime> now = {};
+};
+
+struct ConsumerState {
+    std::string id;
+    /// Nothing: it has gone unheard for its lease, so a collector will give back what it holds.
+    std::optional<std::chrono::milliseconds> lease_left = {};
+    std::uint64_t held = 0;
+    /// How often it has settled or fetched, about.
+    std::uint64_t steps = 0;
+};
+
+/// A message where an Inspector has found it.
+struct PlacedMessage {
+    Place place = Place::waiting;
+    std::string payload;
+    /// The element as Redis has it, by which it is found again.
+    std::string bytes;
+    /// Why it died.
+    std::string reason = {};
+    /// When it died or is due.
+    std::optional<JobTime> time = {};
+    /// Who holds it.
+    std::string consumer = {};
+
+    /// The job in the payload; nothing when that is no job's envelope.
+    [[nodiscard]] std::optional<Job<Raw>> job() const;
+};
+
+} // namespace orizuru

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// An Inspector sees what is in a queue, and moves single messages, each to exactly one place.
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/replication.hpp"
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/orizuru.hpp>
+#include <orizuru/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace inspector_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using orizuru::Consumer;
+using orizuru::ConsumerState;
+using orizuru::Inspector;
+using orizuru::JobProducer;
+using orizuru::JobTime;
+using orizuru::Place;
+using orizuru::PlacedMessage;
+using orizuru::QueueState;
+using orizuru::Raw;
+
+struct Fixture : QueueFixture {
+    Inspector inspector{uri};
+    JobProducer<Raw> jobs{uri, "q"};
+
+    Texts payloads(Place place, std::int64_t first = 0, std::int64_t count = 100) {
+        Texts found;
+        for (const PlacedMessage& message : inspector.peek("q", place, first, count)) {
+            CHECK(message.place == place);
+            found.push_back(message.payload);
+        }
+        return found;
+    }
+    PlacedMessage first(Place place) { return inspector.peek("q", place, 0, 1).at(0); }
+    /// A message in each place but the held one: the job, unique if asked for.
+    void bury_next() {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->bury("bad");
+    }
+    void reject_next() {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->reject();
+    }
+    std::string all_keys() {
+        std::string all;
+        for (const std::string& key : redis.keys()) {
+            all += key + redis.command({"DUMP", key}).text;
+        }
+        return all;
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "the state of a queue has the numbers of all places") {
+    const QueueState none = inspector.state("q");
+    CHECK(none.waiting + none.held + none.scheduled + none.rejected + none.dead == 0);
+    CHECK_FALSE(none.oldest);
+    CHECK_FALSE(none.next_due);
+    REQUIRE(none.now);
+    CHECK(std::chrono::abs(*none.now - orizuru::job_time()) < 1min);
+
+    push({"dead", "rejected", "rejected"});
+    bury_next();
+    reject_next();
+    reject_next();
+    push({"held", "held", "held"});
+    Consumer<Raw> consumer(uri, "q", {.prefetch = 3});
+    auto guard = consumer.next();
+    const JobTime due = orizuru::job_time() + 1h;
+    jobs.push({"scheduled"}, {.at = due + 1h});
+    jobs.push({"scheduled"}, {.at = due});
+    const JobTime before = orizuru::job_time();
+    jobs.push({"oldest"});
+    const JobTime after = orizuru::job_time();
+    jobs.push({"waiting"});
+    orizuru::Pause(uri, "q").pause();
+
+    const QueueState state = inspector.state("q");
+    CHECK(state.waiting == 2);
+    CHECK(state.held == 3);
+    CHECK(state.scheduled == 2);
+    CHECK(state.rejected == 2);
+    CHECK(state.dead == 1);
+    CHECK(state.consumers == 1);
+    CHECK(state.paused);
+    REQUIRE(state.oldest);
+    CHECK(*state.oldest >= before);
+    CHECK(*state.oldest <= after);
+    CHECK(state.next_due == due);
+    push({"no job"});
+    redis.command({"RPUSH", "q", "no job"});
+    CHECK_FALSE(inspector.state("q").oldest);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the queues that workers serve are listed, until they are forgotten") {
+    CHECK(inspector.queues().empty());
+    {
+        orizuru::Worker worker(uri, {.signals = orizuru::SignalHandling::none,
+                                     .on_event = [](const orizuru::WorkerEvent&) {}});
+        worker.handle<Raw>("r", [](const Raw&) {}).handle<Raw>("q", [](const Raw&) {});
+        const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
+        CHECK(eventually([&] { return inspector.queues() == Texts{"q", "r"}; }));
+    }
+    CHECK(inspector.queues() == Texts{"q", "r"});
+    CHECK(inspector.forget("r"));
+    CHECK_FALSE(inspector.forget("r"));
+    CHECK(inspector.queues() == Texts{"q"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "consumers are seen with their lease and what they hold") {
+    push({"a", "b", "c"});
+    Consumer<Raw> consumer(uri, "q", {.lease = 60s});
+    auto guard = consumer.next();
+    const auto other = consumer.next();
+    redis.command({"SADD", "orizuru:{q}:consumers", "gone"});
+    const std::vector<ConsumerState> found = inspector.consumers("q");
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].id == consumer.name()); // sorted
+    CHECK(found[0].held == 2);
+    REQUIRE(found[0].lease_left);
+    CHECK(*found[0].lease_left <= 60s);
+    CHECK(*found[0].lease_left > 50s);
+    CHECK(found[1].id == "gone");
+    CHECK_FALSE(found[1].lease_left);
+    CHECK(found[1].held == 0);
+    CHECK(guard->ack());
+    const ConsumerState after = inspector.consumers("q").at(0);
+    CHECK(after.steps > found[0].steps);
+    CHECK(after.held == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "messages are seen where they are, those that are served next first") {
+    push({"a", "b", "c", "d"});
+    CHECK(payloads(Place::waiting) == Texts{"a", "b", "c", "d"});
+    CHECK(payloads(Place::waiting, 1, 2) == Texts{"b", "c"});
+    CHECK(payloads(Place::waiting, 3, INT64_MAX) == Texts{"d"});
+    CHECK(payloads(Place::waiting, 4, 1).empty());
+    CHECK(payloads(Place::waiting, 0, 0).empty());
+    reject_next();
+    reject_next();
+    CHECK(payloads(Place::rejected) == Texts{"a", "b"});
+    bury_next();
+    bury_next();
+    CHECK(payloads(Place::dead) == Texts{"d", "c"});
+    CHECK(first(Place::dead).reason == "bad");
+    CHECK(first(Place::dead).time);
+    redis.lpush("orizuru:{q}:dead", "no entry");
+    CHECK(first(Place::dead).bytes == "no entry");
+    CHECK_FALSE(first(Place::dead).time);
+    const JobTime due = orizuru::job_time() + 1h;
+    jobs.push({"later"}, {.at = due});
+    CHECK(first(Place::scheduled).time == due);
+    CHECK(first(Place::scheduled).job()->payload.bytes == "later");
+    for (const Place place : {Place::waiting, Place::held, Place::scheduled, Place::rejected}) {
+        CHECK_THROWS_AS(static_cast<void>(inspector.peek("q", place, -1, 1)),
+                        std::invalid_argument);
+        CHECK_THROWS_AS(static_cast<void>(inspector.peek("q", place, 0, -1)),
+                        std::invalid_argument);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "held messages are seen with their consumers, page by page") {
+    push({"a", "b", "c", "d", "e"});
+    Consumer<Raw> two(uri, "q");
+    Consumer<Raw> three(uri, "q");
+    std::vector<std::optional<orizuru::MessageGuard<Raw>>> guards;
+    for (int i = 0; i < 5; ++i) {
+        guards.push_back((i < 2 ? two : three).next());
+    }
+    std::map<std::string, Texts> held;
+    Texts by_page;
+    for (const PlacedMessage& message : inspector.peek("q", Place::held, 0, 10)) {
+        held[message.consumer].push_back(message.payload);
+    }
+    CHECK(held.size() == 2);
+    CHECK(held[two.name()] == Texts{"a", "b"});
+    CHECK(held[three.name()] == Texts{"c", "d", "e"});
+    for (std::int64_t page = 0; page < 6; ++page) {
+        for (const PlacedMessage& message : inspector.peek("q", Place::held, page, 1)) {
+            by_page.push_back(message.payload);
+        }
+    }
+    CHECK(by_page == payloads(Place::held));
+    CHECK(payloads(Place::held, 1, 3).size() == 3);
+    CHECK_THROWS_AS(inspector.remove("q", first(Place::held)), std::invalid_argument);
+    CHECK_THROWS_AS(inspector.run_now("q", first(Place::held)), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a message is removed from where it is, once, with its own lock") {
+    const std::string lock = "orizuru:{q}:unique:u";
+    Place place = Place::waiting;
+    orizuru::JobOptions options{.unique = "u"};
+    SUBCASE("waiting") {}
+    SUBCASE("rejected") { place = Place::rejected; }
+    SUBCASE("dead") { place = Place::dead; }
+    SUBCASE("scheduled") {
+        place = Place::scheduled;
+        options.delay = 1h;
+    }
+    jobs.push({"a"}, options);
+    if (place == Place::rejected) {
+        reject_next();
+    } else if (place == Place::dead) {
+        bury_next();
+    }
+    jobs.push({"other"});
+    REQUIRE(redis.exists(lock));
+    const PlacedMessage message = first(place);
+    CHECK(message.job()->payload.bytes == "a");
+    CHECK(inspector.remove("q", message));
+    CHECK_FALSE(redis.exists(lock));
+    CHECK_FALSE(inspector.remove("q", message));
+    CHECK(redis.llen("q") == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a message runs now: before all that wait, if it waits itself") {
+    push({"a", "b", "c"});
+    Place place = Place::waiting;
+    SUBCASE("waiting") {
+        const PlacedMessage c = inspector.peek("q", place, 2, 1).at(0);
+        CHECK(inspector.run_now("q", c));
+        CHECK(payloads(place) == Texts{"c", "a", "b"});
+        return;
+    }
+    SUBCASE("rejected") {
+        place = Place::rejected;
+        reject_next();
+    }
+    SUBCASE("dead") {
+        place = Place::dead;
+        bury_next();
+    }
+    SUBCASE("scheduled") {
+        place = Place::scheduled;
+        orizuru::Producer<Raw> producer(uri, "q");
+        push_after(producer, 1h, Raw{"a"});
+        redis.command({"RPOP", "q"});
+    }
+    const PlacedMessage message = first(place);
+    CHECK(inspector.run_now("q", message));
+    CHECK(payloads(Place::waiting) == Texts{"b", "c", "a"});
+    CHECK_FALSE(inspector.run_now("q", message));
+    CHECK(payloads(Place::waiting) == Texts{"b", "c", "a"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothing") {
+    push({"a", "b"});
+    bury_next();
+    jobs.push({"later"}, {.delay = 1h});
+    redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~*", "+@read", "+eval_ro"});
+    Inspector guest("unix://guest:x@" + server().socket_path());
+    const QueueState state = guest.state("q");
+    CHECK(state.waiting == 1);
+    CHECK_FALSE(state.now);
+    CHECK(guest.consumers("q").empty());
+    const std::string before = all_keys();
+    for (const Place place : {Place::waiting, Place::scheduled, Place::dead}) {
+        const PlacedMessage message = guest.peek("q", place, 0, 1).at(0);
+        CHECK_THROWS_AS(guest.remove("q", message), orizuru::ReplyError);
+        CHECK_THROWS_AS(guest.run_now("q", message), orizuru::ReplyError);
+    }
+    CHECK(guest.peek("q", Place::held, 0, 1).empty());
+    CHECK(all_keys() == before);
+    redis.command({"ACL", "DELUSER", "guest"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a key of the wrong type and a queue name that cannot be are named") {
+    redis.set("orizuru:{q}:unack", "x");
+    CHECK_THROWS_WITH_AS(static_cast<void>(inspector.state("q")),
+                         doctest::Contains("orizuru:{q}:unack"), orizuru::ReplyError);
+    CHECK_THROWS_AS(static_cast<void>(inspector.state("{")), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(Fixture, "beside consumers, each message goes one way only") {
+    constexpr int count = 12'000;
+    std::atomic<int> acked = 0;
+    std::atomic<int> removed = 0;
+    std::multiset<std::string> seen;
+    std::mutex mutex;
+    Texts all;
+    for (int i = 0; i < count; ++i) {
+        all.push_back(std::to_string(i));
+    }
+    push(all);
+    {
+        std::vector<std::jthread> consuming;
+        for (int own = 0; own < 2; ++own) {
+            consuming.emplace_back([&, own] {
+                Consumer<Raw> consumer(uri, "q", {.prefetch = 1 + own * 9});
+                while (auto guard = consumer.next(300ms)) {
+                    const std::string message((*guard)->bytes);
+                    if (message.ends_with('7')) {
+                        guard->bury("seven");
+                        continue;
+                    }
+                    if (message.ends_with('3')) {
+                        guard->reject();
+                        continue;
+                    }
+                    CHECK(guard->ack());
+                    ++acked;
+                    const std::lock_guard lock(mutex);
+                    seen.insert(message);
+                }
+            });
+        }
+        const std::jthread inspecting([&] {
+            Inspector own(uri);
+            while (acked + removed < count) {
+                for (const Place place : {Place::waiting, Place::dead, Place::rejected}) {
+                    for (const PlacedMessage& message : own.peek("q", place, 0, 20)) {
+                        // What comes back is buried or rejected again, so it goes for good at last.
+                        const bool runs = std::stoi(message.payload) % 20 == 3;
+                        if (runs && place != Place::waiting) {
+                            own.run_now("q", message);
+                        } else if (place == Place::waiting && std::stoi(message.payload) % 5 == 0) {
+                            own.run_now("q", message);
+                        } else if (own.remove("q", message)) {
+                            ++removed;
+                            const std::lock_guard lock(mutex);
+                            seen.insert(message.payload);
+                        }
+                    }
+                }
+            }
+        });
+    }
+    CHECK(seen == std::multiset<std::string>(all.begin(), all.end()));
+    CHECK(acked > 100);
+    CHECK(removed > 100);
+    MESSAGE(acked.load() << " acked, " << removed.load() << " removed");
+    const QueueState state = inspector.state("q");
+    CHECK(state.waiting + state.held + state.rejected + state.dead == 0);
+}
+
+} // namespace inspector_test
