@@ -225,6 +225,69 @@ TEST_CASE("a consumer tells of a slot that takes long to move") {
     CHECK(diary.count(orizuru::EventKind::slot_migrating) == 1);
 }
 
+TEST_CASE("two short moves of a queue are not taken for a long one") {
+    struct Moved {
+        std::string queue;
+        std::size_t from = three().owner(queue);
+        std::size_t to = next_of(queue);
+        std::string slot = std::to_string(three().slot(queue));
+        Diary diary{};
+        Consumer<Raw> consumer{three().uri(), queue, {.on_event = diary.pen()}};
+
+        [[nodiscard]] long refused() const {
+            const std::string text = three().client(from).command({"INFO", "errorstats"}).text;
+            long sum = 0;
+            for (const std::string field : {"errorstat_ASK:count=", "errorstat_TRYAGAIN:count="}) {
+                const auto at = text.find(field);
+                sum += at == std::string::npos ? 0 : std::stol(text.substr(at + field.size()));
+            }
+            return sum;
+        }
+        void begin_to_move() {
+            three().client(to).command({"CLUSTER", "SETSLOT", slot, "IMPORTING", three().id(from)});
+            three().client(from).command({"CLUSTER", "SETSLOT", slot, "MIGRATING", three().id(to)});
+            const long before = refused();
+            CHECK(eventually([&] {
+                CHECK_FALSE(consumer.next(20ms));
+                return refused() > before;
+            }));
+        }
+        void stay() {
+            for (const std::size_t node : {to, from}) {
+                three().client(node).command({"CLUSTER", "SETSLOT", slot, "STABLE"});
+            }
+        }
+        void move() {
+            three().migrate(queue, to);
+            std::swap(from, to);
+            CHECK(eventually([&] {
+                CHECK_FALSE(consumer.next(1ms));
+                return diary.count(orizuru::EventKind::reconnected) == 1;
+            }));
+        }
+    };
+    Moved stays{"stays"};
+    Moved goes{"goes"};
+    stays.begin_to_move();
+    stays.stay();
+    goes.begin_to_move();
+    goes.move();
+    const Stopwatch watch;
+    CHECK(eventually(
+        [&] {
+            CHECK_FALSE(stays.consumer.next(50ms));
+            return watch.elapsed() > 5s;
+        },
+        20s));
+    for (Moved* const moved : {&stays, &goes}) {
+        CAPTURE(moved->queue);
+        moved->begin_to_move();
+        CHECK_FALSE(moved->consumer.next(50ms));
+        CHECK(moved->diary.count(orizuru::EventKind::slot_migrating) == 0);
+        moved->stay();
+    }
+}
+
 TEST_CASE("the tools find the queue, too") {
     const std::string queue = "tools";
     for (int round = 0; round < 2; ++round) {

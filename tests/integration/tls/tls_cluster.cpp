@@ -101,4 +101,46 @@ TEST_CASE("nodes whose certificate is for another host are refused") {
     CHECK(contains(what, "IP address mismatch, expected name '127.0.0.1'"));
 }
 
+TEST_CASE("a node with a certificate for another host is refused, whichever node refers to it") {
+    TlsCluster cluster("right");
+    const Certificates& files = Certificates::made();
+    const auto show = [&](std::size_t node, const std::string& name) {
+        cluster.client(node).command({"CONFIG", "SET", "tls-cert-file", files.path(name + ".pem"),
+                                      "tls-key-file", files.path(name + ".key")});
+    };
+    const auto from = [&](std::size_t seed) {
+        return orizuru::tls_endpoint(cluster.uri({seed}) + files.trusting());
+    };
+    const auto refusal = [](const auto& push) {
+        const std::string what = message_of<orizuru::ReplyError>(push);
+        CHECK(contains(what, "IP address mismatch, expected name '127.0.0.1'"));
+        return what;
+    };
+    const std::size_t owner = cluster.owner("q");
+    const std::size_t other = (owner + 1) % cluster.size();
+    show(owner, "elsewhere");
+    const std::string node = "127.0.0.1:" + std::to_string(cluster.node(owner).port());
+    for (const std::size_t seed : {owner, other}) {
+        CHECK(contains(refusal([&] { Producer<Raw>(from(seed), "q"); }), node));
+    }
+    show(owner, "right");
+    Producer<Raw> producer(from(other), "q");
+    show(other, "elsewhere");
+    cluster.migrate("q", other, [&] { // by ASK
+        CHECK(contains(refusal([&] { producer.push(Raw{"x"}); }), "LPUSH 'q'"));
+    });
+    show(other, "right");
+    producer.push(Raw{"y"});
+    CHECK(cluster.client(other).lrange("q") == Texts{"y"});
+}
+
+TEST_CASE("nodes that speak TLS alone are not reached without it") {
+    TlsCluster cluster("right");
+    const std::string plain = "redis" + cluster.uri().substr(std::string("rediss").size());
+    CHECK_THROWS_AS(Producer<Raw>(plain, "q"), orizuru::Error);
+    CHECK(contains(message_of<orizuru::ReplyError>(
+                       [&] { Producer<Raw>(orizuru::tls_endpoint(cluster.uri()), "q"); }),
+                   "the server's certificate is refused"));
+}
+
 } // namespace tls_cluster_test

@@ -202,6 +202,8 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void tell_repair(std::string_view detail) noexcept;
     /// Tells once of a Cluster that has refused for long because the queue's slot is on its way.
     [[gnu::cold]] void note_migration(std::string_view refusal) noexcept;
+    /// The slot has not been on its way all the time.
+    void forget_migration() noexcept { m_migrating_since = {}; }
 
     [[gnu::cold]] void note(EventKind kind, std::string_view detail,
                             std::string_view payload = {}) noexcept {

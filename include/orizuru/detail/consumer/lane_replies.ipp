@@ -16,7 +16,7 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
         m_failure.clear();
-        m_migrating_since = {};
+        forget_migration();
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
     wake_poller();
@@ -112,6 +112,7 @@ inline void Lane::on_broken(std::string_view reason) noexcept {
         begin_recovery(reason);
     }
     m_failure.clear();
+    forget_migration();
 }
 
 inline void Lane::on_outage(std::string_view reason) noexcept {

@@ -244,6 +244,7 @@ inline void Waiter::on_result(Lock& lock, Reply&& reply) {
         m_oom_pause = {};
         m_failures = 0;
         m_backoff.reset();
+        m_lane.forget_migration();
         return;
     case Remedy::back_off:
         if (verdict.reason.starts_with("OOM")) {
