@@ -66,6 +66,8 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/inspector.ipp>
+#include <orizuru/ops/metrics.hpp>
+#include <orizuru/ops/metrics.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
 #include <orizuru/shards/shards.hpp>

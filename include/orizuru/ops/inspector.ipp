@@ -101,7 +101,8 @@ ORIZURU_INLINE QueueState Inspector::state(const std::string& queue) {
     const auto count = [&](std::size_t part) {
         return static_cast<std::uint64_t>(parts[part].integer);
     };
-    QueueState state{.waiting = count(0),
+    QueueState state{.queue = queue,
+                     .waiting = count(0),
                      .held = count(1),
                      .scheduled = count(2),
                      .rejected = count(3),

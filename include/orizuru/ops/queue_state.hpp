@@ -25,6 +25,7 @@ enum class Place {
 };
 
 struct QueueState {
+    std::string queue;
     std::uint64_t waiting = 0;
     std::uint64_t held = 0;
     std::uint64_t scheduled = 0;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The state of queues as Prometheus' text, for any HTTP server or node_exporter's textfile
+// collector. https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/ops/queue_state.hpp>
+
+#include <span>
+#include <string>
+
+namespace orizuru {
+
+/// Gauges of each queue, labelled `queue`:
+///
+///   orizuru_queue_messages{state}   how many are waiting, held, scheduled, rejected, dead
+///   orizuru_queue_oldest_seconds    how long the job that is served next has waited; 0: none waits
+///   orizuru_queue_overdue_seconds   how long the first scheduled message is past its time: no
+///                                   scheduler runs
+///   orizuru_queue_consumers         how many are registered
+///   orizuru_queue_paused            1 while workers must not take from it
+///
+/// Ages are missing where Redis' clock is not known, and where what is served next is no job.
+[[nodiscard]] std::string prometheus(std::span<const QueueState> queues);
+
+} // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/ops/metrics.ipp>
+#endif

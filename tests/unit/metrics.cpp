@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+#include <orizuru/ops/metrics.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace metrics_test {
+
+using namespace std::chrono_literals;
+using orizuru::JobTime;
+using orizuru::prometheus;
+using orizuru::QueueState;
+
+const JobTime now(1'700'000'000'000ms);
+
+/// The lines of one gauge, without its help.
+std::string lines_of(const std::string& text, const std::string& name) {
+    std::string found;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = text.find('\n', at);
+        const std::string line = text.substr(at, end - at);
+        if (line.starts_with(name + "{")) {
+            found += line + "\n";
+        }
+        at = end + 1;
+    }
+    return found;
+}
+
+TEST_CASE("the state of queues is written as Prometheus' text") {
+    const std::vector<QueueState> queues{{.queue = "orders",
+                                          .waiting = 1,
+                                          .held = 2,
+                                          .scheduled = 3,
+                                          .rejected = 4,
+                                          .dead = 5,
+                                          .consumers = 6,
+                                          .paused = true,
+                                          .oldest = now - 61'007ms,
+                                          .next_due = now - 1'050ms,
+                                          .now = now},
+                                         {.queue = "empty", .now = now}};
+    CHECK(prometheus(queues) == R"(# HELP orizuru_queue_messages How many messages are where.
+# TYPE orizuru_queue_messages gauge
+orizuru_queue_messages{queue="orders",state="waiting"} 1
+orizuru_queue_messages{queue="orders",state="held"} 2
+orizuru_queue_messages{queue="orders",state="scheduled"} 3
+orizuru_queue_messages{queue="orders",state="rejected"} 4
+orizuru_queue_messages{queue="orders",state="dead"} 5
+orizuru_queue_messages{queue="empty",state="waiting"} 0
+orizuru_queue_messages{queue="empty",state="held"} 0
+orizuru_queue_messages{queue="empty",state="scheduled"} 0
+orizuru_queue_messages{queue="empty",state="rejected"} 0
+orizuru_queue_messages{queue="empty",state="dead"} 0
+# HELP orizuru_queue_oldest_seconds How long the job that is served next has waited.
+# TYPE orizuru_queue_oldest_seconds gauge
+orizuru_queue_oldest_seconds{queue="orders"} 61.007
+orizuru_queue_oldest_seconds{queue="empty"} 0.000
+# HELP orizuru_queue_overdue_seconds How long the first scheduled message is past its time.
+# TYPE orizuru_queue_overdue_seconds gauge
+orizuru_queue_overdue_seconds{queue="orders"} 1.050
+orizuru_queue_overdue_seconds{queue="empty"} 0.000
+# HELP orizuru_queue_consumers How many consumers are registered.
+# TYPE orizuru_queue_consumers gauge
+orizuru_queue_consumers{queue="orders"} 6
+orizuru_queue_consumers{queue="empty"} 0
+# HELP orizuru_queue_paused Whether workers must not take from it.
+# TYPE orizuru_queue_paused gauge
+orizuru_queue_paused{queue="orders"} 1
+orizuru_queue_paused{queue="empty"} 0
+)");
+}
+
+TEST_CASE("what is due later is not overdue, and what is not known is left out") {
+    const std::vector<QueueState> later{
+        {.queue = "q", .scheduled = 1, .next_due = now + 1h, .now = now}};
+    CHECK(lines_of(prometheus(later), "orizuru_queue_overdue_seconds") ==
+          "orizuru_queue_overdue_seconds{queue=\"q\"} 0.000\n");
+    const std::vector<QueueState> unknown{
+        {.queue = "no clock", .waiting = 1, .oldest = now},
+        {.queue = "no job", .waiting = 1, .now = now},
+    };
+    CHECK(lines_of(prometheus(unknown), "orizuru_queue_oldest_seconds").empty());
+    CHECK(lines_of(prometheus(unknown), "orizuru_queue_consumers") ==
+          "orizuru_queue_consumers{queue=\"no clock\"} 0\n"
+          "orizuru_queue_consumers{queue=\"no job\"} 0\n");
+    CHECK(lines_of(prometheus({}), "orizuru_queue_messages").empty());
+}
+
+TEST_CASE("a name cannot break out of its label") {
+    const std::vector<QueueState> queues{{.queue = "a\"} 1\nb{c=\"\\"}};
+    CHECK(lines_of(prometheus(queues), "orizuru_queue_paused") ==
+          "orizuru_queue_paused{queue=\"a\\\"} 1\\nb{c=\\\"\\\\\"} 0\n");
+}
+
+} // namespace metrics_test
