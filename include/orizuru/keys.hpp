@@ -27,7 +27,7 @@
 //                                           state, fence, result
 //   orizuru:{Q}:fences              string  the last claim's fencing token
 //   orizuru:{Q}:shards              string  how many shards producers push to, and which others
-//                                           are read: "16 32"
+//                                           are read: "16 32 @7"
 //   orizuru:{Q}:ledger              string  epoch:sequence of the last entry that a ledger sent
 //
 // Beside them, for all queues of a server:

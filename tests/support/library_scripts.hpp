@@ -77,6 +77,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"list what is held", held_messages_script()},
         {"move an element", move_element_script()},
         {"replace a text", replace_text_text},
+        {"open a shard", open_shard_text},
         {"retire a shard", retire_shard_text},
     };
     static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));

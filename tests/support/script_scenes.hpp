@@ -231,8 +231,8 @@ inline void Scenes::dead() {
     add("redrive one", "", before, {m_dead, m_source}, {m_entry});
     add("remove one of the dead", "", before, {m_dead}, {m_entry});
     add("remove one of the dead", "a unique one",
-        {before.front(), {"SET", m_keys.unique("u"), "ack id"}},
-        {m_dead, {m_keys.unique("u"), "string"}}, {m_entry, "ack id"});
+        {before.front(), {"SET", m_keys.unique("u"), "ack id"}}, {m_dead, {m_keys.unique("u"), ""}},
+        {m_entry, "ack id"});
     add("redrive or purge", "to the source", before, {m_dead, m_source}, {"4", "0"});
     add("redrive or purge", "away", before, {m_dead}, {"4", "0", "1000"});
     add("cut the dead", "", before, {m_dead}, {"1", "1000"});
@@ -279,9 +279,10 @@ inline void Scenes::shards() {
     add("replace a text", "none by another", {}, {text}, {"", "4"});
     add("replace a text", "one by another", {{"SET", text.name, "4"}}, {text}, {"4", "4 8"});
     add("replace a text", "one by none", {{"SET", "q", "retired"}}, {{"q", ""}}, {"retired", ""});
+    add("open a shard", "", {{"SET", "q", "orizuru:retired 5"}}, {{"q", ""}}, {"7"});
     add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
         {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},
-        {"retired", m_keys.processing("")});
+        {"7", m_keys.processing("")});
 }
 
 inline void Scenes::inspector() {

@@ -442,7 +442,9 @@ TEST_CASE("the time and the lock of a job are read from the beginning of its env
     impossible[impossible.find("other")] = '{'; // a name that no queue can have
     CHECK_FALSE(own_lock(impossible, keys));
     for (const std::string_view no :
-         {"", "x", "\x9b", "\x9b\x01", "\xdd\xff\xff\xff\xff\x01\xdb"}) {
+         {"", "x", "\x9b", "\x9b\x01", "\xdd\xff\xff\xff\xff\x01\xdb",
+          "\x9b\x01\xa1x\x01\x01\xcf\xff\xff\xff\xff\xff\xff\xff\xff",
+          "\x9b\x01\xa1x\x01\x01\xd3\x80\x01\x01\x01\x01\x01\x01\x01"}) {
         CHECK_FALSE(envelope_time(no));
         CHECK_FALSE(own_lock(no, keys));
     }

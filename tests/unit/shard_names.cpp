@@ -48,14 +48,17 @@ TEST_CASE("twice as many shards contain the former ones, each in its half") {
 }
 
 TEST_CASE("a layout is read as it was written") {
-    ShardLayout layout("q", "16 32");
+    ShardLayout layout("q", "16 32 @7");
     CHECK(layout.written() == 16);
     CHECK(layout.reads(32));
     CHECK_FALSE(layout.reads(3));
-    CHECK(layout.text() == "16 32");
+    CHECK(layout.text() == "16 32 @7");
+    CHECK(layout.change() == 7);
+    layout.read(6);
     layout.read(6);
     layout.write(6);
-    CHECK(layout.text() == "6 16 32");
+    layout.advance();
+    CHECK(layout.text() == "6 16 32 @8");
     const std::vector<std::string> names = layout.names("q");
     for (const std::size_t count : {6, 16, 32}) {
         for (const std::string& name : shard_names("q", count)) {
@@ -65,7 +68,8 @@ TEST_CASE("a layout is read as it was written") {
 }
 
 TEST_CASE("what is no layout is an error that names the queue") {
-    for (const char* const text : {"", "x", "0", "1025", "4 ", " 4", "4  4", "-1", "4,4"}) {
+    for (const char* const text : {"", "x", "4", "0 @1", "1025 @1", "4  @1", " 4 @1", "4  4 @1",
+                                   "-1 @1", "4,4 @1", "04 @1", "4 @", "4 @x", "4 @01", "@1"}) {
         CAPTURE(text);
         CHECK_THROWS_WITH_AS(ShardLayout("orders", text), doctest::Contains("orders"),
                              orizuru::ProtocolError);

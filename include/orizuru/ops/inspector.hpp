@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Looks into queues, whoever uses them: numbers, consumers and messages, wherever these are.
+// Looks into queues of any programs: numbers, consumers and messages, wherever these are.
 // Removes single messages, and has them served now.
 
 #include <orizuru/detail/base/config.hpp>
@@ -38,8 +38,8 @@ class Inspector {
     /// else changes. Redis: SREM, O(1).
     bool forget(const std::string& queue);
 
-    /// The numbers of a queue; zeros for one that does not exist. Redis: a script, O(consumers),
-    /// and TIME.
+    /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a
+    /// script, O(consumers), and TIME.
     [[nodiscard]] QueueState state(const std::string& queue);
 
     /// The registered consumers, by their ids. Redis: O(consumers).
@@ -47,7 +47,7 @@ class Inspector {
 
     /// Up to `count` messages of a place, from the one that `first` others precede: those that are
     /// served next come first, of rejected ones those that were rejected first, of the dead the
-    /// newest. Payloads come whole, up to 16 MiB each. Redis: O(first + count), for held ones
+    /// newest. Payloads come whole. Redis: O(first + count), for held ones
     /// O(consumers + count). Throws std::invalid_argument for a negative number, too.
     [[nodiscard]] std::vector<PlacedMessage> peek(const std::string& queue, Place place,
                                                   std::int64_t first, std::int64_t count);
@@ -59,7 +59,8 @@ class Inspector {
 
     /// Has a message served before all others, if it waits, or behind all that wait, as a push
     /// would; false when it has gone from its place. Of equal ones one goes. Redis: as
-    /// DeadList::redrive and ScheduledList::run_now. Throws as remove does.
+    /// DeadList::redrive and ScheduledList::run_now. Throws as remove does,
+    /// and std::invalid_argument for a dead element that is no entry.
     bool run_now(const std::string& queue, const PlacedMessage& message);
 
   private:

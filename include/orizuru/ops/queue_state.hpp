@@ -44,7 +44,7 @@ struct QueueState {
 
 struct ConsumerState {
     std::string id;
-    /// Nothing: it has gone unheard for its lease, so a collector will give back what it holds.
+    /// Nothing: it has gone unheard for its lease. Then a collector gives back what it holds.
     std::optional<std::chrono::milliseconds> lease_left = {};
     std::uint64_t held = 0;
     /// How often it has settled or fetched, about.

@@ -51,9 +51,9 @@ class ShardedProducer<T> {
     }
 
     /// Pushes one message to the key's shard; returns its length after it. Messages with the same
-    /// key are in one shard, so in order, unless the number of shards changes. The shard is that of
-    /// the key's hash slot: CRC-16/XMODEM modulo 16384, times the number of shards, by 16384.
-    /// Redis: LPUSH, O(1). Blocks and throws as Producer::push.
+    /// key are in one shard, so in order, unless the number of shards changes. All bytes of
+    /// the key count: the shard is CRC-16/XMODEM modulo 16384, times the number of shards, by
+    /// 16384. Redis: LPUSH, O(1). Blocks and throws as Producer::push.
     std::uint64_t push(std::string_view key, const T& message) {
         return m_core.push_to(key, [&](std::string& out) { return encode(message, out); });
     }

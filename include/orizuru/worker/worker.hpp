@@ -126,7 +126,8 @@ class Worker {
     /// Registers a handler for the jobs of all shards of a queue, with these options for each; see
     /// <orizuru/sharded.hpp>. In QueueOrder::strict they take turns. Include
     /// <orizuru/worker/handle_shards.hpp>. Connects, to read which shards there are now: GET.
-    /// Throws as `handle` and as Connection do; std::logic_error for a queue without shards.
+    /// Handlers of single kinds come after it. Throws as `handle` and as Connection do;
+    /// std::logic_error for a queue without shards.
     template <class T, JobHandler<T> F>
     Worker& handle_shards(const std::string& queue, F handler, const QueueOptions& options = {});
 

@@ -210,17 +210,17 @@ ORIZURU_INLINE void Worker::add(std::string queue, QueueOptions options, detail:
 ORIZURU_INLINE void Worker::add_shards(const std::vector<std::string>& shards,
                                        const QueueOptions& options, detail::JobTaskMaker make,
                                        const std::function<void(JobRun&)>& handler) {
-    detail::ServedQueues& queues = m_core->queues;
-    const auto before = std::ssize(queues);
-    try {
-        for (const std::string& shard : shards) {
-            add(shard, options, make, handler);
+    const detail::ServedQueues& queues = m_core->queues;
+    for (const auto& queue : queues) {
+        if (std::ranges::find(shards, queue->queue()) != shards.end()) {
+            throw std::invalid_argument("queue '" + queue->queue() + "' is handled already");
         }
-        m_core->shared->sharded.push_back({before, std::ssize(queues) - before});
-    } catch (...) {
-        queues.resize(static_cast<std::size_t>(before)); // one of them has a handler already
-        throw;
     }
+    const auto before = std::ssize(queues);
+    for (const std::string& shard : shards) {
+        add(shard, options, make, handler);
+    }
+    m_core->shared->sharded.push_back({before, std::ssize(queues) - before});
 }
 
 ORIZURU_INLINE void Worker::add_kind(std::string queue, std::string kind, KindOptions options,

@@ -9,6 +9,7 @@
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
+#include <orizuru/sharded.hpp>
 #include <orizuru/worker.hpp>
 
 #include <doctest/doctest.h>
@@ -286,6 +287,29 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothin
     CHECK(guest.peek("q", Place::held, 0, 1).empty());
     CHECK(all_keys() == before);
     redis.command({"ACL", "DELUSER", "guest"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a retired shard has nothing, and is no error") {
+    orizuru::create_shards(uri, "orders", 12);
+    orizuru::add_shards(uri, "orders", 4);
+    orizuru::use_shards(uri, "orders", 4);
+    const Texts retired = orizuru::retire_shards(uri, "orders");
+    REQUIRE_FALSE(retired.empty());
+    CHECK(inspector.state(retired.front()).waiting == 0);
+    redis.set("q", "a text of the user's");
+    CHECK_THROWS_AS(static_cast<void>(inspector.state("q")), orizuru::ReplyError);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a message is removed, whatever it says of its lock") {
+    redis.lpush("orizuru:{q}:unique:u", "a list of somebody's");
+    orizuru::Job<Raw> job = orizuru::make_job(Raw{"a"});
+    job.unique_id = "u";
+    std::string bytes;
+    orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
+    redis.lpush("q", bytes);
+    CHECK(inspector.remove("q", first(Place::waiting)));
+    CHECK(redis.llen("q") == 0);
+    CHECK(redis.llen("orizuru:{q}:unique:u") == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a key of the wrong type and a queue name that cannot be are named") {

@@ -179,7 +179,7 @@ TEST_CASE("a shard that has failed rests while others are well") {
     const std::string failing = orizuru::detail::shard_names("orders", 4)[1];
     FakeServer fake([&](const std::vector<std::string>& argv) -> std::optional<std::string> {
         if (argv[0] == "GET") {
-            return "$1\r\n4\r\n";
+            return "$4\r\n4 @1\r\n";
         }
         if (argv[0] == "LPUSH" && argv[1] == failing) {
             ++refused;
@@ -200,11 +200,47 @@ TEST_CASE("a shard that has failed rests while others are well") {
     }));
 }
 
+TEST_CASE("a push tries every shard, also those that rest") {
+    // Of three shards, two refuse from the second push on; the third has refused before.
+    const Texts names = orizuru::detail::shard_names("orders", 3);
+    std::atomic<int> phase = 0;
+    FakeServer fake([&](const std::vector<std::string>& argv) -> std::optional<std::string> {
+        if (argv[0] == "GET") {
+            return "$4\r\n3 @1\r\n";
+        }
+        const bool first = argv[0] == "LPUSH" && argv[1] == names[0];
+        if (argv[0] == "LPUSH" && first == (phase == 0)) {
+            return "-OOM its memory is full\r\n";
+        }
+        return argv[0] == "LPUSH" ? ":1\r\n" : "+OK\r\n";
+    });
+    ShardedProducer<Raw> producer(fake.uri(), "orders");
+    for (int i = 0; i < 3; ++i) {
+        producer.push({"message"}); // the first shard rests from now on
+    }
+    phase = 1;
+    CHECK_NOTHROW(producer.push({"message"}));
+}
+
+TEST_CASE("a push that was refused is not in doubt, though the shards cannot be read anew") {
+    std::atomic<int> gets = 0;
+    FakeServer fake([&](const std::vector<std::string>& argv) -> std::optional<std::string> {
+        if (argv[0] == "GET") {
+            return gets++ == 0 ? std::optional<std::string>("$4\r\n1 @1\r\n") : std::nullopt;
+        }
+        return argv[0] == "LPUSH" ? "-WRONGTYPE it has retired\r\n" : "+OK\r\n";
+    });
+    ShardedProducer<Raw> producer(fake.uri(), "orders");
+    CHECK_THROWS_AS(producer.push({"message"}), orizuru::ReplyError);
+    CHECK_THROWS_AS(producer.push("key", {"message"}), orizuru::ReplyError);
+    CHECK(gets == 3);
+}
+
 TEST_CASE("a push in doubt is not repeated on another shard") {
     std::atomic<int> pushes = 0;
     FakeServer fake([&](const std::vector<std::string>& argv) -> std::optional<std::string> {
         if (argv[0] == "GET") {
-            return "$1\r\n4\r\n";
+            return "$4\r\n4 @1\r\n";
         }
         if (argv[0] == "LPUSH") {
             ++pushes;

@@ -147,6 +147,13 @@ TEST_CASE_FIXTURE(QueueFixture, "a queue without shards is refused at once") {
     CHECK_THROWS_WITH_AS(worker.handle_shards<int>("orders", [](int) {}),
                          doctest::Contains("is handled already"), std::invalid_argument);
     CHECK_NOTHROW(worker.handle<int>(names[0], [](int) {})); // of the refused call nothing is left
+    // Kinds come behind, so that all shards take turns.
+    Worker kinds{Endpoint(server().uri())};
+    kinds.handle<int>(names[1], "kind", [](int) {});
+    CHECK_THROWS_AS(kinds.handle_shards<int>("orders", [](int) {}), std::invalid_argument);
+    Worker behind{Endpoint(server().uri())};
+    behind.handle_shards<int>("orders", [](int) {});
+    CHECK_NOTHROW(behind.handle<int>(names[1], "kind", [](int) {}));
 }
 
 TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes") {

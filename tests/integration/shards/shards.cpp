@@ -22,6 +22,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace shards_test {
@@ -41,7 +42,11 @@ struct Shards : QueueFixture {
     Endpoint endpoint{server().uri()};
 
     Texts read() { return orizuru::shards(endpoint, "orders"); }
-    std::string layout() { return redis.command({"GET", layout_key}).text; }
+    /// Without the number of the change.
+    std::string layout() {
+        const std::string text = redis.command({"GET", layout_key}).text;
+        return text.substr(0, text.find(" @"));
+    }
     /// Those of the first that are not among the second.
     static Texts without(Texts first, const Texts& second) {
         std::erase_if(first, [&](const std::string& name) {
@@ -190,9 +195,11 @@ TEST_CASE_FIXTURE(Shards,
         found = "1 dead";
     }
     const auto dump = [&] {
-        Texts all;
+        Texts all{layout()};
         for (const std::string& key : redis.keys()) {
-            all.push_back(key + redis.type(key) + redis.command({"DUMP", key}).text);
+            if (key != layout_key) {
+                all.push_back(key + redis.type(key) + redis.command({"DUMP", key}).text);
+            }
         }
         return all;
     };
@@ -258,8 +265,41 @@ TEST_CASE_FIXTURE(Shards, "a change that another one has overtaken is made anew"
     });
     CHECK(times == 2);
     CHECK(layout() == "4 7 9");
-    CHECK_FALSE(registry.replace("4", "5"));
+    CHECK_FALSE(registry.replace("4 @1", "5 @2"));
     CHECK(layout() == "4 7 9");
+}
+
+TEST_CASE_FIXTURE(Shards, "what an operator does late undoes no later retirement") {
+    const Texts leaving = shrunk(); // 4, and 12 are read
+    orizuru::detail::ShardRegistry registry(endpoint, "orders");
+    const auto all_refuse = [&] {
+        return std::ranges::all_of(leaving, [&](const std::string& name) {
+            return redis.try_command({"LPUSH", name, "x"}).text.starts_with("WRONGTYPE");
+        });
+    };
+    // As add_shards(12) does, with all of retire_shards between its two steps.
+    const auto read = registry.change([](orizuru::detail::ShardLayout& next) { next.read(12); });
+    CHECK(retire().size() == leaving.size());
+    registry.open(leaving, read);
+    CHECK(all_refuse());
+    CHECK(layout() == "4");
+    // The other way round: the retirement is the one that is overtaken.
+    bool first = true;
+    add(12);
+    registry.change([&](orizuru::detail::ShardLayout& next) {
+        next.read_written();
+        registry.close(leaving, next);
+        if (std::exchange(first, false)) {
+            add(12);
+            CHECK_FALSE(all_refuse()); // pushed by the check itself
+            for (const std::string& name : leaving) {
+                redis.del(name);
+            }
+        }
+    });
+    CHECK(all_refuse());
+    CHECK_THROWS_AS(use(12), std::logic_error);
+    CHECK(all_refuse());
 }
 
 TEST_CASE_FIXTURE(Shards, "while the shards change all the time, each message arrives once") {

@@ -96,17 +96,15 @@ return 1
 inline std::string_view remove_dead_script() {
     static constexpr auto script = moving_script(take_entry_function, R"lua(
 local dead, lock = KEYS[1], KEYS[2]
-local kinds = {{dead, 'list'}}
 local commands = {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}}
-if lock then
-    kinds[2] = {lock, 'string'}
-    commands[4], commands[5] = {'GET', lock}, {'DEL', lock}
-end
-local refused = refusal(kinds, commands)
+if lock then commands[4], commands[5], commands[6] = {'TYPE', lock}, {'GET', lock}, {'DEL', lock} end
+local refused = refusal({{dead, 'list'}}, commands)
 if refused then return refused end
 local taken = take(dead, ARGV[1])
 if taken ~= 1 then return taken end
-if lock and redis.call('GET', lock) == ARGV[2] then redis.call('DEL', lock) end
+if lock and redis.call('TYPE', lock).ok == 'string' and redis.call('GET', lock) == ARGV[2] then
+    redis.call('DEL', lock)
+end
 return 1
 )lua");
     return script;

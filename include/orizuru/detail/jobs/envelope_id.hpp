@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace orizuru::detail {
 
@@ -67,7 +68,8 @@ class EnvelopeStart {
         const unsigned width = 1U << ((kind - 0xcc) % 4);
         const auto value = number(width);
         if (!value || kind <= 0xcf) {
-            return value;
+            const bool possible = value && std::in_range<std::int64_t>(*value);
+            return possible ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
         }
         const unsigned unused = 64 - 8 * width; // the sign fills these
         return static_cast<std::int64_t>(*value << unused) >> unused;
@@ -115,8 +117,10 @@ class EnvelopeStart {
         !reader.pass_unsigned() || !reader.integer()) {
         return std::nullopt;
     }
-    const auto time = reader.integer();
-    return time ? std::optional(JobTime(std::chrono::milliseconds(*time))) : std::nullopt;
+    const auto number = reader.integer();
+    const JobTime time(std::chrono::milliseconds(number.value_or(0)));
+    const bool possible = number && time >= earliest_job_time && time <= latest_job_time;
+    return possible ? std::optional(time) : std::nullopt;
 }
 
 } // namespace orizuru::detail

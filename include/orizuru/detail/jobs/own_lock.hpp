@@ -9,6 +9,7 @@
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/keys.hpp>
 
@@ -52,9 +53,17 @@ struct OwnLock {
 /// Removes an element of a list; false when it has gone. Throws as DeadList::remove.
 inline bool remove_element(Connection& connection, const std::string& list,
                            const std::string& bytes, const std::optional<OwnLock>& lock) {
-    return is_yes(lock ? connection.command(list, "EVAL", remove_dead_script(), 2, list, lock->key,
-                                            bytes, lock->value)
-                       : connection.command(list, "EVAL", remove_dead_script(), 1, list, bytes));
+    const auto remove = [&](const auto&... keys_and_values) {
+        return is_yes(connection.command(list, "EVAL", remove_dead_script(), keys_and_values...));
+    };
+    try {
+        return lock ? remove(2, list, lock->key, bytes, lock->value) : remove(1, list, bytes);
+    } catch (const ReplyError& error) {
+        if (!lock || error.code() != "CROSSSLOT") {
+            throw;
+        }
+    }
+    return remove(1, list, bytes); // a payload may name any queue for its lock
 }
 
 } // namespace orizuru::detail

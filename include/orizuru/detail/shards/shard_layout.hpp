@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How many shards a queue has, as Redis keeps it: "16 32" says that producers push to 16 shards,
-// and that consumers also read the 32 to which the queue grows or from which it has shrunk.
+// How many shards a queue has, as Redis keeps it: "16 32 @7" says that producers push to 16 shards,
+// that consumers also read the 32 to which the queue grows or from which it has shrunk, and that
+// this was the change with the number 7.
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
@@ -12,9 +13,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <stdexcept>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -23,27 +25,31 @@ class ShardLayout {
   public:
     static constexpr std::size_t most_shards = 1024;
 
-    explicit ShardLayout(std::size_t written) : m_counts{written} {}
-    /// Throws ProtocolError that names the queue for a text that is none.
+    ShardLayout(std::size_t written, std::uint64_t change) : m_counts{written}, m_change(change) {}
+    /// Throws ProtocolError that names the queue for a text that no layout has.
     ShardLayout(std::string_view queue, std::string_view text) {
-        for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t mark = std::min(text.find(" @"), text.size());
+        m_change = whole_number(text.substr(std::min(mark + 2, text.size()))).value_or(0);
+        for (std::size_t at = 0; at <= mark;) {
             const std::size_t end = std::min(text.find(' ', at), text.size());
-            const auto count = whole_number(text.substr(at, end - at));
-            if (!count || *count < 1 || *count > most_shards) {
-                throw ProtocolError(joined(
-                    {"queue '", queue, "': '", text, "' in Redis are no numbers of shards"}));
-            }
-            m_counts.push_back(static_cast<std::size_t>(*count));
+            m_counts.push_back(
+                static_cast<std::size_t>(whole_number(text.substr(at, end - at)).value_or(0)));
             at = end + 1;
+        }
+        const bool possible = std::ranges::all_of(
+            m_counts, [](std::size_t count) { return count >= 1 && count <= most_shards; });
+        if (!possible || this->text() != text) {
+            throw ProtocolError(
+                joined({"queue '", queue, "': '", text, "' in Redis are no numbers of shards"}));
         }
     }
 
     [[nodiscard]] std::string text() const {
         std::string text;
         for (const std::size_t count : m_counts) {
-            text += joined({text.empty() ? "" : " ", Digits(count)});
+            text += joined({Digits(count), " "});
         }
-        return text;
+        return joined({text, "@", Digits(m_change)});
     }
 
     /// To how many shards producers push.
@@ -51,6 +57,8 @@ class ShardLayout {
     [[nodiscard]] bool reads(std::size_t count) const noexcept {
         return std::ranges::find(m_counts, count) != m_counts.end();
     }
+    /// The number of the change that has led to it.
+    [[nodiscard]] std::uint64_t change() const noexcept { return m_change; }
     /// The names of all shards that are read.
     [[nodiscard]] std::vector<std::string> names(std::string_view queue) const {
         std::vector<std::string> all;
@@ -64,15 +72,24 @@ class ShardLayout {
         return all;
     }
 
-    void read(std::size_t count) { m_counts.push_back(count); }
+    /// Begins the next change.
+    void advance() noexcept { ++m_change; }
+    void read(std::size_t count) {
+        if (!reads(count)) {
+            m_counts.push_back(count);
+        }
+    }
     /// Producers push to `count` shards, which are read already.
     void write(std::size_t count) noexcept {
         const auto place = std::ranges::find(m_counts, count);
         std::rotate(m_counts.begin(), place, place + 1);
     }
+    /// Only those that are written are read.
+    void read_written() { m_counts.resize(1); }
 
   private:
     std::vector<std::size_t> m_counts; ///< the first is written
+    std::uint64_t m_change = 0;
 };
 
 } // namespace orizuru::detail

@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
@@ -16,6 +17,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <stdexcept>
@@ -65,56 +67,55 @@ class ShardRegistry {
 
     /// False when Redis has another text than `expected` by now; '' = none.
     bool replace(std::string_view expected, std::string_view text) {
-        return replace(m_keys, m_keys.shards(), expected, text);
-    }
-    /// Edits the layout until no other change came in between.
-    template <class Edit>
-    void change(Edit edit) {
-        while (true) {
-            ShardLayout layout = get();
-            const std::string before = layout.text();
-            edit(layout);
-            if (layout.text() == before || replace(before, layout.text())) {
-                return;
-            }
-        }
-    }
-
-    /// Lets producers push to these shards.
-    void open(const std::vector<std::string>& names) {
-        for (const std::string& name : names) {
-            replace(Keys(name), name, retired_shard, {});
-        }
-    }
-    /// The same for those that have to be read.
-    void reopen(std::vector<std::string> names) {
-        const std::vector<std::string> read = get().names(m_keys.source());
-        std::erase_if(names, [&](const std::string& name) {
-            return std::ranges::find(read, name) == read.end();
-        });
-        open(names);
-    }
-    /// Has Redis refuse pushes to these shards, if they are empty.
-    void close(const std::vector<std::string>& names) {
-        for (const std::string& name : names) {
-            const Keys keys(name);
-            Connection& connection = *m_connections.of(keys);
-            const Reply reply = run_script(connection, name, cached_retire_shard(), 5, name,
-                                           keys.unack(), keys.scheduled(), keys.dead(),
-                                           keys.consumers(), retired_shard, keys.processing(""));
-            require_flag(connection, reply);
-        }
-    }
-
-  private:
-    bool replace(const Keys& queue, const std::string& key, std::string_view expected,
-                 std::string_view text) {
-        Connection& connection = *m_connections.of(queue);
+        const std::string key = m_keys.shards();
+        Connection& connection = *m_connections.of(m_keys);
         const Reply reply =
             run_script(connection, key, cached_replace_text(), 1, key, expected, text);
         require_flag(connection, reply);
         return reply.integer == 1;
     }
+    /// Edits the layout until no other change came in between; returns what it is then. Every
+    /// change gets a number, also one that leaves all as it is: what `open` and `close` do for an
+    /// earlier one, however late, then undoes nothing of it.
+    template <class Edit>
+    ShardLayout change(Edit edit) {
+        while (true) {
+            ShardLayout layout = get();
+            const std::string before = layout.text();
+            layout.advance();
+            edit(layout);
+            if (replace(before, layout.text())) {
+                return layout;
+            }
+        }
+    }
+
+    /// Lets producers push to those of these shards that this layout reads.
+    void open(const std::vector<std::string>& names, const ShardLayout& layout) {
+        const std::vector<std::string> read = layout.names(m_keys.source());
+        for (const std::string& name : names) {
+            if (std::ranges::find(read, name) == read.end()) {
+                continue;
+            }
+            Connection& connection = *m_connections.of(Keys(name));
+            require_flag(connection, run_script(connection, name, cached_open_shard(), 1, name,
+                                                Digits(layout.change())));
+        }
+    }
+    /// Has Redis refuse pushes to these shards, if they are empty, by the change that leads to this
+    /// layout.
+    void close(const std::vector<std::string>& names, const ShardLayout& layout) {
+        for (const std::string& name : names) {
+            const Keys keys(name);
+            Connection& connection = *m_connections.of(keys);
+            require_flag(connection,
+                         run_script(connection, name, cached_retire_shard(), 5, name, keys.unack(),
+                                    keys.scheduled(), keys.dead(), keys.consumers(),
+                                    Digits(layout.change()), keys.processing("")));
+        }
+    }
+
+  private:
     static void require_flag(Connection& connection, const Reply& reply) {
         if (!is_count(reply) || reply.integer > 1) {
             connection.refuse("EVALSHA");

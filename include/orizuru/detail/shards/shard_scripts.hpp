@@ -11,8 +11,15 @@
 
 namespace orizuru::detail {
 
-/// The source list of a retired shard: a producer that still pushes to it gets WRONGTYPE.
-inline constexpr std::string_view retired_shard = "orizuru:retired";
+/// The Lua function retired(source): the number of the change by which a shard was retired, nothing
+/// if it is not. The text in place of its source list has that number: a producer that still pushes
+/// gets WRONGTYPE.
+inline constexpr char retired_function[] = R"lua(
+local function retired(source)
+    if redis.call('TYPE', source).ok ~= 'string' then return end
+    return tonumber(string.match(redis.call('GET', source), '^orizuru:retired (%d+)$'))
+end
+)lua";
 
 /// Replaces a key's text if that is the expected one.
 ///
@@ -33,18 +40,39 @@ inline const CachedScript& cached_replace_text() {
     return script;
 }
 
-/// Puts a text in place of the source list, if the queue has no message anywhere.
+/// Lets producers push to a shard again, unless a later change has retired it.
 ///
-/// KEYS source, unack, scheduled, dead, consumers; ARGV the text, the processing lists' prefix
+/// KEYS source; ARGV the number of the change that says so
+/// Returns 1 | 0 it was not retired, or later
+inline constexpr auto open_shard_text = moving_script(retired_function, R"lua(
+local source = KEYS[1]
+local refused = refusal({}, {{'TYPE', source}, {'GET', source}, {'DEL', source}})
+if refused then return refused end
+local change = retired(source)
+if not change or change > tonumber(ARGV[1]) then return 0 end
+redis.call('DEL', source)
+return 1
+)lua");
+inline const CachedScript& cached_open_shard() {
+    static constinit const CachedScript script(open_shard_text);
+    return script;
+}
+
+/// Retires a shard by a change, if it has no message anywhere.
+///
+/// KEYS source, unack, scheduled, dead, consumers; ARGV the change's number, the processing lists'
+///   prefix
 /// Returns 1 | 0 retired already | NOTEMPTY | WRONGTYPE
 /// O(consumers)
-inline constexpr auto retire_shard_text = moving_script(R"lua(
+inline constexpr auto retire_shard_text = moving_script(retired_function, R"lua(
 local source, unack, scheduled, dead, consumers = unpack(KEYS)
 local refused = refusal({}, {{'TYPE', source}, {'GET', source}, {'LLEN', source},
     {'SET', source, 'x'}, {'LLEN', unack}, {'ZCARD', scheduled}, {'LLEN', dead},
     {'SMEMBERS', consumers}, {'LLEN', ARGV[2] .. 'x'}})
 if refused then return refused end
-if redis.call('TYPE', source).ok == 'string' and redis.call('GET', source) == ARGV[1] then
+local before = retired(source)
+if before then
+    if before < tonumber(ARGV[1]) then redis.call('SET', source, 'orizuru:retired ' .. ARGV[1]) end
     return 0
 end
 refused = refusal({{source, 'list'}, {unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
@@ -64,7 +92,7 @@ end
 if #found > 0 then
     return redis.error_reply('NOTEMPTY it has messages: ' .. table.concat(found, ', '))
 end
-redis.call('SET', source, ARGV[1])
+redis.call('SET', source, 'orizuru:retired ' .. ARGV[1])
 return 1
 )lua");
 inline const CachedScript& cached_retire_shard() {

@@ -48,9 +48,11 @@ class ShardedProducerCore {
         std::string name;
         std::optional<ProducerCore> producer; ///< made when the shard is first needed
         TimePoint rests_until{};              ///< after a failure, while others are well
+        std::uint64_t tried_by = 0;           ///< the last push that has tried it
     };
 
     [[nodiscard]] Shard& next();
+    [[gnu::cold]] bool has_other_shards() noexcept;
     [[nodiscard]] std::size_t index_of(std::string_view key) const noexcept {
         return shard_of_slot(cluster_slot(key), m_shards.size());
     }
@@ -62,6 +64,7 @@ class ShardedProducerCore {
     ProducerOptions m_options;
     std::vector<Shard> m_shards;
     std::size_t m_turn = 0;
+    std::uint64_t m_push = 0; ///< its number
 };
 
 } // namespace orizuru::detail

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace orizuru::detail {
@@ -57,7 +58,7 @@ ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_to(std::string_view key,
     try {
         return push_on(m_shards[index_of(key)], push);
     } catch (const ReplyError& error) {
-        if (error.code() != "WRONGTYPE" || !reload()) {
+        if (error.code() != "WRONGTYPE" || !has_other_shards()) {
             throw;
         }
     }
@@ -83,16 +84,30 @@ ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_all(PayloadSource payload
     return pushed;
 }
 
-/// One that does not rest, if there is any.
+/// One that this push has not tried, which there is; if possible, one that does not rest.
 ORIZURU_INLINE ShardedProducerCore::Shard& ShardedProducerCore::next() {
     const TimePoint now = Clock::now();
+    Shard* resting = nullptr;
     for (std::size_t tries = 0; tries < m_shards.size(); ++tries) {
         Shard& shard = m_shards[m_turn++ % m_shards.size()];
+        if (shard.tried_by == m_push) {
+            continue;
+        }
         if (shard.rests_until <= now) {
             return shard;
         }
+        resting = resting == nullptr ? &shard : resting;
     }
-    return m_shards[m_turn++ % m_shards.size()];
+    return *resting;
+}
+
+/// After WRONGTYPE. What fails here is no doubt about the message, which was refused.
+ORIZURU_INLINE bool ShardedProducerCore::has_other_shards() noexcept {
+    try {
+        return reload();
+    } catch (const std::exception&) {
+        return false;
+    }
 }
 
 ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_on(Shard& shard, Push push) {
@@ -103,21 +118,24 @@ ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_on(Shard& shard, Push pus
 }
 
 ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_to_any(Push push) {
-    for (std::size_t left = m_shards.size();; --left) {
+    ++m_push;
+    for (std::size_t tried = 1;; ++tried) {
         Shard& shard = next();
+        shard.tried_by = m_push;
         const TimePoint began = Clock::now();
         try {
             return push_on(shard, push);
         } catch (const ConnectionError& error) {
-            if (error.in_doubt() || left <= 1) {
+            if (error.in_doubt() || tried == m_shards.size()) {
                 throw;
             }
         } catch (const ReplyError& error) {
-            if (error.code() == "WRONGTYPE" && reload()) {
-                left = m_shards.size() + 1;
+            if (error.code() == "WRONGTYPE" && has_other_shards()) {
+                ++m_push;
+                tried = 0;
                 continue;
             }
-            if (left <= 1) {
+            if (tried == m_shards.size()) {
                 throw;
             }
         }

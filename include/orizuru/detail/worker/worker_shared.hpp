@@ -101,7 +101,7 @@ struct WorkerShared {
     WorkerCounts counts;
     TimeLimits time_limits;
     std::vector<AddedChore> added_chores; ///< before the worker runs
-    std::vector<QueueRange> sharded;      ///< the shards of a queue, each; before, too
+    std::vector<QueueRange> sharded;      ///< for each sharded queue; before, too
     std::shared_ptr<JobQueries> queries;  ///< while the worker runs
     /// Tells the handlers that the worker stops.
     std::stop_source stop;
