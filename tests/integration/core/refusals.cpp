@@ -207,7 +207,14 @@ TEST_CASE_FIXTURE(OwnServer, "replies of the wrong type lead to a few new connec
     CHECK(greetings - before < 40);
     lying = false;
     push({"a", "b"});
-    CHECK(take(consumer).ack());
+    const auto first = [&] {
+        try {
+            return take(consumer);
+        } catch (const ReplyError&) { // of the last lie, when a call ended before it
+            return take(consumer);
+        }
+    };
+    CHECK(first().ack());
     CHECK(take(consumer).ack());
     CHECK(is_empty());
 }
