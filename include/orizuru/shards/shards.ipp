@@ -33,7 +33,7 @@ ORIZURU_INLINE void create_shards(const Endpoint& endpoint, const std::string& q
             // Later than all changes before, if the number was deleted.
             const auto now = std::chrono::system_clock::now().time_since_epoch();
             const auto change = std::chrono::floor<std::chrono::milliseconds>(now).count();
-            const detail::ShardLayout first(count, static_cast<std::uint64_t>(change));
+            detail::ShardLayout first(count, static_cast<std::uint64_t>(change));
             if (registry.replace({}, first.text())) {
                 return first;
             }
