@@ -278,7 +278,6 @@ inline void Scenes::shards() {
     const SceneKey text{m_keys.shards(), ""};
     add("replace a text", "none by another", {}, {text}, {"", "4"});
     add("replace a text", "one by another", {{"SET", text.name, "4"}}, {text}, {"4", "4 8"});
-    add("replace a text", "one by none", {{"SET", "q", "retired"}}, {{"q", ""}}, {"retired", ""});
     add("open a shard", "", {{"SET", "q", "orizuru:retired 5"}}, {{"q", ""}}, {"7"});
     add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
         {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},

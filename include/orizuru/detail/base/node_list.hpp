@@ -75,7 +75,7 @@ class NodeList {
     }
 
   private:
-    /// Of what a sentinel makes up no more is kept.
+    /// No more are kept: a wrong sentinel could name any number.
     static constexpr std::size_t most = 32;
 
     mutable std::mutex m_mutex;

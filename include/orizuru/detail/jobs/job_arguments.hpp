@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Checks of what a job and its marks may be given, before anything is sent.
+// Refuses impossible ids, ttls and ages before anything is sent.
 
 #include <chrono>
 #include <stdexcept>

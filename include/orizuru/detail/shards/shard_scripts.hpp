@@ -23,16 +23,16 @@ end
 
 /// Replaces a key's text if that is the expected one.
 ///
-/// KEYS key; ARGV the text expected, the new one; '' = no such key
+/// KEYS key; ARGV the text expected, '' = no such key; the new one
 /// Returns 1 | 0 it has another text, or another type
 inline constexpr auto replace_text_text = moving_script(R"lua(
 local key, expected, new = KEYS[1], ARGV[1], ARGV[2]
-local refused = refusal({}, {{'TYPE', key}, {'GET', key}, {'SET', key, 'x'}, {'DEL', key}})
+local refused = refusal({}, {{'TYPE', key}, {'GET', key}, {'SET', key, 'x'}})
 if refused then return refused end
 local kind = redis.call('TYPE', key).ok
 if kind ~= 'none' and kind ~= 'string' then return 0 end
 if (kind == 'string' and redis.call('GET', key) or '') ~= expected then return 0 end
-if new == '' then redis.call('DEL', key) else redis.call('SET', key, new) end
+redis.call('SET', key, new)
 return 1
 )lua");
 inline const CachedScript& cached_replace_text() {
