@@ -35,7 +35,7 @@ function facts(message) {
         'Enqueued': time(job.enqueuedAt),
         'First failed': time(job.firstFailedAt),
         'Expires': time(job.expiresAt),
-        'Last error': job.lastError,
+        'Last error': job.lastError !== message.reason && job.lastError,
         'Unique': job.uniqueId,
         'Attributes': attributes.join('\n'),
         'Size': size(message.size),

@@ -103,6 +103,9 @@ tbody tr[tabindex]:focus-visible { outline-offset: -2px; }
 .spark { width: 158px; }
 .spark svg { display: block; width: 110px; height: 20px; margin-left: auto; }
 .spark path { fill: none; stroke: var(--link); stroke-width: 1.3; stroke-linejoin: round; }
+html { scrollbar-gutter: stable; }
+.messages th:first-child { width: 44%; }
+.messages th:nth-child(2) { width: 28%; }
 .empty { padding: 28px 0; color: var(--quiet); }
 
 button, input {
@@ -139,6 +142,7 @@ dialog {
     overflow: auto;
 }
 dialog::backdrop { background: rgb(0 0 0 / 35%); }
+dialog p:empty { display: none; }
 dialog h2 { margin: 0; font-size: 16px; font-weight: 650; overflow-wrap: anywhere; }
 .facts { display: grid; grid-template-columns: max-content 1fr; gap: 6px 20px; margin: 16px 0; }
 .facts dt { color: var(--quiet); }
@@ -170,6 +174,7 @@ pre {
     .rare { display: none; }
     .step { width: 80px; }
     .name { width: auto; }
+    .messages th:first-child { width: 68%; }
     .count { width: 62px; }
     .name > span { flex-wrap: wrap; }
     .tag { margin-left: 0; margin-right: 8px; }
