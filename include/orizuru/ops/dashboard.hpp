@@ -39,7 +39,7 @@ class DashboardCore;
 class Dashboard {
   public:
     /// Throws std::invalid_argument for a token or a time that cannot be. Does not wait for Redis.
-    explicit Dashboard(Endpoint endpoint, DashboardOptions options = {});
+    explicit Dashboard(const Endpoint& endpoint, const DashboardOptions& options = {});
     Dashboard(const Dashboard&) = delete;
     Dashboard& operator=(const Dashboard&) = delete;
     /// Waits for a running command, at most connect_timeout and command_timeout.

@@ -6,12 +6,10 @@
 
 #include <orizuru/detail/ops/dashboard_core.hpp>
 
-#include <utility>
-
 namespace orizuru {
 
-ORIZURU_INLINE Dashboard::Dashboard(Endpoint endpoint, DashboardOptions options)
-    : m_core(std::make_unique<detail::DashboardCore>(std::move(endpoint), std::move(options))) {}
+ORIZURU_INLINE Dashboard::Dashboard(const Endpoint& endpoint, const DashboardOptions& options)
+    : m_core(std::make_unique<detail::DashboardCore>(endpoint, options)) {}
 
 ORIZURU_INLINE Dashboard::~Dashboard() = default;
 

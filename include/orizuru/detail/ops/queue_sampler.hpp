@@ -42,6 +42,11 @@ struct QueueSample {
 /// The points of a queue's sparkline, the newest last; none for a time without an answer.
 using QueueHistory = std::deque<std::optional<std::uint64_t>>;
 
+struct QueueHistories {
+    std::chrono::milliseconds step;
+    std::map<std::string, QueueHistory> queues;
+};
+
 class QueueSampler {
   public:
     using Clock = std::chrono::steady_clock;
@@ -85,10 +90,9 @@ class QueueSampler {
         m_wake.notify_all();
         return m_passes + 1;
     }
-    /// Of each queue, by name, and the number of points that there have been.
-    [[nodiscard]] std::pair<std::uint64_t, std::map<std::string, QueueHistory>> history() const {
+    [[nodiscard]] QueueHistories history() const {
         const std::lock_guard lock(m_mutex);
-        return {m_points, m_history};
+        return {m_history_step, m_history};
     }
 
   private:
@@ -161,7 +165,6 @@ class QueueSampler {
     /// For those queues that there are.
     void add_point() {
         m_next_point = m_begun + m_history_step;
-        ++m_points;
         std::map<std::string, QueueHistory> history;
         for (const QueueSample::Row& row : m_sample->rows) {
             QueueHistory& points = history[row.state.queue];
@@ -192,7 +195,6 @@ class QueueSampler {
     Clock::time_point m_asked{};
     Clock::time_point m_next_point{};
     std::shared_ptr<const QueueSample> m_sample = std::make_shared<const QueueSample>();
-    std::uint64_t m_points = 0;
     std::map<std::string, QueueHistory> m_history;
     OwnThread m_thread; // last: it uses all others
 };

@@ -8,56 +8,51 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace orizuru::detail {
 
-/// For several threads; they may make the same one at once.
+/// For several threads.
 class RecentAnswers {
   public:
     explicit RecentAnswers(std::chrono::milliseconds lifetime) : m_lifetime(lifetime) {}
 
-    /// The answer to a question, or a new one from `make` when there is none so young.
-    template <class Make>
-    [[nodiscard]] std::string get(const std::string& question, Make make) {
-        const auto now = std::chrono::steady_clock::now();
-        std::size_t epoch = 0;
-        {
-            const std::lock_guard lock(m_mutex);
-            epoch = m_epoch;
-            const auto known = m_answers.find(question);
-            if (known != m_answers.end() && now - known->second.time < m_lifetime) {
-                return known->second.text;
-            }
-        }
-        std::string text = make();
+    /// Nothing when there is none so young.
+    [[nodiscard]] std::optional<std::string> find(const std::string& question) const {
         const std::lock_guard lock(m_mutex);
-        if (epoch == m_epoch) {
-            constexpr std::size_t most = 64;
-            if (m_answers.size() >= most) {
-                m_answers.clear();
-            }
-            m_answers[question] = {now, text};
+        const auto known = m_answers.find(question);
+        if (known == m_answers.end() || Clock::now() - known->second.time >= m_lifetime) {
+            return std::nullopt;
         }
-        return text;
+        return known->second.text;
+    }
+
+    void keep(const std::string& question, const std::string& text) {
+        constexpr std::size_t most = 64;
+        const std::lock_guard lock(m_mutex);
+        if (m_answers.size() >= most) {
+            m_answers.clear();
+        }
+        m_answers[question] = {Clock::now(), text};
     }
 
     /// Something has changed.
     void forget() {
         const std::lock_guard lock(m_mutex);
-        ++m_epoch;
         m_answers.clear();
     }
 
   private:
+    using Clock = std::chrono::steady_clock;
+
     struct Answer {
-        std::chrono::steady_clock::time_point time;
+        Clock::time_point time;
         std::string text;
     };
 
     const std::chrono::milliseconds m_lifetime;
-    std::mutex m_mutex;
-    std::size_t m_epoch = 0;
+    mutable std::mutex m_mutex;
     std::map<std::string, Answer> m_answers;
 };
 
