@@ -83,6 +83,7 @@ function payload(message) {
 function steps(app, message, said) {
     const query = `?id=${message.id}`;
     const act = async (button, step, past) => {
+        fill(said, '');
         const done = await app.step(button, step, error => fill(said, line(error), 'bad'));
         if (done === true) {
             dialog.close();
@@ -95,7 +96,13 @@ function steps(app, message, said) {
     const run = el('button', {onclick: () => act(run, `run${query}`, 'It runs next.')}, 'Run now');
     const remove = el('button', {onclick: () => confirming(buttons, 'Remove this message for ever?',
         'Remove', () => act(remove, `remove${query}`, 'The message is removed.'))}, 'Remove');
-    buttons.append(run, remove);
+    const target = el('input', {placeholder: 'Move to queue', 'aria-label': 'Queue to move it to', required: ''});
+    const move = el('button', {}, 'Move');
+    const moving = el('form', {class: 'row', onsubmit: event => {
+        event.preventDefault();
+        act(move, `move${query}&to=${encodeURIComponent(target.value)}`, `It waits in ${line(target.value)} now.`);
+    }}, target, move);
+    buttons.append(run, remove, moving);
     return buttons;
 }
 
@@ -107,6 +114,7 @@ export async function openMessage(app, row) {
         app.fail(error);
         return;
     }
+    const opener = document.activeElement;
     const said = el('p', {role: 'status'});
     const close = el('button', {onclick: () => dialog.close()}, 'Close');
     const title = el('h2', {id: 'title', class: 'space'}, message.job?.kind ? line(message.job.kind) : 'Message');

@@ -12,7 +12,7 @@ inline constexpr std::string_view queue_js = R"js(
 // One queue: its numbers, and a tab for each place and for its workers.
 
 import {get} from './api.js';
-import {duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
+import {confirming, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
 import {openMessage} from './message.js';
 import {numbers, pauseButton, PLACES, tags, workersTable} from './queues.js';
 
@@ -38,6 +38,33 @@ function when(message, now) {
     return [text, '', moment(time)];
 }
 
+// Asks where a job is, and opens it.
+function finder(app, key) {
+    const job = el('input', {placeholder: 'Find a job by its id', 'aria-label': 'Id of a job', required: ''});
+    const said = el('span', {class: 'warn', role: 'status'});
+    return el('form', {class: 'row', onsubmit: async event => {
+        event.preventDefault();
+        try {
+            const {messages} = await get(`find?queue=${key}&job=${encodeURIComponent(job.value.trim())}`);
+            fill(said, messages.length ? '' : 'It is in none of the places.', 'warn');
+            if (messages.length) {
+                openMessage(app, messages[0]);
+            }
+        } catch (error) {
+            fill(said, line(error.message), 'bad');
+        }
+    }}, job, el('button', {}, 'Find'), said);
+}
+
+// Removes all dead messages, and asks before.
+function clearer(app, key) {
+    const buttons = el('div', {class: 'row'});
+    const clear = el('button', {onclick: () => confirming(buttons, 'Remove all dead messages for ever?',
+        'Remove all', () => app.step(clear, `clear?queue=${key}&place=dead`))}, 'Remove all');
+    buttons.append(clear);
+    return buttons;
+}
+
 function messagesTable(app, key, place, first) {
     const body = el('tbody');
     const table = el('table', {class: 'messages'}, el('thead', {}, el('tr', {},
@@ -52,6 +79,7 @@ function messagesTable(app, key, place, first) {
     const range = el('span', {class: 'quiet'});
     const on = el('a', {href: to(first + PAGE)}, 'More →');
     const pages = el('div', {class: 'row'}, back, range, on);
+    const clear = place === 'dead' ? clearer(app, key) : el('span');
     const query = `messages?queue=${key}&place=${place}&first=${first}`;
 
     const make = () => {
@@ -73,7 +101,7 @@ function messagesTable(app, key, place, first) {
         time.title = title;
     };
     return {
-        nodes: [table, none, pages],
+        nodes: [clear, table, none, pages],
         update: async () => {
             const {messages, more} = await get(query);
             const seen = {};
@@ -84,6 +112,7 @@ function messagesTable(app, key, place, first) {
             fillRows(body, messages, make, update);
             table.hidden = messages.length === 0;
             none.hidden = messages.length > 0;
+            clear.hidden = !app.writes || messages.length === 0;
             pages.hidden = first === 0 && !more;
             on.hidden = !more;
             fill(range, messages.length ? `${number(first + 1)} to ${number(first + messages.length)}` : '');
@@ -117,7 +146,7 @@ export function queuePage(app, key, tab, first) {
     return {
         title: decoded(key),
         nodes: [el('div', {class: 'heading'}, el('h1', {}, name), tag, pause.node), sums.node, tabs,
-            ...list.nodes],
+            ...list.nodes, finder(app, key)],
         update,
     };
 }
