@@ -114,7 +114,6 @@ export async function openMessage(app, row) {
         app.fail(error);
         return;
     }
-    const opener = document.activeElement;
     const said = el('p', {role: 'status'});
     const close = el('button', {onclick: () => dialog.close()}, 'Close');
     const title = el('h2', {id: 'title', class: 'space'}, message.job?.kind ? line(message.job.kind) : 'Message');

@@ -147,7 +147,12 @@ function open() {
 
 addEventListener('hashchange', open);
 document.addEventListener('visibilitychange', () => document.hidden || poll());
-dialog.addEventListener('close', () => poll());
+dialog.addEventListener('close', async () => {
+    await poll();
+    if (document.activeElement === document.body) { // the row that it was opened from is gone
+        main.querySelector('tr[tabindex]')?.focus({preventScroll: true});
+    }
+});
 open();
 )js";
 
