@@ -236,6 +236,10 @@ def open_message(browser, text):
     browser.saying("h2", "Message")
 
 
+def leaves(browser, text):
+    eventually(lambda: text not in browser.texts("td:first-child"))
+
+
 def check_steps(browser, redis):
     waiting = lambda: redis.command("LRANGE", "orders", 0, -1)[::-1]  # noqa: E731
     browser.row("orders").find_element("css selector", "a").click()
@@ -260,11 +264,13 @@ def check_steps(browser, redis):
     browser.saying("button", "Keep")
     browser.click("button", "Remove")
     eventually(lambda: b"order 5" not in waiting())
+    leaves(browser, "order 5")
     assert len(waiting()) == 119
 
     open_message(browser, "order 6")
     browser.all("dialog input")[0].send_keys("a&b #1", Keys.ENTER)
     eventually(lambda: redis.command("LRANGE", "a&b #1", 0, -1) == [b"order 6"])
+    leaves(browser, "order 6")
     assert len(waiting()) == 118
 
     open_message(browser, "order 7")
@@ -300,7 +306,7 @@ def check_steps(browser, redis):
     eventually(lambda: redis.command("LLEN", "orizuru:{orders}:dead") == 0)
     browser.saying("p", "Nothing here.")
 
-    browser.all("input")[-1].send_keys("no such job", Keys.ENTER)
+    browser.all("main input")[-1].send_keys("no such job", Keys.ENTER)
     browser.saying("span", "It is in none of the places.")
     browser.click(".tabs a", "Workers")
     browser.saying("p", "No worker is registered.")

@@ -148,6 +148,7 @@ function open() {
 addEventListener('hashchange', open);
 document.addEventListener('visibilitychange', () => document.hidden || poll());
 dialog.addEventListener('close', async () => {
+    dialog.replaceChildren();
     await poll();
     if (document.activeElement === document.body) { // the row that it was opened from is gone
         main.querySelector('tr[tabindex]')?.focus({preventScroll: true});
