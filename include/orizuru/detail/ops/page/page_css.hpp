@@ -122,10 +122,11 @@ button:hover { border-color: var(--faint); }
 button[aria-busy] { opacity: .5; cursor: default; }
 button[aria-pressed="true"] { border-color: var(--quiet); }
 button.bad { border-color: currentColor; }
-input { min-width: 0; width: 22em; max-width: 100%; }
+input { flex: 0 1 22em; min-width: 8em; }
 input::placeholder { color: var(--quiet); }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; margin: 16px 0 0; }
 .row .space { flex: 1; }
+.row .row { margin: 0; }
 
 .tabs { display: flex; flex-wrap: wrap; gap: 4px 20px; border-bottom: 1px solid var(--line); }
 .tabs a { padding: 6px 0; color: var(--quiet); border-bottom: 2px solid transparent; }

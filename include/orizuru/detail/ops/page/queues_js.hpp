@@ -73,7 +73,7 @@ function makeRow(app, queue) {
     return row;
 }
 
-const HIDING = {oldest: 'rare', scheduled: 'rarer', rejected: 'rarer'}; // on narrow screens
+const HIDING = {oldest: 'rare', held: 'rare', scheduled: 'rarer', rejected: 'rarer'}; // on narrow screens
 
 function updateRow(row, queue, history) {
     const cells = row.numbers;
@@ -101,7 +101,7 @@ export function queuesPage(app) {
     const sums = numbers();
     const body = el('tbody');
     const table = el('table', {}, head(['Queue', 'text name'], ['Waiting', 'count'], ['Oldest', HIDING.oldest],
-        ['In hand', 'count'], ['Scheduled', HIDING.scheduled], ['Rejected', HIDING.rejected],
+        ['In hand', HIDING.held], ['Scheduled', HIDING.scheduled], ['Rejected', HIDING.rejected],
         ['Dead', 'count'],
         ['Waiting, last hour', 'spark'], ['', 'step']), body);
     const none = el('p', {class: 'empty', hidden: ''}, 'No worker has served a queue here yet.');
