@@ -19,6 +19,7 @@
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
+#include <orizuru/detail/worker/reports/report_script.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 
@@ -79,6 +80,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"replace a text", replace_text_text},
         {"open a shard", open_shard_text},
         {"retire a shard", retire_shard_text},
+        {"report of a worker", report_script.source()},
     };
     static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));
     return scripts;
