@@ -15,6 +15,7 @@
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/ops/count_scripts.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
@@ -81,6 +82,8 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"open a shard", open_shard_text},
         {"retire a shard", retire_shard_text},
         {"report of a worker", report_script.source()},
+        {"counts of days", day_counts_script()},
+        {"reports of workers", worker_reports_script()},
     };
     static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));
     return scripts;

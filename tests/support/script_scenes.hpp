@@ -300,6 +300,11 @@ inline void Scenes::report() {
     add("report of a worker", "", {{"HSET", m_keys.worker("id"), "succeeded", "2"}}, keys,
         args("15000"));
     add("report of a worker", "that has gone", {}, keys, args("0"));
+    add("counts of days", "", {{"HSET", m_keys.counts("today"), "failed", "1"}},
+        {{m_keys.counts("today"), "hash"}, {m_keys.counts("before"), "hash"}}, {});
+    add("reports of workers", "",
+        {{"SADD", m_consumers.name, "id"}, {"HSET", m_keys.worker("id"), "threads", "1"}},
+        {m_consumers}, {m_keys.worker("")});
 }
 
 inline void Scenes::inspector() {

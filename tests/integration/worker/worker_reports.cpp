@@ -7,6 +7,7 @@
 #include "support/proxy.hpp"
 
 #include <orizuru/detail/worker/reports/queue_report.hpp>
+#include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
 #include <orizuru/worker.hpp>
 
@@ -35,6 +36,8 @@ using namespace orizuru::test;
 using namespace orizuru::detail;
 using orizuru::Connection;
 using orizuru::ConnectionError;
+using orizuru::ConsumerState;
+using orizuru::Inspector;
 using orizuru::JobContext;
 using orizuru::JobTime;
 using orizuru::Keys;
@@ -45,6 +48,7 @@ using orizuru::ReplyError;
 using orizuru::Worker;
 using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
+using orizuru::WorkerReport;
 
 const std::string counts = "orizuru:{q}:counts";
 
@@ -416,6 +420,17 @@ TEST_CASE_FIXTURE(Fixture,
                              std::stoll("0" + redis.command({"GET", "effects"}).text));
         std::this_thread::sleep_for(30ms);
         CHECK(succeeded() <= std::stoll("0" + redis.command({"GET", "effects"}).text));
+    }
+    Inspector inspector(uri);
+    const std::vector<WorkerReport> reports = inspector.workers("q");
+    const std::vector<ConsumerState> consumers = inspector.consumers("q");
+    REQUIRE(reports.size() == workers_killed);
+    for (int i = 0; i < workers_killed; ++i) {
+        CHECK(reports.at(i).consumer_id == consumers.at(i).id);
+        CHECK(reports.at(i).threads == 2);
+        CHECK(reports.at(i).running <= 1);
+        CHECK(reports.at(i).jobs.outcomes.succeeded > 0);
+        CHECK(std::chrono::abs(reports.at(i).started - orizuru::job_time()) < 1min);
     }
     const auto killed = Clock::now();
     for (Child& child : children) {
