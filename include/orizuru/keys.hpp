@@ -29,6 +29,9 @@
 //   orizuru:{Q}:shards              string  how many shards producers push to, and which others
 //                                           are read: "16 32 @7"
 //   orizuru:{Q}:ledger              string  epoch:sequence of the last entry that a ledger sent
+//   orizuru:{Q}:worker:<id>         hash    what a worker has last reported; expires
+//   orizuru:{Q}:counts              hash    how the jobs of all workers have ended, and their times
+//   orizuru:{Q}:counts:<date>       hash    how they ended on that day (UTC); expires
 //
 // Beside them, for all queues of a server:
 //
@@ -103,6 +106,9 @@ class Keys {
     [[nodiscard]] std::string fences() const { return key("fences"); }
     [[nodiscard]] std::string shards() const { return key("shards"); }
     [[nodiscard]] std::string ledger() const { return key("ledger"); }
+    [[nodiscard]] std::string worker(std::string_view id) const { return key("worker:", id); }
+    [[nodiscard]] std::string counts() const { return key("counts"); }
+    [[nodiscard]] std::string counts(std::string_view date) const { return key("counts:", date); }
 
   private:
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const {

@@ -69,8 +69,15 @@
 #include <orizuru/ops/inspector_bulk.ipp>
 #include <orizuru/ops/inspector_changes.ipp>
 #include <orizuru/ops/inspector_search.ipp>
+#include <orizuru/ops/inspector_counts.ipp>
+#include <orizuru/ops/job_metrics.hpp>
+#include <orizuru/ops/job_metrics.ipp>
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/metrics.ipp>
+#include <orizuru/ops/trace.hpp>
+#include <orizuru/ops/trace.ipp>
+#include <orizuru/ops/worker_metrics.hpp>
+#include <orizuru/ops/worker_metrics.ipp>
 #include <orizuru/script.hpp>
 #include <orizuru/script.ipp>
 #include <orizuru/shards/shards.hpp>

@@ -16,10 +16,12 @@
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
+#include <orizuru/detail/ops/count_scripts.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
+#include <orizuru/detail/worker/reports/report_script.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 
@@ -84,6 +86,9 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"replace a text", replace_text_text},
         {"open a shard", open_shard_text},
         {"retire a shard", retire_shard_text},
+        {"report of a worker", report_script.source()},
+        {"counts of days", day_counts_script()},
+        {"reports of workers", worker_reports_script()},
     };
     static const std::map<std::string, std::string> scripts(std::begin(named), std::end(named));
     return scripts;

@@ -11,6 +11,7 @@
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/keys.hpp>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,7 @@ class Scenes {
         once();
         shards();
         inspector();
+        report();
         add("send by a ledger", "", {{"SET", m_keys.ledger(), "1:1"}},
             {{m_keys.ledger(), "string"}, m_source}, {"1:1", "1:2", "a", "b"});
         add("find what a ledger has lost", "",
@@ -72,6 +74,7 @@ class Scenes {
     void once();
     void shards();
     void inspector();
+    void report();
 
     /// A scene for a script that removes the message of a guard.
     void by_guard(const std::string& script, const std::string& way, Commands before,
@@ -282,6 +285,26 @@ inline void Scenes::shards() {
     add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
         {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},
         {"7", m_keys.processing("")});
+}
+
+inline void Scenes::report() {
+    const std::vector<SceneKey> keys{
+        {m_keys.worker("id"), "hash"}, {m_keys.counts(), "hash"}, {m_keys.counts("today"), "hash"}};
+    const std::string today =
+        std::to_string(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now())
+                           .time_since_epoch()
+                           .count());
+    const auto args = [&](const std::string& expiry) {
+        return Words{today, expiry, "60000", "1", "10", "5", "succeeded 1 3 run:us 0 5000 "};
+    };
+    add("report of a worker", "", {{"HSET", m_keys.worker("id"), "succeeded", "2"}}, keys,
+        args("15000"));
+    add("report of a worker", "that has gone", {}, keys, args("0"));
+    add("counts of days", "", {{"HSET", m_keys.counts("today"), "failed", "1"}},
+        {{m_keys.counts("today"), "hash"}, {m_keys.counts("before"), "hash"}}, {});
+    add("reports of workers", "",
+        {{"SADD", m_consumers.name, "id"}, {"HSET", m_keys.worker("id"), "threads", "1"}},
+        {m_consumers}, {m_keys.worker("")});
 }
 
 inline void Scenes::inspector() {

@@ -73,6 +73,11 @@ need_postgres() {
     need postgresql "PostgreSQL's server, 12 or newer" has_postgres_server
 }
 
+need_web() {
+    need nlohmann-json3-dev 'nlohmann/json, its header' has_header nlohmann/json.hpp
+    need libboost-dev 'Boost 1.74 or newer, its headers (boost/beast.hpp)' has_header boost/beast.hpp
+}
+
 need_build() {
     need g++ 'a C++20 compiler (g++ 12, clang 14 or newer)' compiler
     need meson 'Meson 1.0.0 or newer' has_meson

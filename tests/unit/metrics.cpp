@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
+#include <orizuru/ops/job_metrics.hpp>
 #include <orizuru/ops/metrics.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -89,7 +91,46 @@ TEST_CASE("what is due later is not overdue, and what is not known is left out")
     CHECK(lines_of(prometheus(unknown), "orizuru_queue_consumers") ==
           "orizuru_queue_consumers{queue=\"no clock\"} 0\n"
           "orizuru_queue_consumers{queue=\"no job\"} 0\n");
-    CHECK(lines_of(prometheus({}), "orizuru_queue_messages").empty());
+    CHECK(lines_of(prometheus(std::vector<QueueState>{}), "orizuru_queue_messages").empty());
+}
+
+TEST_CASE("outcomes and times of jobs are written as counters and cumulative histograms") {
+    orizuru::QueueStatistics orders{.queue = "or\"ders",
+                                    .outcomes = {1, 2, 3, 4, 5, 6, 7},
+                                    .runs = {.sum = 1'234'567us},
+                                    .waits = {.sum = 86'400s}};
+    orders.runs.counts[0] = 3;
+    orders.runs.counts[2] = 2;
+    orders.waits.counts[15] = 1;
+    const std::vector<orizuru::QueueStatistics> queues{orders, {.queue = "empty"}};
+    const std::string text = prometheus(queues);
+    CHECK(lines_of(text, "orizuru_jobs_total")
+              .starts_with("orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"succeeded\"} 1\n"
+                           "orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"failed\"} 2\n"
+                           "orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"died\"} 3\n"
+                           "orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"expired\"} 4\n"
+                           "orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"settled\"} 5\n"
+                           "orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"requeued\"} 6\n"
+                           "orizuru_jobs_total{queue=\"or\\\"ders\",outcome=\"discarded\"} 7\n"
+                           "orizuru_jobs_total{queue=\"empty\",outcome=\"succeeded\"} 0\n"));
+    const std::string begin = "_bucket{queue=\"or\\\"ders\",le=\"";
+    const std::string runs = lines_of(text, "orizuru_job_duration_seconds_bucket");
+    const std::string run = "orizuru_job_duration_seconds" + begin;
+    CHECK(runs.starts_with(run + "0.001000\"} 3\n" + run + "0.004000\"} 3\n" + run +
+                           "0.016000\"} 5\n"));
+    CHECK(runs.find(run + "268435.456000\"} 5\n" + run + "+Inf\"} 5\n") != std::string::npos);
+    CHECK(std::count(runs.begin(), runs.end(), '\n') == 2 * 16);
+    CHECK(lines_of(text, "orizuru_job_duration_seconds_sum")
+              .starts_with("orizuru_job_duration_seconds_sum{queue=\"or\\\"ders\"} 1.234567\n"));
+    CHECK(lines_of(text, "orizuru_job_duration_seconds_count")
+              .starts_with("orizuru_job_duration_seconds_count{queue=\"or\\\"ders\"} 5\n"));
+    CHECK(lines_of(text, "orizuru_job_wait_seconds_sum")
+              .starts_with("orizuru_job_wait_seconds_sum{queue=\"or\\\"ders\"} 86400.000000\n"));
+    const std::string waits = lines_of(text, "orizuru_job_wait_seconds_bucket");
+    const std::string wait = "orizuru_job_wait_seconds" + begin;
+    CHECK(waits.find(wait + "268435.456000\"} 0\n" + wait + "+Inf\"} 1\n") != std::string::npos);
+    CHECK(text.find("# TYPE orizuru_jobs_total counter\n") != std::string::npos);
+    CHECK(text.find("# TYPE orizuru_job_wait_seconds histogram\n") != std::string::npos);
 }
 
 TEST_CASE("a name cannot break out of its label") {

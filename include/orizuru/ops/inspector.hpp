@@ -9,6 +9,7 @@
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
+#include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
 #include <orizuru/reply.hpp>
 
@@ -53,6 +54,18 @@ class Inspector {
 
     /// The registered consumers, by their ids. Redis: O(consumers).
     [[nodiscard]] std::vector<ConsumerState> consumers(const std::string& queue);
+
+    /// What workers have reported of the queue's jobs since ever; they do so every 5 s and when
+    /// they stop. Jobs that a plain consumer takes are not in it. Redis: HGETALL, O(1).
+    [[nodiscard]] QueueStatistics counts(const std::string& queue);
+    /// The outcomes of the last `count` days, 90 at most, the oldest first and today's last, with
+    /// zeros for a day without any. Redis: a script, O(count), and TIME. Throws
+    /// std::invalid_argument for a negative number, too.
+    [[nodiscard]] std::vector<DayCounts> days(const std::string& queue, int count);
+    /// The last reports of the workers that have a consumer of the queue, by its id. One that was
+    /// just started has none for 5 s, one unheard for 15 s none any more; a paused queue has no
+    /// consumers. Redis: a script, O(consumers).
+    [[nodiscard]] std::vector<WorkerReport> workers(const std::string& queue);
 
     /// Up to `count` messages of a place, from the one that `first` others precede: those that are
     /// served next come first, of rejected ones those that were rejected first, of the dead the
@@ -160,4 +173,5 @@ class Inspector {
 #include <orizuru/ops/inspector_bulk.ipp>
 #include <orizuru/ops/inspector_changes.ipp>
 #include <orizuru/ops/inspector_search.ipp>
+#include <orizuru/ops/inspector_counts.ipp>
 #endif

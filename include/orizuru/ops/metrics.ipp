@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/ops/metric_lines.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -15,36 +16,6 @@
 namespace orizuru {
 
 namespace detail {
-
-/// Anyone who can push chooses names of queues.
-[[nodiscard]] inline std::string label_value(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '\n') {
-            out += "\\n";
-        } else {
-            out += c == '"' || c == '\\' ? "\\" : "";
-            out += c;
-        }
-    }
-    return out;
-}
-
-/// One gauge, with the lines of all queues.
-class Gauge {
-  public:
-    Gauge(std::string& out, std::string_view name, std::string_view help)
-        : m_out(out), m_name(name) {
-        out += joined({"# HELP ", name, " ", help, "\n# TYPE ", name, " gauge\n"});
-    }
-    void line(const std::string& queue, std::string_view more, std::string_view value) {
-        m_out += joined({m_name, "{queue=\"", label_value(queue), "\"", more, "} ", value, "\n"});
-    }
-
-  private:
-    std::string& m_out;
-    std::string_view m_name;
-};
 
 /// The time from `since` to Redis' now in seconds, not negative; nothing when one is not known.
 [[nodiscard]] inline std::optional<std::string> seconds_since(std::optional<JobTime> since,
@@ -61,7 +32,8 @@ class Gauge {
 
 ORIZURU_INLINE std::string prometheus(std::span<const QueueState> queues) {
     std::string out;
-    detail::Gauge messages(out, "orizuru_queue_messages", "How many messages are where.");
+    detail::MetricLines messages(out, "orizuru_queue_messages", "gauge",
+                                 "How many messages are where.");
     for (const QueueState& queue : queues) {
         const auto place = [&](std::string_view state, std::uint64_t count) {
             messages.line(queue.queue, detail::joined({",state=\"", state, "\""}),
@@ -73,27 +45,29 @@ ORIZURU_INLINE std::string prometheus(std::span<const QueueState> queues) {
         place("rejected", queue.rejected);
         place("dead", queue.dead);
     }
-    detail::Gauge oldest(out, "orizuru_queue_oldest_seconds",
-                         "How long the job that is served next has waited.");
+    detail::MetricLines oldest(out, "orizuru_queue_oldest_seconds", "gauge",
+                               "How long the job that is served next has waited.");
     for (const QueueState& queue : queues) {
         const auto since = queue.waiting == 0 ? queue.now : queue.oldest;
         if (const auto age = detail::seconds_since(since, queue)) {
             oldest.line(queue.queue, "", *age);
         }
     }
-    detail::Gauge overdue(out, "orizuru_queue_overdue_seconds",
-                          "How long the first scheduled message is past its time.");
+    detail::MetricLines overdue(out, "orizuru_queue_overdue_seconds", "gauge",
+                                "How long the first scheduled message is past its time.");
     for (const QueueState& queue : queues) {
         const auto since = queue.scheduled == 0 ? queue.now : queue.next_due;
         if (const auto age = detail::seconds_since(since, queue)) {
             overdue.line(queue.queue, "", *age);
         }
     }
-    detail::Gauge consumers(out, "orizuru_queue_consumers", "How many consumers are registered.");
+    detail::MetricLines consumers(out, "orizuru_queue_consumers", "gauge",
+                                  "How many consumers are registered.");
     for (const QueueState& queue : queues) {
         consumers.line(queue.queue, "", detail::Digits(queue.consumers));
     }
-    detail::Gauge paused(out, "orizuru_queue_paused", "Whether workers must not take from it.");
+    detail::MetricLines paused(out, "orizuru_queue_paused", "gauge",
+                               "Whether workers must not take from it.");
     for (const QueueState& queue : queues) {
         paused.line(queue.queue, "", queue.paused ? "1" : "0");
     }

@@ -17,6 +17,7 @@
 #include <orizuru/worker/worker_statistics.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -178,10 +179,14 @@ class Worker {
     /// Ends fetching; jobs that run go on. Call it from any thread or a signal handler.
     void quiet() noexcept;
 
-    /// The counts so far. Any thread.
+    /// The counts so far. Any thread, once all handlers are registered.
     [[nodiscard]] WorkerStatistics statistics() const;
+    /// The same for each queue, with the times of the jobs.
+    [[nodiscard]] std::vector<QueueStatistics> queue_statistics() const;
     /// The jobs that run now; empty outside `run`. Any thread.
     [[nodiscard]] std::vector<RunningJob> running() const;
+    /// How many threads there are for jobs; 0 before `run`. Any thread.
+    [[nodiscard]] std::size_t threads() const;
 
   private:
     enum class Mode { run, quiet, stop };

@@ -179,14 +179,23 @@ ORIZURU_INLINE void Worker::tell(WorkerEventKind kind, std::string_view detail) 
 }
 
 ORIZURU_INLINE WorkerStatistics Worker::statistics() const {
-    const detail::WorkerCounts& counts = m_core->shared->counts;
-    return {.succeeded = counts.succeeded,
-            .failed = counts.failed,
-            .died = counts.died,
-            .expired = counts.expired,
-            .settled = counts.settled,
-            .requeued = counts.requeued};
+    detail::CountRow sums{};
+    for (const auto& queue : m_core->queues) {
+        const detail::CountRow row = queue->counts().row();
+        std::ranges::transform(sums, row, sums.begin(), std::plus<>());
+    }
+    return detail::statistics_of({}, sums).outcomes;
 }
+
+ORIZURU_INLINE std::vector<QueueStatistics> Worker::queue_statistics() const {
+    std::vector<QueueStatistics> all;
+    for (const auto& queue : m_core->queues) {
+        all.push_back(detail::statistics_of(queue->queue(), queue->counts().row()));
+    }
+    return all;
+}
+
+ORIZURU_INLINE std::size_t Worker::threads() const { return m_core->pool.threads(); }
 
 ORIZURU_INLINE void Worker::stop() noexcept {
     m_mode = Mode::stop;

@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The statistics of a Worker, and the jobs that it runs.
+// The statistics of a Worker and of its queues, and the jobs that it runs.
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,14 +12,42 @@
 
 namespace orizuru {
 
-/// How a worker's jobs have ended so far.
+/// How jobs have ended so far.
 struct WorkerStatistics {
     std::uint64_t succeeded = 0; ///< handled and acked
     std::uint64_t failed = 0;    ///< failed attempts, so one job may count several times
     std::uint64_t died = 0;      ///< gone to the dead list
     std::uint64_t expired = 0;
-    std::uint64_t settled = 0;  ///< by their handlers, without a failure
-    std::uint64_t requeued = 0; ///< not done, or interrupted, when the worker shut down
+    std::uint64_t settled = 0;   ///< by their handlers, without a failure
+    std::uint64_t requeued = 0;  ///< not done, or interrupted, when the worker shut down
+    std::uint64_t discarded = 0; ///< gone after their last failure, not to the dead list
+};
+
+/// How long runs or waits have taken: all together, and how many of them by their length.
+struct Durations {
+    /// The first bucket has those of up to 1 ms, since enqueued_at is no finer; each further one
+    /// those of up to four times as long, so that 15 bounds reach from there to three days; the
+    /// last one has all longer ones. One width for all: counts of any workers can be added up.
+    static constexpr std::size_t buckets = 16;
+
+    std::chrono::microseconds sum{};
+    std::array<std::uint64_t, buckets> counts{};
+
+    /// Of all buckets but the last.
+    [[nodiscard]] static constexpr std::chrono::milliseconds bound(std::size_t bucket) noexcept {
+        return std::chrono::milliseconds(std::int64_t{1} << 2 * bucket);
+    }
+};
+
+/// The jobs of one queue.
+struct QueueStatistics {
+    std::string queue;
+    WorkerStatistics outcomes = {};
+    /// The runs of handlers, with their middleware, but for those that a shutdown interrupted. The
+    /// runs of a batch are as long as the batch's.
+    Durations runs = {};
+    /// How long a job had been due when such a run began, by the hosts' clocks.
+    Durations waits = {};
 };
 
 /// A job that one of the worker's threads runs.

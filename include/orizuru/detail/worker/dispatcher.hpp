@@ -45,8 +45,9 @@ class Dispatcher {
     ~Dispatcher() { stop(); }
 
     /// Returns the next task for the calling thread; waits until there is one. Null means stopped.
-    /// Each thread passes a pointer of its own to the tasks that it shares, null at first.
-    std::shared_ptr<Task> next(std::shared_ptr<FetchedTasks>& shared);
+    /// Each thread passes a pointer of its own to the tasks that it shares, null at first; and a
+    /// time that was now, which is reset when there may have been a wait.
+    std::shared_ptr<Task> next(std::shared_ptr<FetchedTasks>& shared, TimePoint& now);
 
     /// Stops taking tasks from the queue until resume().
     void pause(const std::string& queue) {
@@ -111,13 +112,15 @@ class Dispatcher {
     std::jthread m_watch; // last: it uses all of the above
 };
 
-inline std::shared_ptr<Task> Dispatcher::next(std::shared_ptr<FetchedTasks>& shared) {
+inline std::shared_ptr<Task> Dispatcher::next(std::shared_ptr<FetchedTasks>& shared,
+                                              TimePoint& now) {
     while (true) {
         if (shared && !stopped()) {
             if (std::shared_ptr<Task> task = shared->take()) {
                 return task;
             }
         }
+        now = TimePoint();
         Lock lock(m_mutex);
         ++m_free;
         std::shared_ptr<Task> task = take_turn(lock);

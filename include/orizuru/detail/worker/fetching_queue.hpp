@@ -71,6 +71,10 @@ class FetchingQueue : public ServedQueue {
         m_free = free;
         limit_fetch();
     }
+    [[nodiscard]] std::string consumer_id() override {
+        const auto open = consumer();
+        return open ? open->id() : std::string();
+    }
     [[nodiscard]] std::size_t in_hand() const noexcept override {
         return m_consumer ? m_consumer->in_hand() : 0;
     }

@@ -4,6 +4,7 @@
 
 // Runs a handler inside the worker's middleware, and within its time limit.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -28,6 +29,7 @@ struct Handling {
     RetryDecision::Action action = RetryDecision::Action::by_policy; ///< by its type
     bool for_good = false;    ///< the exception forbids a retry
     bool interrupted = false; ///< it was thrown while the worker shuts down, and says no more
+    TimePoint ended{};
 };
 
 /// Marks the jobs of one call of a handler, which has a time limit or none, as long as it exists.
@@ -103,6 +105,7 @@ Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> job
         handling.action = failure.action;
         handling.for_good = failure.last;
     }
+    handling.ended = Clock::now();
     return handling;
 }
 

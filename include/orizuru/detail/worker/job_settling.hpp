@@ -6,6 +6,7 @@
 // goes. When Redis refuses a settlement or memory is short, the owner of the job repeats it later;
 // the message stays in the processing list until then.
 
+#include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -40,7 +41,8 @@ class JobSettling {
     ~JobSettling() = default;
 
     /// Returns whether the handler is to run. The guard rejects a job that is left unsettled here.
-    bool begin() noexcept;
+    /// `now`: the time, if the caller knows it.
+    bool begin(TimePoint now = {}) noexcept;
     /// Settles the job after its handler.
     void end(const Handling& handling) noexcept;
     /// Replaces both when no handler can get the job now: the attempt has failed.
@@ -48,6 +50,11 @@ class JobSettling {
     /// When to repeat the settlement that Redis refused or that ran out of memory; empty when there
     /// is none to repeat.
     [[nodiscard]] std::optional<TimePoint> retry_at() const noexcept { return m_retry_at; }
+    /// Whether a success was settled without waiting for Redis.
+    [[nodiscard]] bool settled_at_once() const noexcept {
+        return m_step == &JobSettling::succeed && !m_retry_at && m_job.m_head.unique_id.empty() &&
+               m_queue.options().ack == AckMode::deferred;
+    }
     void try_again() noexcept;
     /// Requeues the job at the queue's serving end, unless it is settled. Waits up to `patience`
     /// for the guard.
@@ -66,7 +73,7 @@ class JobSettling {
     bool attempt(Action action) noexcept;
     template <class Action>
     bool attempt_to_settle(Action action) noexcept;
-    bool prepare();
+    bool prepare(TimePoint now);
     bool end_expired();
     [[nodiscard]] std::optional<JobTime> expires_at() const;
     [[nodiscard]] const RetryPolicy& policy() const noexcept {

@@ -11,7 +11,6 @@
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/retry.hpp>
 
-#include <atomic>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -45,8 +44,9 @@ bool JobSettling::attempt_to_settle(Action action) noexcept {
     });
 }
 
-ORIZURU_INLINE bool JobSettling::begin() noexcept {
-    return attempt_to_settle([this] { return prepare(); });
+ORIZURU_INLINE bool JobSettling::begin(TimePoint now) noexcept {
+    return attempt_to_settle(
+        [=, this] { return prepare(now == TimePoint() ? Clock::now() : now); });
 }
 
 ORIZURU_INLINE void JobSettling::end(const Handling& handling) noexcept {
@@ -59,7 +59,7 @@ ORIZURU_INLINE void JobSettling::end(const Handling& handling) noexcept {
 ORIZURU_INLINE void JobSettling::fail_undecoded(std::string_view why) noexcept {
     attempt_to_settle([&] {
         if (!end_expired()) {
-            ++m_queue.shared().counts.failed;
+            m_queue.counts().add(Outcome::failed);
             m_failure = text_or_less(why);
             perform(&JobSettling::fail);
         }
@@ -105,8 +105,7 @@ ORIZURU_INLINE void JobSettling::postpone(std::string_view problem) {
     tell(WorkerEventKind::unsettled, problem, pause);
 }
 
-ORIZURU_INLINE bool JobSettling::prepare() {
-    const TimePoint now = Clock::now();
+ORIZURU_INLINE bool JobSettling::prepare(TimePoint now) {
     m_job.m_since.store(now, std::memory_order_relaxed);
     if (end_expired()) {
         return false;
@@ -156,9 +155,10 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     if (!failure && m_job.m_stage == JobRun::Stage::before && by != SettledBy::handler) {
         failure = text_or_less("a middleware has not called next");
     }
-    WorkerCounts& counts = m_queue.shared().counts;
+    QueueCounts& counts = m_queue.counts();
+    counts.add_run(m_job.enqueued_at(), m_job.since(), handling.ended);
     if (failure) {
-        ++counts.failed;
+        counts.add(Outcome::failed);
     }
     if (by == SettledBy::handler) {
         tell_buried();
@@ -172,7 +172,7 @@ ORIZURU_INLINE void JobSettling::conclude(const Handling& handling) {
     } else if (by == SettledBy::handler && failure) {
         tell(WorkerEventKind::failed, *failure);
     } else if (by == SettledBy::handler) {
-        ++counts.settled;
+        counts.add(Outcome::settled);
     } else if (failure) {
         tell_discarded(*failure, acked_payload());
     } else {
@@ -215,7 +215,7 @@ ORIZURU_INLINE void JobSettling::requeue(std::chrono::milliseconds patience) noe
     });
     // Before a stop, a job is requeued only because no thread was free for it.
     if (requeued && m_queue.stop_token().stop_requested()) {
-        ++m_queue.shared().counts.requeued;
+        m_queue.counts().add(Outcome::requeued);
         tell(WorkerEventKind::requeued);
     }
 }
@@ -236,12 +236,13 @@ ORIZURU_INLINE void JobSettling::tell_buried() {
 }
 
 ORIZURU_INLINE void JobSettling::tell_success() const noexcept {
-    ++m_queue.shared().counts.succeeded;
+    m_queue.counts().add(Outcome::succeeded);
     tell(WorkerEventKind::succeeded);
 }
 
 ORIZURU_INLINE void JobSettling::tell_discarded(std::string_view reason,
                                                 std::string_view payload) const noexcept {
+    m_queue.counts().add(Outcome::discarded);
     m_queue.tell(WorkerEvent{.kind = WorkerEventKind::discarded,
                              .job_id = m_job.id(),
                              .detail = reason,
@@ -271,7 +272,7 @@ ORIZURU_INLINE void JobSettling::succeed() {
 
 ORIZURU_INLINE void JobSettling::expire() {
     if (ack()) {
-        ++m_queue.shared().counts.expired;
+        m_queue.counts().add(Outcome::expired);
         tell(WorkerEventKind::expired);
     }
 }
@@ -283,7 +284,7 @@ ORIZURU_INLINE void JobSettling::release() {
 /// Releases a job whose handler has ended by an exception because the worker shuts down.
 ORIZURU_INLINE void JobSettling::give_back() {
     if (done(settle([](GuardCore& guard) { return guard.release(); }))) {
-        ++m_queue.shared().counts.requeued;
+        m_queue.counts().add(Outcome::requeued);
         tell(WorkerEventKind::requeued);
     }
 }

@@ -37,11 +37,15 @@ class JobTask : public Task {
 
     void run() noexcept override {
         try {
-            if (m_settling.begin()) {
+            if (m_settling.begin(take_followed())) {
                 JobRun* const run = &m_run;
-                m_settling.end(handle_in_middleware(m_queue.shared(), {&run, 1},
-                                                    m_queue.time_limit(m_handler.options),
-                                                    [this] { m_handler.call(m_run); }));
+                const Handling handling = handle_in_middleware(
+                    m_queue.shared(), {&run, 1}, m_queue.time_limit(m_handler.options),
+                    [this] { m_handler.call(m_run); });
+                m_settling.end(handling);
+                if (m_settling.settled_at_once()) {
+                    set_ended(handling.ended);
+                }
             }
         } catch (...) {
             tell_thrown([this](std::string_view what) {

@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/event.hpp>
@@ -115,6 +116,11 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] int recoveries(std::string_view payload);
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
+    [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }
+    /// How many tasks have a place.
+    [[nodiscard]] int running() const noexcept { return m_running; }
+    /// The id of the consumer; empty while it is closed. Any thread.
+    [[nodiscard]] virtual std::string consumer_id() = 0;
     void tell(WorkerEvent event) const noexcept {
         event.queue = queue();
         m_shared->events.tell(event);
@@ -128,7 +134,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     }
     void tell_died(std::string_view job_id, std::string_view reason,
                    std::string_view payload) noexcept {
-        ++m_shared->counts.died;
+        m_counts.add(Outcome::died);
         m_dead_grew = true;
         tell(WorkerEvent{
             .kind = WorkerEventKind::died, .job_id = job_id, .detail = reason, .payload = payload});
@@ -154,6 +160,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     Keys m_keys;
     QueueOptions m_options;
     const KindOptions m_of_no_kind;
+    QueueCounts m_counts;
     std::atomic<int> m_running{0};       ///< tasks that have a place
     std::atomic<bool> m_dead_grew{true}; // earlier workers may have left too many entries
 };

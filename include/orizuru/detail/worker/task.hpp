@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace orizuru::detail {
 
@@ -38,12 +39,22 @@ class Task {
     virtual void requeue(std::chrono::milliseconds patience) noexcept = 0;
     [[nodiscard]] virtual const JobRun& job() const noexcept = 0;
 
+    /// When the run before it on this thread ended, if that was only just now; call it before
+    /// `run`.
+    void follow(TimePoint ended) noexcept { m_ended = ended; }
+    /// When the run ended, if nothing was waited for since then; else TimePoint(). A clock costs as
+    /// much as all else that is counted of a job, so the next run begins then.
+    [[nodiscard]] TimePoint ended() const noexcept { return m_ended; }
+
     /// True while the user's handler or a middleware around it runs. Any thread.
     [[nodiscard]] bool handling() const noexcept {
         return m_handling.load(std::memory_order_relaxed);
     }
 
   protected:
+    /// Returns follow()'s time, once.
+    [[nodiscard]] TimePoint take_followed() noexcept { return std::exchange(m_ended, TimePoint()); }
+    void set_ended(TimePoint ended) noexcept { m_ended = ended; }
     /// Runs the handler of these jobs in its middleware, on the thread inside `run`.
     template <class Handle>
     Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> jobs,
@@ -59,6 +70,7 @@ class Task {
 
     std::shared_ptr<Task> m_next_parked;
     std::atomic<bool> m_handling{false};
+    TimePoint m_ended{};
 };
 
 } // namespace orizuru::detail

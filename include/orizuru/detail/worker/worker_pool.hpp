@@ -119,10 +119,13 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
     const bool taking = !m_given_up;
     lock.unlock();
     std::shared_ptr<FetchedTasks> shared;
-    while (std::shared_ptr<Task> next = taking ? dispatcher.next(shared) : nullptr) {
+    TimePoint ended{};
+    while (std::shared_ptr<Task> next = taking ? dispatcher.next(shared, ended) : nullptr) {
         Task& task = *next;
         slot.hold(std::move(next));
+        task.follow(ended);
         task.run();
+        ended = task.ended();
         if (task.retry_at()) {
             parked.add(slot.task());
         }

@@ -2,18 +2,16 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The state that all queues of a worker share: its options, the receiver of its events, the counts
-// of its jobs, what they ask of Redis, and the request to stop.
+// The state that all queues of a worker share: its options, the receiver of its events,
+// what its jobs ask of Redis, and the request to stop.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
@@ -76,16 +74,6 @@ class WorkerEvents {
     std::function<void(const WorkerEvent&)> m_on_event;
 };
 
-/// The counts that WorkerStatistics reports.
-struct WorkerCounts {
-    std::atomic<std::uint64_t> succeeded{0};
-    std::atomic<std::uint64_t> failed{0};
-    std::atomic<std::uint64_t> died{0};
-    std::atomic<std::uint64_t> expired{0};
-    std::atomic<std::uint64_t> settled{0};
-    std::atomic<std::uint64_t> requeued{0};
-};
-
 /// Some queues of a worker, one after the other.
 struct QueueRange {
     std::ptrdiff_t first;
@@ -98,7 +86,6 @@ struct WorkerShared {
 
     const WorkerOptions options;
     const WorkerEvents events;
-    WorkerCounts counts;
     TimeLimits time_limits;
     std::vector<AddedChore> added_chores; ///< before the worker runs
     std::vector<QueueRange> sharded;      ///< for each sharded queue; before, too

@@ -3,26 +3,34 @@
 #pragma once
 
 // What a worker does for its queues at intervals: moves scheduled messages that are due, pushes
-// those that recur, collects the messages of dead consumers, looks for pauses, trims dead lists.
+// those that recur, collects the messages of dead consumers, looks for pauses, trims dead lists,
+// reports how the jobs have ended.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
+#include <orizuru/detail/worker/reports/queue_report.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/upkeep/chores.hpp>
 #include <orizuru/detail/worker/upkeep/dead_list_trimming.hpp>
 #include <orizuru/detail/worker/upkeep/queue_schedulers.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <set>
@@ -44,11 +52,17 @@ class QueueUpkeep {
 
     /// Does what is due, until a stop is requested.
     void run(const std::stop_token& token);
+    /// Reports how the last jobs have ended. Call it at the end.
+    void leave() noexcept;
 
   private:
+    static constexpr std::string_view reporting = "reporting how the jobs have ended";
+
     void schedule();
     void collect(ServedQueue& queue);
     void trim(ServedQueue& queue);
+    void report(ServedQueue& queue, std::chrono::milliseconds first);
+    void tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept;
     void list_queues();
     void check_pauses();
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
@@ -68,6 +82,8 @@ class QueueUpkeep {
     bool m_together = true; ///< one command may ask for the pauses of all queues
 
     Chores m_chores;
+    std::deque<QueueReport> m_reports;
+    bool m_reports_refused = false;
     std::optional<QueueSchedulers> m_schedulers;
 };
 
@@ -90,9 +106,12 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
         }
         m_chores.add({.what = added.what, .queue = added.queue, .step = added.begin(m_connection)});
     }
+    // Workers that start together report at different times.
+    const std::chrono::milliseconds first(Random().up_to(QueueReport::interval.count()));
     for (const auto& queue : m_queues) {
         collect(*queue);
         trim(*queue);
+        report(*queue, first);
     }
     m_chores.add({.what = "listing the queues", .step = [this] {
                       list_queues();
@@ -162,6 +181,44 @@ inline void QueueUpkeep::schedule() {
     std::erase_if(queues, [this](const std::string& queue) { return !is_here(queue); });
     if (!queues.empty()) {
         m_schedulers.emplace(queues, m_endpoint, m_connection, *options, m_chores);
+    }
+}
+
+/// A user without the right to it goes without, and hears of that once.
+inline void QueueUpkeep::report(ServedQueue& queue, std::chrono::milliseconds first) {
+    QueueReport& report = m_reports.emplace_back(queue, m_connection);
+    m_chores.add({.what = reporting,
+                  .queue = queue.queue(),
+                  .step =
+                      [this, &queue, &report] {
+                          try {
+                              report.step();
+                          } catch (const ReplyError& error) {
+                              if (is_for_now(error)) {
+                                  throw;
+                              }
+                              tell_refused(queue, error);
+                          }
+                          return deadline_in(QueueReport::interval);
+                      },
+                  .due = deadline_in(first)});
+}
+
+inline void QueueUpkeep::tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept {
+    if (!std::exchange(m_reports_refused, true)) {
+        m_shared.events.tell_failed(reporting, queue.queue(), error.what(), QueueReport::interval);
+    }
+}
+
+inline void QueueUpkeep::leave() noexcept {
+    for (std::size_t i = 0; i < m_reports.size(); ++i) {
+        try {
+            m_reports[i].leave();
+        } catch (const ReplyError& error) {
+            tell_refused(*m_queues[i], error);
+        } catch (const std::exception&) {
+            return; // Redis is away
+        }
     }
 }
 

@@ -50,20 +50,24 @@ class Upkeep {
     /// threads.
     void start();
     void request_stop() noexcept;
-    /// Ends all threads. Those that still wait for Redis at the deadline give up.
+    /// Ends all threads, after a last report: no job runs any more. Those that still wait for Redis
+    /// at the deadline give up.
     void end(TimePoint deadline) noexcept;
 
   private:
     template <class Action>
-    void start(std::string_view what, Action action);
+    void start(std::string_view what, Action action, QueueUpkeep* reporting = nullptr);
+    void report_last(QueueUpkeep& queues) noexcept;
 
     const ServedQueues& m_all;
     Cutoff m_cutoff;
     WorkerShared& m_shared;
     ParkedTasks& m_parked;
     std::deque<QueueUpkeep> m_queues; ///< one; in a Cluster, for each slot
-    std::mutex m_mutex;               ///< guards the next one
+    std::mutex m_mutex;               ///< guards the next two
     int m_alive = 0;
+    bool m_jobs_ended = false;
+    std::condition_variable m_ending;
     std::condition_variable m_ended;
     std::vector<std::jthread> m_threads; // last: they use all of the above
 };
@@ -93,7 +97,8 @@ inline Upkeep::~Upkeep() { end(Clock::now()); }
 
 inline void Upkeep::start() {
     for (QueueUpkeep& queues : m_queues) {
-        start("upkeep", [&queues](const std::stop_token& token) { queues.run(token); });
+        start(
+            "upkeep", [&queues](const std::stop_token& token) { queues.run(token); }, &queues);
     }
     start("settling what was refused",
           [this](const std::stop_token& token) { m_parked.run(token); });
@@ -105,9 +110,9 @@ inline void Upkeep::start() {
 
 /// Starts a thread that repeats `action` until it is told to stop, also when the action throws.
 template <class Action>
-void Upkeep::start(std::string_view what, Action action) {
+void Upkeep::start(std::string_view what, Action action, QueueUpkeep* reporting) {
     const std::lock_guard lock(m_mutex); // a thread that ends waits for it
-    m_threads.emplace_back([this, what, action](const std::stop_token& token) {
+    m_threads.emplace_back([=, this](const std::stop_token& token) {
         while (!token.stop_requested()) {
             try {
                 action(token);
@@ -118,11 +123,21 @@ void Upkeep::start(std::string_view what, Action action) {
                 }
             }
         }
+        if (reporting != nullptr) {
+            report_last(*reporting);
+        }
         const std::lock_guard leaving(m_mutex);
         --m_alive;
         m_ended.notify_all();
     });
     ++m_alive;
+}
+
+inline void Upkeep::report_last(QueueUpkeep& queues) noexcept {
+    std::unique_lock lock(m_mutex);
+    m_ending.wait(lock, [this] { return m_jobs_ended; });
+    lock.unlock();
+    queues.leave();
 }
 
 inline void Upkeep::request_stop() noexcept {
@@ -133,6 +148,8 @@ inline void Upkeep::end(TimePoint deadline) noexcept {
     request_stop();
     {
         std::unique_lock lock(m_mutex);
+        m_jobs_ended = true;
+        m_ending.notify_all();
         m_ended.wait_until(lock, deadline, [this] { return m_alive == 0; });
     }
     m_cutoff.signal();

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The web page on all queues of a Redis, for browsers on this machine, until Ctrl-C.
+//
+//     dashboard redis://127.0.0.1 [127.0.0.1:8080]           prints the link to open
+//     dashboard redis://127.0.0.1 [127.0.0.1:8080] --load    works on queues of its own meanwhile
+//
+// The load is for looking at the page: four queues whose jobs take a while, fail now and then, or
+// are due later.
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/ops/dashboard.hpp>
+#include <orizuru/ops/serve.hpp>
+#include <orizuru/worker.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// False when it was stopped meanwhile.
+bool sleep(const std::stop_token& stop, std::chrono::milliseconds time) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wake;
+    return !wake.wait_for(lock, stop, time, [] { return false; }) && !stop.stop_requested();
+}
+
+/// More and fewer jobs, in waves of two minutes.
+void push(const std::string& uri, const std::stop_token& stop) {
+    orizuru::JobProducer<std::string> orders(uri, "orders");
+    orizuru::JobProducer<std::string> emails(uri, "emails");
+    orizuru::JobProducer<std::string> thumbnails(uri, "thumbnails");
+    orizuru::JobProducer<std::string> invoices(uri, "invoices");
+    for (int i = 1; sleep(stop, 20ms); ++i) {
+        const std::string number = std::to_string(i);
+        if (std::sin(i / 950.0) > -0.5) {
+            orders.push("order " + number);
+        }
+        emails.push("to customer " + number);
+        if (i % 5 == 0) {
+            thumbnails.push("picture " + number + ".png");
+        }
+        if (i % 50 == 0) {
+            invoices.push("invoice " + number, {.delay = 30s});
+        }
+    }
+}
+
+void work(const std::string& uri, const std::stop_token& stop) {
+    orizuru::Worker worker(uri, {.name = "example",
+                                 .concurrency = 8,
+                                 .signals = orizuru::SignalHandling::none,
+                                 .on_event = [](const orizuru::WorkerEvent&) {}});
+    std::mutex mutex;
+    std::mt19937 random(1);
+    const auto handler = [&](int least, int most, double failures) {
+        return [&, least, most, failures](const std::string& text,
+                                          orizuru::JobContext<std::string>& job) {
+            std::unique_lock lock(mutex);
+            const bool fails = std::bernoulli_distribution(failures)(random);
+            const auto time = std::uniform_int_distribution(least, most)(random);
+            lock.unlock();
+            sleep(job.stop_token(), std::chrono::milliseconds(time));
+            if (fails) {
+                throw std::runtime_error("no answer about " + text);
+            }
+        };
+    };
+    orizuru::RetryPolicy twice{.max_attempts = 2,
+                               .backoff = orizuru::backoff::exponential(2s, 1min)};
+    worker.handle<std::string>("orders", handler(10, 90, 0.002), {.retry = twice});
+    worker.handle<std::string>("emails", handler(20, 160, 0.02), {.retry = twice});
+    worker.handle<std::string>("thumbnails", handler(100, 900, 0.01), {.retry = twice});
+    worker.handle<std::string>("invoices", handler(100, 300, 0.1), {.retry = twice});
+    worker.run(stop);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    try {
+        const bool loaded = argc > 2 && argv[argc - 1] == std::string("--load");
+        const int words = loaded ? argc - 1 : argc;
+        if (words != 2 && words != 3) {
+            throw std::invalid_argument("usage: dashboard <redis-uri> [address] [--load]");
+        }
+        const std::string uri = argv[1];
+        // For the main thread to wait for; threads inherit the mask.
+        sigset_t ends;
+        ::sigemptyset(&ends);
+        ::sigaddset(&ends, SIGINT);
+        ::sigaddset(&ends, SIGTERM);
+        ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+        std::optional<std::jthread> pushing;
+        std::optional<std::jthread> working;
+        if (loaded) {
+            pushing.emplace([&](const std::stop_token& stop) { push(uri, stop); });
+            working.emplace([&](const std::stop_token& stop) { work(uri, stop); });
+        }
+        orizuru::Dashboard dashboard(uri);
+        std::exception_ptr failure;
+        std::jthread serving([&](const std::stop_token& stop) {
+            try {
+                orizuru::serve(dashboard, words == 3 ? argv[2] : "127.0.0.1:8080", stop,
+                               {.on_listening = [&](const std::string& origin) {
+                                   std::cout << dashboard.link(origin) << std::endl;
+                               }});
+            } catch (...) {
+                failure = std::current_exception();
+                ::kill(::getpid(), SIGTERM);
+            }
+        });
+        int signal = 0;
+        ::sigwait(&ends, &signal);
+        serving.request_stop();
+        serving.join();
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
+        return 0;
+    } catch (const std::exception& error) {
+        std::cerr << "dashboard: " << error.what() << '\n';
+        return 1;
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What a Dashboard shows of Redis and does to it, by the queries of requests.
+
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/ops/dashboard_json.hpp>
+#include <orizuru/detail/ops/http_refusal.hpp>
+#include <orizuru/detail/ops/listed_messages.hpp>
+#include <orizuru/detail/ops/message_view.hpp>
+#include <orizuru/detail/ops/queue_sampler.hpp>
+#include <orizuru/detail/ops/recent_answers.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/jobs/pause.hpp>
+#include <orizuru/ops/dashboard_options.hpp>
+#include <orizuru/ops/inspector.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// For several threads. The texts are JSON. All throw HttpRefusal, and what an Inspector throws.
+class DashboardData {
+  public:
+    DashboardData(const Endpoint& endpoint, const DashboardOptions& options)
+        : m_refresh(options.refresh),
+          m_endpoint(endpoint),
+          m_view(options),
+          m_recent(
+              std::min<std::chrono::milliseconds>(options.refresh / 2, std::chrono::seconds(1))),
+          m_inspector(endpoint),
+          m_sampler(endpoint, options) {}
+
+    /// Does not wait for Redis.
+    [[nodiscard]] std::string queues(DashboardAccess access) {
+        const auto sample = m_sampler.latest();
+        const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - sample->time);
+        const bool known = sample->time != std::chrono::steady_clock::time_point{};
+        std::string text = json_text({{"redis", m_endpoint.address()},
+                                      {"sample", sample->number},
+                                      {"age", known ? Json(age.count()) : Json()},
+                                      {"refresh", m_refresh.count()},
+                                      {"failure", sample->failure},
+                                      {"writes", access == DashboardAccess::write}});
+        text.pop_back();
+        return text + ",\"queues\":" + rows(*sample) + "}";
+    }
+
+    /// The sparklines of all queues. Does not wait for Redis.
+    [[nodiscard]] std::string history() const { return json_of(m_sampler.history()); }
+
+    /// The numbers of a queue that need not be one of those.
+    [[nodiscard]] std::string queue(const std::string& query) {
+        return shared("queue?", query, [&] {
+            return json_text(json_of({m_inspector.state(parameter(query, "queue")), {}}));
+        });
+    }
+
+    /// A page of a place, in small steps, so that few large messages are in memory.
+    [[nodiscard]] std::string messages(const std::string& query) {
+        const std::string queue = parameter(query, "queue");
+        const auto place = place_named(parameter(query, "place"));
+        const auto first = whole_number(query_value(query, "first").value_or("0"));
+        if (!place || !first || *first > farthest) {
+            throw HttpRefusal{400, "there is no such place"};
+        }
+        return shared("messages?", query, [&] {
+            Json rows = Json::array();
+            std::size_t bytes = 0;
+            bool more = true;
+            for (std::int64_t at = 0; more && at < page_size && bytes < enough; at += some) {
+                auto found =
+                    m_inspector.peek(queue, *place, static_cast<std::int64_t>(*first) + at, some);
+                more = std::ssize(found) == some;
+                for (PlacedMessage& message : found) {
+                    bytes += message.bytes.size();
+                    rows.push_back(row(queue, std::move(message)));
+                }
+            }
+            return json_text({{"messages", std::move(rows)}, {"more", more}});
+        });
+    }
+
+    /// The messages of a job.
+    [[nodiscard]] std::string find(const std::string& query) {
+        constexpr std::int64_t most = 10'000; // of each place
+        const std::string queue = parameter(query, "queue");
+        return shared("find?", query, [&] {
+            Json rows = Json::array();
+            for (PlacedMessage& message : m_inspector.find(queue, parameter(query, "job"), most)) {
+                rows.push_back(row(queue, std::move(message)));
+            }
+            return json_text({{"messages", std::move(rows)}, {"more", false}});
+        });
+    }
+
+    /// Of a queue, or of all.
+    [[nodiscard]] std::string workers(const std::string& query) {
+        return shared("workers?", query, [&] {
+            std::vector<std::string> queues;
+            if (auto queue = query_value(query, "queue")) {
+                queues.push_back(std::move(*queue));
+            } else {
+                for (const QueueSample::Row& row : m_sampler.latest()->rows) {
+                    if (row.state.consumers > 0) {
+                        queues.push_back(row.state.queue);
+                    }
+                }
+            }
+            Json rows = Json::array();
+            for (const std::string& queue : queues) {
+                for (const ConsumerState& consumer : m_inspector.consumers(queue)) {
+                    rows.push_back(json_of(queue, consumer));
+                }
+            }
+            return json_text({{"workers", std::move(rows)}});
+        });
+    }
+
+    /// A message as it was listed.
+    [[nodiscard]] std::string message(const std::string& query) const {
+        const std::string id = parameter(query, "id");
+        return json_text(m_view.whole(id, *listed(id)));
+    }
+    [[nodiscard]] std::string payload(const std::string& query) const {
+        if (!m_view.shows_bytes()) {
+            throw HttpRefusal{404, "payloads are not shown"};
+        }
+        const auto message = listed(parameter(query, "id"));
+        return std::string(MessageView::payload(*message, message->message.job()));
+    }
+
+    /// Takes a step: says whether it was done, and which sample shows it at the latest.
+    [[nodiscard]] std::string step(std::string_view name, const std::string& query) {
+        expect_redis();
+        const std::lock_guard lock(m_asking);
+        const bool done = take(name, query);
+        m_recent.forget();
+        return json_text({{"done", done}, {"sample", m_sampler.renew()}});
+    }
+
+  private:
+    static constexpr std::int64_t page_size = 50;
+    static constexpr std::int64_t some = 10;
+    static constexpr std::size_t enough = std::size_t{8} << 20;
+    /// No list is read farther: Redis would have to walk to what is there.
+    static constexpr std::uint64_t farthest = 100'000;
+
+    /// One viewer asks, the others have the answer.
+    template <class Make>
+    [[nodiscard]] std::string shared(std::string_view route, const std::string& query, Make make) {
+        const std::string question = joined({route, query});
+        if (auto known = m_recent.find(question)) {
+            return std::move(*known);
+        }
+        expect_redis();
+        const std::lock_guard lock(m_asking);
+        if (auto known = m_recent.find(question)) {
+            return std::move(*known);
+        }
+        std::string text = make();
+        m_recent.keep(question, text);
+        return text;
+    }
+    /// Fails at once while Redis is away.
+    void expect_redis() {
+        if (const auto sample = m_sampler.latest(); !sample->failure.empty()) {
+            throw HttpRefusal{503, sample->failure};
+        }
+    }
+
+    [[nodiscard]] bool take(std::string_view name, const std::string& query) {
+        if (name == "pause" || name == "resume") {
+            Pause pause(m_endpoint, parameter(query, "queue"));
+            name == "pause" ? pause.pause() : pause.resume();
+            return true;
+        }
+        if (name == "forget") {
+            return m_inspector.forget(parameter(query, "queue"));
+        }
+        if (name == "clear") {
+            if (parameter(query, "place") != "dead") {
+                throw HttpRefusal{400, "only dead messages are removed all at once"};
+            }
+            return m_inspector.clear(parameter(query, "queue"), Place::dead) > 0;
+        }
+        if (name != "run" && name != "remove" && name != "move") {
+            throw HttpRefusal{404, "there is no such step"};
+        }
+        const auto message = listed(parameter(query, "id"));
+        if (name == "move") {
+            return m_inspector.move(message->queue, message->message, parameter(query, "to"));
+        }
+        return name == "run" ? m_inspector.run_now(message->queue, message->message)
+                             : m_inspector.remove(message->queue, message->message);
+    }
+
+    /// The same text for all viewers.
+    [[nodiscard]] std::string rows(const QueueSample& sample) {
+        const std::lock_guard lock(m_writing);
+        if (m_rows.empty() || m_rows_sample != sample.number) {
+            Json rows = Json::array();
+            for (const QueueSample::Row& row : sample.rows) {
+                rows.push_back(json_of(row));
+            }
+            m_rows = json_text(rows);
+            m_rows_sample = sample.number;
+        }
+        return m_rows;
+    }
+
+    [[nodiscard]] Json row(const std::string& queue, PlacedMessage message) {
+        const auto [id, kept] = m_listed.keep(queue, std::move(message));
+        return m_view.row(id, *kept);
+    }
+    [[nodiscard]] ListedMessages::Handle listed(const std::string& id) const {
+        auto found = m_listed.find(id);
+        if (!found) {
+            throw HttpRefusal{404, "the message was listed too long ago"};
+        }
+        return found;
+    }
+
+    const std::chrono::milliseconds m_refresh;
+    const Endpoint m_endpoint;
+    const MessageView m_view;
+    ListedMessages m_listed;
+    RecentAnswers m_recent;
+    std::mutex m_writing;
+    std::uint64_t m_rows_sample = 0; // under m_writing, as the next
+    std::string m_rows;
+    std::mutex m_asking;
+    Inspector m_inspector; // under m_asking
+    QueueSampler m_sampler;
+};
+
+} // namespace orizuru::detail

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Shows the beginning of a payload to a person.
+
+#include <orizuru/detail/codec/misread.hpp>
+#include <orizuru/detail/jobs/error_text.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// No more of a payload is shown.
+inline constexpr std::size_t longest_preview = 4096;
+
+struct PayloadText {
+    std::string kind; ///< "text", "msgpack" as JSON, or "bytes"
+    std::string text; ///< UTF-8
+};
+
+[[nodiscard]] inline PayloadText payload_text(std::string_view payload) {
+    const std::string_view shown = cut_text(payload, longest_preview);
+    if (is_plain_text(shown)) {
+        return {"text", std::string(shown)};
+    }
+    // A longer one cut off is no msgpack. Nor could it nest deeper than the stack is.
+    if (payload.size() <= longest_preview) {
+        const auto value =
+            nlohmann::json::from_msgpack(payload.begin(), payload.end(), true, false);
+        if (!value.is_discarded()) {
+            constexpr auto replace = nlohmann::json::error_handler_t::replace;
+            std::string text = value.dump(-1, ' ', false, replace);
+            // Indenting deep nests would multiply their size.
+            if (std::ranges::count_if(text, [](char c) { return c == '[' || c == '{'; }) <= 64) {
+                text = value.dump(2, ' ', false, replace);
+            }
+            return {"msgpack", std::string(cut_text(text, longest_preview))};
+        }
+    }
+    return {"bytes", to_utf8(shown)};
+}
+
+} // namespace orizuru::detail

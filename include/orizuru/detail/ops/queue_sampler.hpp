@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Reads the numbers of all queues for all viewers, on a thread of its own.
+
+#include <orizuru/detail/base/own_thread.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/ops/dashboard_options.hpp>
+#include <orizuru/ops/inspector.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// What one pass over all queues has seen.
+struct QueueSample {
+    struct Row {
+        QueueState state;
+        std::string error; ///< why Redis refused this queue's numbers
+    };
+    std::uint64_t number = 0; ///< of the pass; 0 before the first
+    std::chrono::steady_clock::time_point time{};
+    std::vector<Row> rows;
+    /// Why the last pass has not come to its end; then the rest is of the one before.
+    std::string failure;
+};
+
+/// The points of a queue's sparkline, the newest last; none for a time without an answer.
+using QueueHistory = std::deque<std::optional<std::uint64_t>>;
+
+struct QueueHistories {
+    std::chrono::milliseconds step;
+    std::map<std::string, QueueHistory> queues;
+};
+
+class QueueSampler {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    static constexpr std::size_t most_points = 120;
+    /// How long somebody who has asked counts as one who looks.
+    static constexpr std::chrono::seconds attention{10};
+    /// The least time between two passes, of which the second is to show what a viewer has done.
+    static constexpr std::chrono::milliseconds haste{250};
+
+    QueueSampler(Endpoint endpoint, const DashboardOptions& options)
+        : m_inspector(std::move(endpoint)),
+          m_named(options.queues),
+          m_refresh(options.refresh),
+          m_history_step(options.history_step) {
+        m_thread.start([this] { run(); });
+    }
+    QueueSampler(const QueueSampler&) = delete;
+    QueueSampler& operator=(const QueueSampler&) = delete;
+    ~QueueSampler() {
+        {
+            const std::lock_guard lock(m_mutex);
+            m_stopped = true;
+        }
+        m_wake.notify_all();
+        m_thread.end();
+    }
+
+    /// The latest, never null; does not wait. A new one follows while somebody asks.
+    [[nodiscard]] std::shared_ptr<const QueueSample> latest() {
+        const std::lock_guard lock(m_mutex);
+        m_asked = Clock::now();
+        m_wake.notify_all();
+        return m_sample;
+    }
+    /// Has a new one taken soon. Returns its number or an earlier one's, which all begin after
+    /// this.
+    std::uint64_t renew() {
+        const std::lock_guard lock(m_mutex);
+        m_renewing = true;
+        m_wake.notify_all();
+        return m_passes + 1;
+    }
+    [[nodiscard]] QueueHistories history() const {
+        const std::lock_guard lock(m_mutex);
+        return {m_history_step, m_history};
+    }
+
+  private:
+    using Lock = std::unique_lock<std::mutex>;
+
+    void run() {
+        Lock lock(m_mutex);
+        while (!m_stopped) {
+            const Clock::time_point due = next_pass();
+            if (Clock::now() < due) {
+                m_wake.wait_until(lock, due);
+                continue;
+            }
+            m_begun = Clock::now();
+            m_renewing = false;
+            const std::uint64_t number = ++m_passes;
+            lock.unlock();
+            auto sample = std::make_shared<QueueSample>(pass());
+            lock.lock();
+            m_took = Clock::now() - m_begun;
+            sample->number = number;
+            sample->time = sample->failure.empty() ? m_begun : m_sample->time;
+            if (!sample->failure.empty()) {
+                sample->rows = m_sample->rows;
+            }
+            m_sample = std::move(sample);
+            if (m_begun >= m_next_point) {
+                add_point();
+            }
+        }
+    }
+
+    [[nodiscard]] Clock::time_point next_pass() const {
+        if (m_passes == 0) {
+            return {};
+        }
+        if (m_renewing) {
+            return m_begun + haste;
+        }
+        const auto refresh = std::max<Clock::duration>(m_refresh, 20 * m_took);
+        const bool watched = m_asked + attention > m_begun;
+        return watched ? std::min(m_begun + refresh, m_next_point) : m_next_point;
+    }
+
+    [[nodiscard]] QueueSample pass() {
+        QueueSample sample;
+        try {
+            std::vector<std::string> names = m_inspector.queues();
+            names.insert(names.end(), m_named.begin(), m_named.end());
+            std::ranges::sort(names);
+            names.erase(std::unique(names.begin(), names.end()), names.end());
+            for (std::string& name : names) {
+                sample.rows.push_back(row(std::move(name)));
+            }
+        } catch (const std::exception& error) {
+            sample.failure = error.what();
+        }
+        return sample;
+    }
+    [[nodiscard]] QueueSample::Row row(std::string name) {
+        try {
+            return {m_inspector.state(name), {}};
+        } catch (const ConnectionError&) {
+            throw;
+        } catch (const std::exception& error) {
+            return {{.queue = std::move(name)}, error.what()};
+        }
+    }
+
+    /// For those queues that there are.
+    void add_point() {
+        m_next_point = m_begun + m_history_step;
+        std::map<std::string, QueueHistory> history;
+        for (const QueueSample::Row& row : m_sample->rows) {
+            QueueHistory& points = history[row.state.queue];
+            if (const auto known = m_history.find(row.state.queue); known != m_history.end()) {
+                points = std::move(known->second);
+            }
+            const bool known = m_sample->failure.empty() && row.error.empty();
+            points.push_back(known ? std::optional(row.state.waiting) : std::nullopt);
+            if (points.size() > most_points) {
+                points.pop_front();
+            }
+        }
+        m_history = std::move(history);
+    }
+
+    Inspector m_inspector; // of the thread
+    const std::vector<std::string> m_named;
+    const std::chrono::milliseconds m_refresh;
+    const std::chrono::milliseconds m_history_step;
+
+    mutable std::mutex m_mutex;
+    std::condition_variable m_wake;
+    bool m_stopped = false;
+    bool m_renewing = false;
+    std::uint64_t m_passes = 0;
+    Clock::time_point m_begun{};
+    Clock::duration m_took{};
+    Clock::time_point m_asked{};
+    Clock::time_point m_next_point{};
+    std::shared_ptr<const QueueSample> m_sample = std::make_shared<const QueueSample>();
+    std::map<std::string, QueueHistory> m_history;
+    OwnThread m_thread; // last: it uses all others
+};
+
+} // namespace orizuru::detail

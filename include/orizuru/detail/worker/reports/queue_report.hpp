@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Reports to Redis how the jobs of a queue have ended in this worker. Each report has the counts
+// since its start, and names those that Redis has already, so that nothing is added twice: not when
+// an answer is lost, nor when Redis has forgotten the worker in between.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/detail/worker/reports/count_fields.hpp>
+#include <orizuru/detail/worker/reports/report_script.hpp>
+#include <orizuru/detail/worker/served_queue.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace orizuru::detail {
+
+/// For one thread at a time. The queue outlives this.
+class QueueReport {
+  public:
+    /// How often it is due: a crash loses the counts of that time.
+    static constexpr std::chrono::milliseconds interval{5000};
+
+    QueueReport(ServedQueue& queue, std::shared_ptr<Connection> connection)
+        : m_queue(queue),
+          m_connection(std::move(connection)),
+          m_started(job_time()),
+          m_known(queue.counts().row()) {}
+
+    /// Reports what has changed; else, every second time, only that the worker is alive: PEXPIRE,
+    /// so that an idle queue costs less than the beats of its consumer. Throws as Connection does.
+    void step(TimePoint now = Clock::now()) {
+        m_queue.counts().read_clocks();
+        const std::string id = m_queue.consumer_id();
+        if (m_in_doubt) {
+            send(expiry);
+        } else if (!id.empty() && id != m_id) {
+            m_id = id;
+            m_all = true;
+        }
+        if (look() || m_all) {
+            send(expiry);
+        } else if (!id.empty() && now - m_heard > interval * 3 / 2) {
+            keep_alive();
+        }
+    }
+    /// Reports what has changed, and that the worker has gone.
+    void leave() {
+        if (m_in_doubt) {
+            send(expiry);
+        }
+        if (look() || m_heard != TimePoint()) {
+            send({});
+        }
+    }
+
+  private:
+    // Of two steps one may fail.
+    static constexpr std::chrono::milliseconds expiry{15'000};
+    static constexpr std::chrono::days days_kept{90};
+
+    /// Looks at the counts; not while a report is in doubt, which is repeated as it was: Redis has
+    /// seen all of it or nothing. Returns whether they have changed.
+    bool look() {
+        if (m_id.empty()) {
+            m_id = m_queue.consumer_id();
+        }
+        m_counts = m_queue.counts().row();
+        const int running = std::exchange(m_running, m_queue.running());
+        return !m_id.empty() && (m_counts != m_known || m_running != running);
+    }
+    void keep_alive() {
+        const std::string key = m_queue.keys().worker(m_id);
+        m_heard = Clock::now();
+        if (!is_count(m_connection->command(key, "PEXPIRE", key, expiry.count()), 1)) {
+            m_all = true;
+            send(expiry);
+        }
+    }
+    void send(std::chrono::milliseconds expires);
+    [[nodiscard]] Reply run(std::chrono::milliseconds expires);
+
+    ServedQueue& m_queue;
+    std::shared_ptr<Connection> m_connection;
+    JobTime m_started;
+    std::string m_id;    ///< the consumer's
+    CountRow m_known;    ///< what Redis has, but for a report in doubt
+    CountRow m_counts{}; ///< what is reported
+    int m_running = 0;
+    bool m_in_doubt = false; ///< the answer to the last report was lost
+    bool m_all = false;      ///< Redis does not know this worker: report all that is not 0
+    TimePoint m_heard{};     ///< when it was last reported, if it was
+    std::chrono::sys_days m_day = std::chrono::floor<std::chrono::days>(job_time()); ///< Redis'
+};
+
+inline void QueueReport::send(std::chrono::milliseconds expires) {
+    try {
+        m_heard = Clock::now();
+        Reply reply = run(expires);
+        if (is_count(reply, 2)) {
+            m_day = std::chrono::sys_days(std::chrono::days(reply.integer));
+            reply = run(expires);
+        }
+        if (!is_count(reply)) {
+            m_connection->refuse("EVALSHA");
+        }
+        if (reply.integer < 2) {
+            m_all = reply.integer == 0 && !m_all;
+            m_in_doubt = false;
+            m_known = m_counts;
+        }
+    } catch (const ConnectionError& error) {
+        m_in_doubt = m_in_doubt || error.in_doubt();
+        throw;
+    } catch (const ProtocolError&) {
+        m_in_doubt = true;
+        throw;
+    }
+}
+
+/// Where Redis does not know the worker, it adds nothing of a report that it may have seen.
+inline Reply QueueReport::run(std::chrono::milliseconds expires) {
+    const Keys& keys = m_queue.keys();
+    const CountRow& base = m_in_doubt ? m_counts : m_known;
+    std::string fields;
+    for (std::size_t i = 0; i < m_counts.size(); ++i) {
+        if (m_all ? m_counts[i] > 0 : m_counts[i] != m_known[i]) {
+            fields += joined({count_field(i), " ", Digits(base[i]), " ", Digits(m_counts[i]), " "});
+        }
+    }
+    return run_script(
+        *m_connection, keys.counts(), report_script, 3, keys.worker(m_id), keys.counts(),
+        keys.counts(date_text(m_day)), m_day.time_since_epoch().count(), expires.count(),
+        std::chrono::milliseconds(days_kept).count(), m_running,
+        m_queue.shared().options.concurrency, m_started.time_since_epoch().count(), fields);
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of dashboard.hpp.
+
+#include <orizuru/detail/ops/dashboard_core.hpp>
+
+namespace orizuru {
+
+ORIZURU_INLINE Dashboard::Dashboard(const Endpoint& endpoint, const DashboardOptions& options)
+    : m_core(std::make_unique<detail::DashboardCore>(endpoint, options)) {}
+
+ORIZURU_INLINE Dashboard::~Dashboard() = default;
+
+ORIZURU_INLINE DashboardResponse Dashboard::handle(const DashboardRequest& request) {
+    return m_core->handle(request);
+}
+
+ORIZURU_INLINE const std::string& Dashboard::token() const noexcept { return m_core->token(); }
+
+ORIZURU_INLINE std::string Dashboard::link(const std::string& origin) const {
+    return origin + "/#token=" + token();
+}
+
+} // namespace orizuru

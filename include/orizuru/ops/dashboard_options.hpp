@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The options of a Dashboard.
+
+#include <orizuru/ops/dashboard_request.hpp>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru {
+
+/// What a viewer may do.
+enum class DashboardAccess {
+    none,
+    read,
+    write ///< also pause queues, and run, move and remove messages
+};
+
+struct DashboardOptions {
+    /// Who has it may do all. At least 16 characters of A-Z a-z 0-9 _ . - Empty: 128 random bits.
+    std::string token = {};
+    /// Says what a request without the token may do, for a server with logins of its own. Called on
+    /// the thread of handle(). Empty: nothing.
+    std::function<DashboardAccess(const DashboardRequest& request)> authorize = {};
+    /// There are no routes that change anything.
+    bool read_only = false;
+    /// Names under which browsers may reach the page, besides localhost, 127.0.0.1 and [::1]. A
+    /// page of somebody else whose name leads to this machine (DNS rebinding) is refused by its
+    /// name.
+    std::vector<std::string> hosts = {};
+    /// Queues to show besides those that workers serve or have served.
+    std::vector<std::string> queues = {};
+    /// False: payloads leave the process in no form. Error texts and job attributes still do.
+    bool show_payloads = true;
+    /// What is shown in place of a payload, to decode or to redact it; of the text the first 4 KiB.
+    /// The payload itself then leaves the process in no other form. It may throw: the page shows
+    /// what() instead. Called on the threads of handle(). For a job it gets the job's payload.
+    std::function<std::string(std::string_view queue, std::string_view payload)> format_payload =
+        {};
+    /// How often the numbers of all queues are read while somebody looks, 100 ms to 1 min. When
+    /// reading takes long, it is done less often: it then takes at most a twentieth of the time.
+    std::chrono::milliseconds refresh = std::chrono::seconds(2);
+    /// How far two of the 120 points of a queue's sparkline are apart, 100 ms to 1 h. The numbers
+    /// are read as often when nobody looks.
+    std::chrono::milliseconds history_step = std::chrono::seconds(30);
+};
+
+} // namespace orizuru

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What workers have reported of the jobs of a queue, as an Inspector reads it.
+
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/worker/worker_statistics.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace orizuru {
+
+/// How the jobs of a queue have ended on one day.
+struct DayCounts {
+    std::chrono::sys_days day; ///< of UTC, by Redis' clock
+    WorkerStatistics outcomes = {};
+};
+
+/// The last report of a worker.
+struct WorkerReport {
+    /// The worker's consumer of this queue; `label:host:pid:` are its first parts.
+    std::string consumer_id;
+    JobTime started; ///< by its host's clock
+    std::uint64_t running = 0;
+    std::uint64_t threads = 0; ///< for all of its queues
+    /// Since it began.
+    QueueStatistics jobs = {};
+};
+
+} // namespace orizuru

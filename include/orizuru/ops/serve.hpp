@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// A small HTTP server for a Dashboard, for browsers on the same machine.
+//
+// Needs Boost.Beast (libboost-dev), its headers only, and nlohmann/json as dashboard.hpp does; it
+// links the threads library alone. With ORIZURU_SEPARATE_COMPILATION the definition is in
+// <orizuru/ops/src.hpp>, too.
+
+#include <orizuru/detail/base/config.hpp>
+#include <orizuru/ops/dashboard.hpp>
+
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+namespace orizuru {
+
+struct ServeOptions {
+    /// Listens also on an address that other machines reach. There is no TLS: a proxy has to add
+    /// it. Name the hosts in DashboardOptions::hosts.
+    bool expose = false;
+    /// From the beginning of a connection to the end of its response, 10 ms to 1 min.
+    std::chrono::milliseconds request_timeout = std::chrono::seconds(5);
+    /// How many there may be at once, 1 to 10,000; a further one is closed at once.
+    int connections = 64;
+    /// Called once it listens, with the origin for Dashboard::link: "http://127.0.0.1:8080". For a
+    /// Unix socket it is "http://localhost", as somebody has to forward a port to it.
+    std::function<void(const std::string& origin)> on_listening = {};
+};
+
+/// Serves the dashboard at an address until a stop is requested, on the calling thread alone. Each
+/// connection has one request, whose head has at most 8 KiB and which has no body.
+///
+/// The address is "127.0.0.1:8080", "[::1]:8080", "localhost:8080", each with port 0 for any free
+/// one, or the path of a Unix socket ("unix:///run/orizuru.sock" or "/run/orizuru.sock"), which
+/// only its owner may use. A socket that nobody serves any more is replaced.
+///
+/// Throws std::invalid_argument for an address that cannot be, or that other machines reach without
+/// `expose`, and std::system_error when it cannot listen there.
+void serve(Dashboard& dashboard, const std::string& address, const std::stop_token& stop,
+           const ServeOptions& options = {});
+
+} // namespace orizuru
+
+#ifndef ORIZURU_SEPARATE_COMPILATION
+#include <orizuru/ops/serve.ipp>
+#endif

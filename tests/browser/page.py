@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""The web page in a real browser: its looks, each button, the keyboard, hostile names, an outage.
+
+usage: page.py DASHBOARD CHROMIUM CHROMEDRIVER [FOLDER]
+
+The browser knows nothing of Redis: what it has done is checked by a plain client. With FOLDER, the
+screenshots go there.
+"""
+
+import contextlib
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+from support import Program, eventually, private_redis  # noqa: E402
+
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.chrome.options import Options  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+HOSTILE = "<img src=x onerror=\"window.hacked=1\">\u202egpj.exe"
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+
+class Browser:
+    """Finds things on the page as a person does: by what they say."""
+
+    def __init__(self, chromium, chromedriver, folder):
+        self.folder = folder
+        options = Options()
+        options.binary_location = chromium
+        for flag in [*FLAGS, f"--user-data-dir={folder}/profile"]:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(service=Service(chromedriver), options=options)
+        self.driver.execute_cdp_cmd("Page.setDownloadBehavior",
+                                    {"behavior": "allow", "downloadPath": folder})
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def looks(self, scheme, width=1240, height=800):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def go(self, route):
+        self.run("location.hash = arguments[0]", route)
+
+    def all(self, selector):
+        return self.driver.find_elements("css selector", selector)
+
+    def texts(self, selector):
+        return self.run("return [...document.querySelectorAll(arguments[0])]"
+                        ".filter(node => node.checkVisibility()).map(node => node.innerText)", selector)
+
+    def saying(self, selector, text):
+        """The visible element with just this text, once it is there."""
+        found = []
+
+        def there():
+            found[:] = self.run(
+                "return [...document.querySelectorAll(arguments[0])].filter(node =>"
+                " node.checkVisibility() && node.innerText.trim() === arguments[1])", selector, text)
+            return found
+
+        eventually(there)
+        return found[0]
+
+    def click(self, selector, text):
+        self.saying(selector, text).click()
+
+    def sees(self, selector, *texts):
+        eventually(lambda: self.texts(selector) == list(texts))
+
+    def row(self, name):
+        """The row of a queue on the first page."""
+        found = []
+
+        def there():
+            found[:] = self.run("return [...document.querySelectorAll('tbody tr')].filter(row =>"
+                                " row.querySelector('bdi').textContent.startsWith(arguments[0]))", name)
+            return found
+
+        eventually(there)
+        return found[0]
+
+    def cells(self, name):
+        return self.run("return [...arguments[0].cells].map(cell => cell.innerText)", self.row(name))
+
+    def keys(self, *keys):
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self):
+        return self.run("return document.activeElement")
+
+    def picture(self, name):
+        if len(sys.argv) > 4:
+            self.driver.save_screenshot(f"{sys.argv[4]}/{name}.png")
+
+
+@contextlib.contextmanager
+def browser_on(link):
+    with tempfile.TemporaryDirectory(prefix="orizuru-browser-") as folder:
+        browser = Browser(sys.argv[2], sys.argv[3], folder)
+        try:
+            browser.looks("light")
+            browser.driver.get(link)
+            yield browser
+        finally:
+            browser.driver.quit()
+
+
+def paused(redis, queue):
+    return redis.command("EXISTS", f"orizuru:{{{queue}}}:paused") == 1
+
+
+def fill(redis):
+    redis.command("SADD", "orizuru:queues", "orders", "empty", HOSTILE)
+    redis.command("LPUSH", HOSTILE, "<script>window.hacked=1</script>\u202e")
+    redis.command("LPUSH", "orders", *(f"order {number}" for number in range(120)))
+    redis.command("LPUSH", "orizuru:{orders}:unack", "rejected order")
+
+
+def check_token(browser, link):
+    """Without it the page has no data, and asks for it; it does not stay in the address."""
+    browser.run("sessionStorage.clear()")
+    browser.driver.get(link.split("#")[0])
+    browser.saying("h1", "Which token?")
+    browser.all("input")[0].send_keys("wrong-wrong-wrong-wrong", Keys.ENTER)
+    browser.saying("h1", "Which token?")
+    browser.driver.get("about:blank")
+    browser.driver.get(link)
+    browser.row("orders")
+    assert browser.run("return location.hash") == "#/"
+    assert browser.run("return document.cookie") == ""
+
+
+def check_hostile_name(browser):
+    cells = browser.cells("<img")
+    shown = "<img src=x onerror=\"window.hacked=1\">\\u{202e}gpj.exe"
+    assert cells[0].startswith(shown), cells
+    browser.row("<img").find_element("css selector", "a").click()
+    browser.sees("h1", shown)
+    browser.sees("td:first-child", "<script>window.hacked=1</script>\\u{202e}")
+    browser.all("tbody tr")[0].click()
+    browser.sees("pre", "<script>window.hacked=1</script>\\u{202e}")
+    browser.click("button", "Close")
+    assert browser.run("return window.hacked") is None
+    assert not browser.all("main img, main script, dialog img, dialog script")
+    browser.go("#/")
+
+
+def right_edges(browser):
+    return browser.run("return [innerWidth, document.documentElement.scrollWidth, ...[...document"
+                       ".querySelectorAll('table, dl, .row, dialog[open]')].filter(node => node"
+                       ".checkVisibility()).map(node => node.getBoundingClientRect().right)]")
+
+
+def check_looks(browser):
+    """By the system's colours, and nothing goes beyond the edge of a phone."""
+    papers = []
+    for scheme, width, height in ("light", 1240, 760), ("dark", 1240, 760), ("dark", 375, 760):
+        browser.looks(scheme, width, height)
+        name = scheme if width > 375 else "phone"
+        for room, route in {"": "#/", "-queue": "#/queue/orders/waiting"}.items():
+            browser.go(route)
+            eventually(lambda: len(browser.all("tbody tr")) > 2)
+            inside, scrolled, *edges = right_edges(browser)
+            assert edges and max(scrolled, *edges) <= inside, (name, route, inside, scrolled, edges)
+            browser.picture(name + room)
+        browser.all("tbody tr")[0].click()
+        browser.saying("h2", "Message")
+        inside, scrolled, *edges = right_edges(browser)
+        assert max(scrolled, *edges) <= inside, (name, inside, scrolled, edges)
+        browser.picture(name + "-message")
+        browser.keys(Keys.ESCAPE)
+        papers.append(browser.run("return getComputedStyle(document.body).backgroundColor"))
+    assert papers == ["rgb(255, 255, 255)", "rgb(18, 20, 22)", "rgb(18, 20, 22)"], papers
+    browser.looks("light")
+    browser.go("#/")
+
+
+def check_pause(browser, redis):
+    for queue in "orders", HOSTILE:
+        name = queue[:4]
+        for word, state in ("Pause", True), ("Resume", False):
+            button = browser.row(name).find_element("css selector", "button")
+            assert button.text == word
+            button.click()
+            eventually(lambda: paused(redis, queue) == state)
+            eventually(lambda: button.text != word)
+            assert ("paused" in browser.cells(name)[0]) == state
+
+
+def check_clicks_under_polling(browser, redis):
+    """A button that is pressed before an update and released after it is clicked."""
+    pushing = threading.Event()
+
+    def push():
+        while not pushing.wait(0.05):
+            redis.command("LPUSH", "orders", "more")
+
+    row = browser.row("orders")
+    button = row.find_element("css selector", "button")
+    waiting = browser.cells("orders")[1]
+    thread = threading.Thread(target=push)
+    thread.start()
+    try:
+        ActionChains(browser.driver).click_and_hold(button).perform()
+        eventually(lambda: browser.cells("orders")[1] != waiting)
+        ActionChains(browser.driver).release().perform()
+    finally:
+        pushing.set()
+        thread.join()
+    eventually(lambda: paused(redis, "orders"))
+    assert browser.row("orders") == row
+    eventually(lambda: button.text == "Resume")
+    button.click()
+    eventually(lambda: not paused(redis, "orders"))
+    redis.command("LREM", "orders", 0, "more")
+
+
+def open_message(browser, text):
+    browser.saying("td:first-child", text).click()
+    browser.saying("h2", "Message")
+
+
+def leaves(browser, text):
+    eventually(lambda: text not in browser.texts("td:first-child"))
+
+
+def check_steps(browser, redis):
+    waiting = lambda: redis.command("LRANGE", "orders", 0, -1)[::-1]  # noqa: E731
+    browser.row("orders").find_element("css selector", "a").click()
+    browser.saying("h1", "orders")
+
+    open_message(browser, "order 3")
+    browser.sees("pre", "order 3")
+    browser.click("button", "Hex")
+    browser.sees("pre", "0000  6f 72 64 65 72 20 33                             order 3")
+    browser.click("button", "Download")
+    file = pathlib.Path(browser.folder) / "payload"
+    eventually(lambda: file.exists() and file.read_bytes() == b"order 3")
+    browser.click("button", "Run now")
+    eventually(lambda: waiting()[0] == b"order 3")
+    eventually(lambda: browser.texts("td:first-child")[0] == "order 3")
+
+    open_message(browser, "order 5")
+    browser.click("button", "Remove")
+    browser.click("button", "Keep")
+    browser.click("button", "Remove")
+    assert b"order 5" in waiting()
+    browser.saying("button", "Keep")
+    browser.click("button", "Remove")
+    eventually(lambda: b"order 5" not in waiting())
+    leaves(browser, "order 5")
+    assert len(waiting()) == 119
+
+    open_message(browser, "order 6")
+    browser.all("dialog input")[0].send_keys("a&b #1", Keys.ENTER)
+    eventually(lambda: redis.command("LRANGE", "a&b #1", 0, -1) == [b"order 6"])
+    leaves(browser, "order 6")
+    assert len(waiting()) == 118
+
+    open_message(browser, "order 7")
+    assert redis.command("LREM", "orders", 1, "order 7") == 1
+    browser.click("button", "Run now")
+    browser.saying("p", "It is no longer there: somebody else was faster.")
+    browser.keys(Keys.ESCAPE)
+    assert len(waiting()) == 117
+
+    browser.click("a", "More →")
+    browser.saying("span", "51 to 100")
+    browser.click(".tabs a", "Rejected")
+    open_message(browser, "rejected order")
+    browser.click("button", "Run now")
+    eventually(lambda: b"rejected order" in waiting())
+    browser.saying("p", "Nothing here.")
+
+    # msgpack [2, payload, reason, time], as consumers write it
+    entry = b"\x94\x02\xc6\0\0\0\x01%c\xc6\0\0\0\x03bad\xcf\0\0\1\x90\0\0\0\0"
+    redis.command("LPUSH", "orizuru:{orders}:dead", *(entry % name for name in b"xyz"))
+    browser.click(".tabs a", "Dead")
+    browser.sees("td:first-child", "z", "y", "x")
+    browser.sees("td:nth-child(2)", "bad", "bad", "bad")
+    open_message(browser, "y")
+    browser.click("button", "Run now")
+    eventually(lambda: waiting()[-1] == b"y")
+    browser.click("button", "Remove all")
+    browser.click("button", "Keep")
+    browser.click("button", "Remove all")
+    assert redis.command("LLEN", "orizuru:{orders}:dead") == 2
+    browser.saying("button", "Keep")
+    browser.click("button", "Remove all")
+    eventually(lambda: redis.command("LLEN", "orizuru:{orders}:dead") == 0)
+    browser.saying("p", "Nothing here.")
+
+    browser.all("main input")[-1].send_keys("no such job", Keys.ENTER)
+    browser.saying("span", "It is in none of the places.")
+    browser.click(".tabs a", "Workers")
+    browser.saying("p", "No worker is registered.")
+    browser.click("header a", "Workers")
+    browser.saying("h1", "Workers")
+    browser.click("header a", "Queues")
+
+
+def check_keyboard(browser):
+    browser.go("#/")
+    browser.row("orders")
+    browser.run("document.activeElement.blur(); document.querySelector('.brand').focus()")
+    for _ in range(20):
+        browser.keys(Keys.TAB)
+        if browser.focused().text == "orders":
+            break
+    assert browser.focused().text == "orders"
+    assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    browser.keys(Keys.ENTER)
+    browser.saying("h1", "orders")
+    eventually(lambda: len(browser.all("tbody tr")) > 2)
+    browser.run("document.querySelector('.tabs a:last-child').focus()")
+    browser.keys(Keys.TAB)
+    row = browser.focused()
+    assert row.tag_name == "tr"
+    browser.keys(Keys.ENTER)
+    browser.saying("h2", "Message")
+    assert browser.focused().text == "Close"
+    browser.keys(Keys.ESCAPE)
+    eventually(lambda: not browser.all("dialog[open]"))
+    assert browser.focused() == row
+
+
+def asked(browser):
+    return browser.run("return performance.getEntriesByType('resource').filter(entry =>"
+                       " entry.name.includes('/api/')).length")
+
+
+def check_rest(browser):
+    """Nothing is asked while a dialog is open."""
+    browser.all("tbody tr")[0].click()
+    browser.saying("h2", "Message")
+    before = asked(browser)
+    time.sleep(2.5)  # longer than it waits between two questions
+    assert asked(browser) == before
+    browser.keys(Keys.ESCAPE)
+    eventually(lambda: asked(browser) > before)
+
+
+def check_outage(browser, redis):
+    browser.go("#/")
+    browser.saying("#live", "live")
+    redis.kill()
+    browser.saying("#live", "away")
+    assert browser.texts("#trouble")[0].startswith("Redis does not answer: ")
+    assert len(browser.all("tbody tr")) == 3  # as they were
+    redis.start()
+    redis.command("SADD", "orizuru:queues", "afterwards")
+    browser.row("afterwards")
+    browser.saying("#live", "live")
+    assert not browser.texts("#trouble")
+
+
+def main():
+    with private_redis() as redis:
+        fill(redis)
+        with Program(sys.argv[1], redis.address, "127.0.0.1:0") as program:
+            link = program.line()
+            with browser_on(link) as browser:
+                began = time.monotonic()
+                for name, check in {
+                    "token": lambda: check_token(browser, link),
+                    "hostile name": lambda: check_hostile_name(browser),
+                    "looks": lambda: check_looks(browser),
+                    "pause": lambda: check_pause(browser, redis),
+                    "clicks under polling": lambda: check_clicks_under_polling(browser, redis),
+                    "steps": lambda: check_steps(browser, redis),
+                    "keyboard": lambda: check_keyboard(browser),
+                    "rest": lambda: check_rest(browser),
+                    "outage": lambda: check_outage(browser, redis),
+                }.items():
+                    check()
+                    print(f"{time.monotonic() - began:5.1f} s: {name}", flush=True)
+                # But for the tokens that were wrong on purpose, and what Redis' absence caused.
+                log = [entry["message"] for entry in browser.driver.get_log("browser")]
+                strange = [line for line in log if " 401 " not in line and " 503 " not in line]
+                assert not strange, strange
+
+
+if __name__ == "__main__":
+    main()

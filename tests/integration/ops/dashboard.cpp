@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// A Dashboard shows queues to those who may see them, and acts on the very message that was shown.
+
+#include "integration/core/queue_fixture.hpp"
+
+#include <orizuru/detail/ops/listed_messages.hpp>
+#include <orizuru/jobs.hpp>
+#include <orizuru/ops/dashboard.hpp>
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace dashboard_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using nlohmann::json;
+using orizuru::Consumer;
+using orizuru::Dashboard;
+using orizuru::DashboardAccess;
+using orizuru::DashboardOptions;
+using orizuru::DashboardRequest;
+using orizuru::DashboardResponse;
+using orizuru::HttpHeaders;
+using orizuru::JobProducer;
+using orizuru::Raw;
+
+constexpr const char* token = "a.token-of_the.tests";
+
+DashboardRequest request(std::string method, const std::string& target, HttpHeaders headers) {
+    const auto mark = std::min(target.find('?'), target.size());
+    return {.method = std::move(method),
+            .path = target.substr(0, mark),
+            .query = target.substr(std::min(mark + 1, target.size())),
+            .headers = std::move(headers)};
+}
+HttpHeaders viewer() {
+    return {{"Host", "127.0.0.1:8080"}, {"Authorization", std::string("Bearer ") + token}};
+}
+HttpHeaders own_page() {
+    HttpHeaders headers = viewer();
+    headers.insert(headers.end(), {{"X-Orizuru", "1"}, {"Sec-Fetch-Site", "same-origin"}});
+    return headers;
+}
+std::string field(const DashboardResponse& response, std::string_view name) {
+    for (const auto& [key, value] : response.headers) {
+        if (key == name) {
+            return value;
+        }
+    }
+    return {};
+}
+DashboardOptions quick() {
+    return {.token = token, .queues = {"q"}, .refresh = 100ms, .history_step = 100ms};
+}
+
+struct Fixture : QueueFixture {
+    std::unique_ptr<Dashboard> dashboard = std::make_unique<Dashboard>(uri, quick());
+    JobProducer<Raw> jobs{uri, "q"};
+
+    void with(DashboardOptions options) {
+        dashboard = std::make_unique<Dashboard>(uri, std::move(options));
+    }
+    DashboardResponse get(const std::string& target, HttpHeaders headers = viewer()) {
+        return dashboard->handle(request("GET", target, std::move(headers)));
+    }
+    DashboardResponse post(const std::string& target, HttpHeaders headers = own_page()) {
+        return dashboard->handle(request("POST", target, std::move(headers)));
+    }
+    json seen(const std::string& target) {
+        const DashboardResponse response = get(target);
+        INFO(target << ": " << response.body);
+        REQUIRE(response.status == 200);
+        CHECK(field(response, "Content-Type") == "application/json");
+        return json::parse(response.body);
+    }
+    bool done(const std::string& target) {
+        const DashboardResponse response = post(target);
+        INFO(target << ": " << response.body);
+        REQUIRE(response.status == 200);
+        return json::parse(response.body).at("done").get<bool>();
+    }
+    json queue(const std::string& name = "q") {
+        const json rows = seen("/api/queues").at("queues");
+        for (const json& row : rows) {
+            if (row.at("name") == name) {
+                return row;
+            }
+        }
+        return {};
+    }
+    /// Whether the numbers come to be so.
+    bool shows(const std::string& place, int count) {
+        return eventually([&] {
+            const json row = queue();
+            return !row.is_null() && row.at(place) == count;
+        });
+    }
+    json messages(const std::string& place, const std::string& more = "") {
+        return seen("/api/messages?queue=q&place=" + place + more).at("messages");
+    }
+    std::string id_of_first(const std::string& place) {
+        return messages(place).at(0).at("id").get<std::string>();
+    }
+    std::string all_keys() {
+        std::string all;
+        for (const std::string& key : redis.keys()) {
+            all += key + redis.command({"DUMP", key}).text;
+        }
+        return all;
+    }
+    void bury_next(const std::string& reason = "bad") {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->bury(reason);
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "the page's files need no token, have no data and forbid all others") {
+    for (const std::string path : {"/", "/page.css", "/icon.svg", "/page.js", "/api.js",
+                                   "/elements.js", "/message.js", "/queue.js", "/queues.js"}) {
+        CAPTURE(path);
+        const DashboardResponse response = get(path, {{"Host", "localhost"}});
+        CHECK(response.status == 200);
+        CHECK(response.body.size() > 100);
+        const std::string policy = field(response, "Content-Security-Policy");
+        CHECK(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"));
+        CHECK(contains(policy, "frame-ancestors 'none'"));
+        CHECK(contains(policy, "require-trusted-types-for 'script'"));
+        CHECK(field(response, "X-Content-Type-Options") == "nosniff");
+        CHECK(field(response, "Referrer-Policy") == "no-referrer");
+        CHECK(field(response, "Cache-Control") == "no-store");
+        CHECK(post(path).status == 405);
+        // It makes no markup of texts.
+        for (const char* const sink : {"innerHTML", "outerHTML", "insertAdjacentHTML",
+                                       "document.write", "eval(", "<script>", "style="}) {
+            CHECK_FALSE(contains(response.body, sink));
+        }
+    }
+    CHECK(get("/nothing").status == 404);
+    CHECK(get("/../etc/passwd").status == 404);
+}
+
+TEST_CASE_FIXTURE(Fixture, "all queues are shown with their numbers, whoever asks for them") {
+    push({"dead", "a", "b"});
+    bury_next();
+    jobs.push({"later"}, {.delay = 1h});
+    redis.command({"SADD", "orizuru:queues", "other", "q"});
+    REQUIRE(shows("dead", 1));
+    REQUIRE(shows("waiting", 2));
+    const json state = seen("/api/queues");
+    CHECK(state.at("redis") == uri);
+    CHECK(state.at("failure") == "");
+    CHECK(state.at("writes") == true);
+    CHECK(state.at("queues").size() == 2); // once each
+    CHECK(queue().at("scheduled") == 1);
+    CHECK(queue().at("paused") == false);
+    CHECK(queue("other").at("waiting") == 0);
+    CHECK(seen("/api/queue?queue=q").at("waiting") == 2);
+    CHECK(seen("/api/queue?queue=unknown").at("waiting") == 0);
+    const auto points = [&] { return seen("/api/history").at("queues").at("q"); };
+    CHECK(eventually([&] { return points().size() > 2 && points().back() == 2; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue that Redis refuses is named, and the others are shown") {
+    redis.set("q", "a text of somebody's");
+    redis.command({"SADD", "orizuru:queues", "r"});
+    CHECK(eventually([&] { return !queue().is_null() && queue().at("error") != ""; }));
+    CHECK(contains(queue().at("error").get<std::string>(), "q"));
+    CHECK(queue("r").at("error") == "");
+    CHECK(seen("/api/queues").at("failure") == "");
+}
+
+TEST_CASE_FIXTURE(Fixture, "names and payloads of any bytes come through as they are") {
+    const std::string name = "<img src=x onerror=alert(1)>\xff&%/\x1b\"";
+    const std::string key = "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E%FF%26%25%2F%1B%22";
+    redis.lpush(name, {"</script><b>\xfe"});
+    redis.command({"SADD", "orizuru:queues", name});
+    json found;
+    CHECK(eventually([&] {
+        const json rows = seen("/api/queues").at("queues");
+        for (const json& row : rows) {
+            found = row.at("key") == key ? row : found;
+        }
+        return !found.is_null();
+    }));
+    CHECK(found.at("name") == "<img src=x onerror=alert(1)>\uFFFD&%/\x1b\"");
+    CHECK(found.at("waiting") == 1);
+    const json row = seen("/api/messages?queue=" + key + "&place=waiting").at("messages").at(0);
+    CHECK(row.at("preview") == "</script><b>\uFFFD");
+    CHECK(done("/api/pause?queue=" + key));
+    CHECK(redis.exists("orizuru:{" + name + "}:paused"));
+    CHECK(done("/api/remove?id=" + row.at("id").get<std::string>()));
+    CHECK(redis.llen(name) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a message is shown with all that is known of it") {
+    jobs.push({"a job"}, {.expires_after = 1h, .max_attempts = 7, .unique = "u"});
+    bury_next("too bad");
+    push({"plain"});
+    const json row = messages("dead").at(0);
+    CHECK(row.at("preview") == "a job");
+    CHECK(row.at("reason") == "too bad");
+    const json whole = seen("/api/message?id=" + row.at("id").get<std::string>());
+    CHECK(whole.at("payload").at("text") == "a job");
+    CHECK(whole.at("payload").at("hex") == "61206a6f62");
+    CHECK(whole.at("job").at("attempt") == 1);
+    CHECK(whole.at("job").at("maxAttempts") == 7);
+    CHECK(whole.at("job").at("uniqueId") == "u");
+    CHECK(whole.at("job").at("expiresAt").get<std::int64_t>() > server_ms());
+    CHECK(whole.at("time").get<std::int64_t>() <= server_ms());
+    CHECK_FALSE(messages("waiting").at(0).contains("job"));
+    CHECK(get("/api/messages?queue=q&place=nowhere").status == 400);
+    CHECK(get("/api/messages?queue=q&place=waiting&first=-1").status == 400);
+    CHECK(get("/api/messages?queue=q&place=waiting&first=999999").status == 400);
+    CHECK(get("/api/messages?queue=%7B&place=waiting").status == 400);
+    CHECK(get("/api/messages?queue=%zz&place=waiting").status == 400);
+    CHECK(get("/api/messages?place=waiting").status == 400);
+    CHECK(get("/api/message?id=1").status == 404);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job is found by its id, wherever it is") {
+    const std::string id = *jobs.push({"sought"}, {.delay = 1h});
+    jobs.push({"other"});
+    const json found = seen("/api/find?queue=q&job=" + id).at("messages");
+    REQUIRE(found.size() == 1);
+    CHECK(found.at(0).at("preview") == "sought");
+    CHECK(found.at(0).at("place") == "scheduled");
+    CHECK(done("/api/run?id=" + found.at(0).at("id").get<std::string>()));
+    CHECK(redis.llen("q") == 2);
+    CHECK(seen("/api/find?queue=q&job=none").at("messages").empty());
+    CHECK(get("/api/find?queue=q&job=").status == 400);
+}
+
+TEST_CASE_FIXTURE(Fixture, "msgpack is shown as JSON, and what is neither it nor text as bytes") {
+    std::string deep(4000, '\x91');
+    deep += '\xc0';
+    push({std::string("\x82\xa1"
+                      "a\x93\x01\x02\xc3\xa1"
+                      "b\xa1x",
+                      11),
+          "\xc1\xff", "text\n", deep});
+    std::vector<json> payloads;
+    for (const json& row : messages("waiting")) {
+        payloads.push_back(
+            seen("/api/message?id=" + row.at("id").get<std::string>()).at("payload"));
+    }
+    REQUIRE(payloads.size() == 4);
+    CHECK(payloads[0].at("kind") == "msgpack");
+    CHECK(json::parse(payloads[0].at("text").get<std::string>()) ==
+          json({{"a", {1, 2, true}}, {"b", "x"}}));
+    CHECK(payloads[1].at("kind") == "bytes");
+    CHECK(payloads[1].at("hex") == "c1ff");
+    CHECK(payloads[2] == json({{"kind", "text"}, {"text", "text\n"}, {"hex", "746578740a"}}));
+    CHECK(payloads[3].at("kind") == "msgpack");
+    CHECK(payloads[3].at("text").get<std::string>().size() == 4096);
+}
+
+TEST_CASE_FIXTURE(Fixture, "of a large payload 4 KiB are shown, and all is downloaded as a file") {
+    const std::string large(3 << 20, 'x');
+    push({large, large + "1", large + "2", "y"});
+    push(Texts(20, large + "3"));
+    const json rows = messages("waiting");
+    CHECK(rows.size() < 24); // it stops when that is enough for the memory
+    CHECK(rows.at(0).at("size") == large.size());
+    CHECK(rows.at(0).at("preview").get<std::string>().size() <= 200);
+    const std::string id = rows.at(0).at("id").get<std::string>();
+    const json whole = seen("/api/message?id=" + id);
+    CHECK(whole.at("payload").at("text").get<std::string>() == large.substr(0, 4096));
+    CHECK(whole.at("payload").at("hex").get<std::string>().size() == 8192);
+    const DashboardResponse file = get("/api/payload?id=" + id);
+    CHECK(file.status == 200);
+    CHECK(field(file, "Content-Type") == "application/octet-stream");
+    CHECK(field(file, "Content-Disposition").starts_with("attachment"));
+    CHECK(file.body == large);
+}
+
+TEST_CASE_FIXTURE(Fixture, "each step acts on the message that was shown, once") {
+    push({"a", "b", "c"});
+    const json rows = messages("waiting");
+    const auto id = [&](std::size_t row) { return rows.at(row).at("id").get<std::string>(); };
+    SUBCASE("remove") {
+        CHECK(done("/api/remove?id=" + id(1)));
+        CHECK(waiting() == Texts{"a", "c"});
+        CHECK_FALSE(done("/api/remove?id=" + id(1)));
+        CHECK(waiting() == Texts{"a", "c"});
+    }
+    SUBCASE("run") {
+        CHECK(done("/api/run?id=" + id(2)));
+        CHECK(waiting() == Texts{"c", "a", "b"});
+    }
+    SUBCASE("what others have taken is told") {
+        CHECK(Consumer<Raw>(uri, "q").next()->ack());
+        CHECK_FALSE(done("/api/run?id=" + id(0)));
+        CHECK(waiting() == Texts{"b", "c"});
+    }
+    SUBCASE("what a consumer holds is its own") {
+        Consumer<Raw> consumer(uri, "q");
+        const auto guard = consumer.next();
+        const json held_rows = messages("held");
+        CHECK(held_rows.at(0).at("consumer") == consumer.name());
+        const std::string held_id = held_rows.at(0).at("id").get<std::string>();
+        CHECK(held_id != id(0));
+        CHECK(post("/api/remove?id=" + held_id).status == 400);
+        CHECK(post("/api/run?id=" + held_id).status == 400);
+        CHECK(held() == Texts{"a"});
+        const json workers = seen("/api/workers?queue=q").at("workers");
+        REQUIRE(workers.size() == 1);
+        CHECK(workers.at(0).at("id") == consumer.name());
+        CHECK(workers.at(0).at("held") == 1);
+        CHECK(eventually([&] { return seen("/api/workers").at("workers").size() == 1; }));
+    }
+    SUBCASE("dead ones run and go, too") {
+        bury_next();
+        CHECK(done("/api/run?id=" + id_of_first("dead")));
+        CHECK(waiting() == Texts{"b", "c", "a"});
+        bury_next();
+        CHECK(done("/api/remove?id=" + id_of_first("dead")));
+        CHECK(redis.llen(dead) == 0);
+    }
+    SUBCASE("move") {
+        CHECK(done("/api/move?id=" + id(0) + "&to=r%20s"));
+        CHECK(waiting() == Texts{"b", "c"});
+        CHECK(redis.lrange("r s") == Texts{"a"});
+        CHECK_FALSE(done("/api/move?id=" + id(0) + "&to=r%20s"));
+        CHECK(post("/api/move?id=" + id(1) + "&to=").status == 400);
+        CHECK(post("/api/move?id=" + id(1)).status == 400);
+        CHECK(waiting() == Texts{"b", "c"});
+    }
+    SUBCASE("clear removes the dead, and nothing else") {
+        bury_next();
+        bury_next();
+        CHECK(post("/api/clear?queue=q&place=waiting").status == 400);
+        CHECK(post("/api/clear?queue=q").status == 400);
+        CHECK(redis.llen(dead) == 2);
+        CHECK(done("/api/clear?queue=q&place=dead"));
+        CHECK(redis.llen(dead) == 0);
+        CHECK_FALSE(done("/api/clear?queue=q&place=dead"));
+        CHECK(waiting() == Texts{"c"});
+    }
+    CHECK(post("/api/remove?id=0-0").status == 404);
+    CHECK(post("/api/remove").status == 400);
+    CHECK(post("/api/destroy?queue=q").status == 404);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue is paused and resumed, and the next sample shows it") {
+    for (const bool paused : {true, false}) {
+        const json answer =
+            json::parse(post(paused ? "/api/pause?queue=q" : "/api/resume?queue=q").body);
+        CHECK(redis.exists("orizuru:{q}:paused") == paused);
+        const auto sample = [&] { return seen("/api/queues").at("sample").get<int>(); };
+        CHECK(eventually([&] { return sample() >= answer.at("sample").get<int>(); }));
+        CHECK(queue().at("paused") == paused);
+    }
+    redis.command({"SADD", "orizuru:queues", "r"});
+    CHECK(done("/api/forget?queue=r"));
+    CHECK_FALSE(done("/api/forget?queue=r"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "without the token there is nothing, and guessing it is slow") {
+    const auto status = [&](const std::string& authorization) {
+        HttpHeaders headers{{"Host", "localhost:1"}};
+        if (!authorization.empty()) {
+            headers.emplace_back("Authorization", authorization);
+        }
+        return get("/api/queues", headers).status;
+    };
+    for (int i = 0; i < 20; ++i) {
+        CHECK(status("") == 401); // no guess
+    }
+    const std::string right = token;
+    CHECK(status("Bearer " + right) == 200);
+    const Texts wrong{"Bearer " + right.substr(1),
+                      "Bearer " + right + "x",
+                      "Bearer ",
+                      "bearer " + right,
+                      right,
+                      "Bearer " + std::string(right.size(), 'x')};
+    for (const std::string& guess : wrong) {
+        CHECK(status(guess) == 401);
+    }
+    int refused = 0;
+    for (int i = 0; i < 30; ++i) {
+        refused += status("Bearer x") == 429 ? 1 : 0;
+    }
+    CHECK(refused >= 19);
+    CHECK(status("Bearer " + right) == 200); // nobody locks the owner out
+    CHECK(eventually([&] { return status("Bearer x") == 401; }));
+    HttpHeaders twice = viewer();
+    twice.push_back(twice.back());
+    CHECK(get("/api/queues", twice).status == 401);
+    CHECK(post("/api/pause?queue=q", {{"Host", "localhost"}}).status == 401);
+}
+
+TEST_CASE("a token is made when none is given, and one that is too easy is refused") {
+    const Dashboard one(server().uri());
+    const Dashboard other(server().uri());
+    CHECK(is_hex(one.token(), 32));
+    CHECK(one.token() != other.token());
+    CHECK(one.link("http://localhost:1") == "http://localhost:1/#token=" + one.token());
+    CHECK_THROWS_AS(Dashboard(server().uri(), {.token = "short"}), std::invalid_argument);
+    CHECK_THROWS_AS(Dashboard(server().uri(), {.token = "with a space in the middle"}),
+                    std::invalid_argument);
+    CHECK_THROWS_AS(Dashboard(server().uri(), {.refresh = 1ms}), std::invalid_argument);
+    CHECK_THROWS_AS(Dashboard(server().uri(), {.history_step = 1ms}), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a name of somebody else's that leads here is refused") {
+    const auto status = [&](const std::string& path, const std::string& host) {
+        HttpHeaders headers = viewer();
+        headers[0].second = host;
+        return get(path, headers).status;
+    };
+    for (const std::string path : {"/", "/api/queues"}) {
+        for (const std::string host :
+             {"evil.example", "evil.example:8080", "localhost.evil.example",
+              "127.0.0.1.evil.example", "", "[::2]:8080", "10.0.0.1"}) {
+            CAPTURE(host);
+            CHECK(status(path, host) == 403);
+        }
+        for (const std::string host : {"localhost", "LOCALHOST:80", "127.0.0.1:1", "[::1]:8080"}) {
+            CHECK(status(path, host) == 200);
+        }
+        CHECK(get(path, {}).status == 403);
+    }
+    DashboardOptions options = quick();
+    options.hosts = {"Queues.example"};
+    with(options);
+    CHECK(status("/", "queues.example:443") == 200);
+    CHECK(status("/", "evil.example") == 403);
+}
+
+TEST_CASE_FIXTURE(Fixture, "only a page of ours takes steps") {
+    push({"a"});
+    const std::string before = all_keys();
+    const auto status = [&](const HttpHeaders& more) {
+        HttpHeaders headers = viewer();
+        headers.insert(headers.end(), more.begin(), more.end());
+        return post("/api/pause?queue=q", headers).status;
+    };
+    CHECK(status({}) == 403);
+    CHECK(status({{"X-Orizuru", "1"}}) == 403);
+    CHECK(status({{"Sec-Fetch-Site", "same-origin"}}) == 403);
+    CHECK(status({{"X-Orizuru", "1"}, {"Sec-Fetch-Site", "cross-site"}}) == 403);
+    CHECK(status({{"X-Orizuru", "1"}, {"Sec-Fetch-Site", "same-site"}}) == 403);
+    CHECK(status({{"X-Orizuru", "1"}, {"Sec-Fetch-Site", "none"}}) == 403);
+    CHECK(status({{"X-Orizuru", "1"}, {"Origin", "http://evil.example"}}) == 403);
+    CHECK(status({{"X-Orizuru", "1"}, {"Origin", "null"}}) == 403);
+    CHECK(get("/api/pause?queue=q", own_page()).status == 404);
+    CHECK(dashboard->handle(request("OPTIONS", "/api/pause?queue=q", own_page())).status == 405);
+    CHECK(dashboard->handle(request("PUT", "/api/pause?queue=q", own_page())).status == 405);
+    CHECK(all_keys() == before);
+    // Without TLS and from another host, browsers say no more than this.
+    CHECK(status({{"X-Orizuru", "1"}, {"Origin", "http://127.0.0.1:8080"}}) == 200);
+}
+
+TEST_CASE_FIXTURE(Fixture, "who may only look takes no steps") {
+    push({"a"});
+    DashboardOptions options = quick();
+    SUBCASE("nobody may, when it is read-only: there are no such routes") {
+        options.read_only = true;
+        with(options);
+        const std::string id = id_of_first("waiting");
+        for (const std::string step :
+             {"pause?queue=q", "resume?queue=q", "forget?queue=q", "nothing?queue=q"}) {
+            CHECK(post("/api/" + step).status == 404);
+        }
+        CHECK(post("/api/remove?id=" + id).status == 404);
+        CHECK(post("/api/run?id=" + id).status == 404);
+        CHECK(seen("/api/queues").at("writes") == false);
+    }
+    SUBCASE("a login of the server's says who may") {
+        options.authorize = [](const DashboardRequest& request) {
+            const auto user = request.header("x-user");
+            return user == "reader"   ? DashboardAccess::read
+                   : user == "writer" ? DashboardAccess::write
+                                      : DashboardAccess::none;
+        };
+        with(options);
+        const auto as = [](const std::string& user, HttpHeaders headers) {
+            std::erase_if(headers, [](const auto& one) { return one.first == "Authorization"; });
+            headers.emplace_back("X-User", user);
+            return headers;
+        };
+        CHECK(get("/api/queues", as("nobody", viewer())).status == 401);
+        const DashboardResponse state = get("/api/queues", as("reader", viewer()));
+        CHECK(state.status == 200);
+        CHECK(json::parse(state.body).at("writes") == false);
+        CHECK(post("/api/pause?queue=q", as("reader", own_page())).status == 403);
+        CHECK(post("/api/pause?queue=q", as("writer", viewer())).status == 403);
+        CHECK_FALSE(redis.exists("orizuru:{q}:paused"));
+        CHECK(post("/api/pause?queue=q", as("writer", own_page())).status == 200);
+        CHECK(seen("/api/queues").at("writes") == true); // by the token
+        CHECK(done("/api/resume?queue=q"));
+    }
+    CHECK(waiting() == Texts{"a"});
+    CHECK_FALSE(redis.exists("orizuru:{q}:paused"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "payloads are hidden or shown by a function of the user's") {
+    push({"card 4111"});
+    DashboardOptions options = quick();
+    const auto leaks = [&](const std::string& target) {
+        return contains(get(target).body, "4111") || contains(get(target).body, "34313131");
+    };
+    SUBCASE("hidden") { options.show_payloads = false; }
+    SUBCASE("redacted") {
+        options.format_payload = [](std::string_view queue, std::string_view payload) {
+            return std::string(queue) + ": " + std::string(payload.substr(0, 5)) + "***";
+        };
+    }
+    SUBCASE("a formatter that throws") {
+        options.format_payload = [](std::string_view, std::string_view) -> std::string {
+            throw std::runtime_error("no card");
+        };
+    }
+    with(options);
+    const std::string id = id_of_first("waiting");
+    CHECK_FALSE(leaks("/api/messages?queue=q&place=waiting"));
+    CHECK_FALSE(leaks("/api/message?id=" + id));
+    CHECK(get("/api/payload?id=" + id).status == 404);
+    const json whole = seen("/api/message?id=" + id);
+    if (options.format_payload) {
+        const std::string shown = whole.at("payload").at("text").get<std::string>();
+        CHECK((shown == "q: card ***" || shown == "cannot be shown: no card"));
+    } else {
+        CHECK_FALSE(whole.contains("payload"));
+    }
+}
+
+TEST_CASE("Redis that is away is told, without its password, and is back by itself") {
+    RedisServer own({"--requirepass", "s3cret"});
+    const std::string uri = "unix://:s3cret@" + own.socket_path();
+    Dashboard dashboard(uri, quick());
+    const auto ask = [&](const std::string& target) {
+        const DashboardResponse response = dashboard.handle(request("GET", target, viewer()));
+        CHECK_FALSE(contains(response.body, "s3cret"));
+        return std::pair(response.status, json::parse(response.body));
+    };
+    const auto failure = [&] { return ask("/api/queues").second.at("failure") != ""; };
+    CHECK(eventually([&] { return ask("/api/queues").second.at("sample") > 0 && !failure(); }));
+    own.kill();
+    CHECK(eventually(failure));
+    CHECK(ask("/api/queues").second.at("queues").size() == 1); // as they were
+    const Stopwatch stopwatch;
+    CHECK(ask("/api/messages?queue=q&place=waiting").first == 503);
+    CHECK(dashboard.handle(request("POST", "/api/pause?queue=q", own_page())).status == 503);
+    CHECK(stopwatch.elapsed() < 1s);
+    own.restart();
+    CHECK(eventually([&] { return !failure(); }));
+    CHECK(ask("/api/messages?queue=q&place=waiting").first == 200);
+}
+
+TEST_CASE("Redis that refuses the password is told without it") {
+    RedisServer own({"--requirepass", "s3cret"});
+    Dashboard dashboard("unix://:wr0ng@" + own.socket_path(), quick());
+    std::string body;
+    CHECK(eventually([&] {
+        body = dashboard.handle(request("GET", "/api/queues", viewer())).body;
+        return json::parse(body).at("failure") != "";
+    }));
+    CHECK_FALSE(contains(body, "wr0ng"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "ten viewers cost Redis as much as one") {
+    for (int i = 0; i < 100; ++i) {
+        redis.command({"SADD", "orizuru:queues", "q" + std::to_string(i)});
+    }
+    DashboardOptions options = quick();
+    options.history_step = 1h;
+    with(options);
+    REQUIRE(eventually([&] { return seen("/api/queues").at("queues").size() == 101; }));
+    redis.command({"CONFIG", "RESETSTAT"});
+    const auto begin = std::chrono::steady_clock::now();
+    {
+        std::vector<std::jthread> viewers;
+        for (int i = 0; i < 10; ++i) {
+            viewers.emplace_back([&] {
+                for (int polls = 0; polls < 30; ++polls) {
+                    CHECK(get("/api/queues").status == 200);
+                    CHECK(get("/api/messages?queue=q&place=waiting").status == 200);
+                    std::this_thread::sleep_for(10ms);
+                }
+            });
+        }
+    }
+    const auto passes = (std::chrono::steady_clock::now() - begin) / 100ms + 2;
+    const auto calls = [&](const std::string& command) {
+        return info("commandstats", "cmdstat_" + command + ":calls");
+    };
+    CHECK(calls("eval_ro") <= 101 * passes);
+    CHECK(calls("time") <= 101 * passes);
+    CHECK(calls("smembers") > 0);
+    CHECK(calls("lrange") <= 2 * passes); // each half of that time
+}
+
+TEST_CASE("messages that are listed make room for those that are listed later") {
+    orizuru::detail::ListedMessages listed(1000, 4);
+    const auto message = [](const std::string& bytes) {
+        return orizuru::PlacedMessage{orizuru::Place::waiting, bytes, bytes};
+    };
+    const std::string a = listed.keep("q", message("a")).first;
+    CHECK(listed.keep("q", message("a")).first == a);
+    CHECK(listed.keep("r", message("a")).first != a);
+    CHECK(listed.find(a)->message.bytes == "a");
+    const std::string large = listed.keep("q", message(std::string(900, 'x'))).first;
+    CHECK(listed.find(a) == nullptr);
+    CHECK(listed.find(large) != nullptr); // the newest stays, however large
+    const std::string b = listed.keep("q", message("b")).first;
+    CHECK(listed.find(large) == nullptr);
+    for (const char* const text : {"c", "d", "e"}) {
+        static_cast<void>(listed.keep("q", message(text)));
+    }
+    CHECK(listed.find(b) != nullptr);
+    static_cast<void>(listed.keep("q", message("b")));
+    static_cast<void>(listed.keep("q", message("f")));
+    CHECK(listed.find(b) != nullptr); // seen again
+    CHECK(listed.keep("q", message("a")).first != a);
+}
+
+} // namespace dashboard_test
