@@ -67,6 +67,9 @@
 #include <orizuru/once/once.ipp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/inspector.ipp>
+#include <orizuru/ops/inspector_bulk.ipp>
+#include <orizuru/ops/inspector_changes.ipp>
+#include <orizuru/ops/inspector_search.ipp>
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/metrics.ipp>
 #include <orizuru/script.hpp>

@@ -15,6 +15,7 @@
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/once/once_scripts.hpp>
+#include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
@@ -75,7 +76,11 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"state of a queue", queue_state_script()},
         {"states of consumers", consumer_states_script()},
         {"list what is held", held_messages_script()},
+        {"find messages", find_messages_script()},
         {"move an element", move_element_script()},
+        {"move a message", move_message_script()},
+        {"remove some", remove_some_script()},
+        {"run some", run_some_script()},
         {"replace a text", replace_text_text},
         {"open a shard", open_shard_text},
         {"retire a shard", retire_shard_text},

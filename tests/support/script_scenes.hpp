@@ -301,6 +301,29 @@ inline void Scenes::inspector() {
     add("move an element", "to be served next", m_held, {m_source, m_source}, {"e", "first"});
     add("move an element", "to be served last", {{"LPUSH", m_keys.unack(), "a"}},
         {{m_keys.unack(), "list"}, m_source}, {"a", "last"});
+    const SceneKey scheduled{m_keys.scheduled(), "zset"};
+    const SceneKey other{"other", "list"};
+    const SceneKey lock{m_keys.unique("u"), ""};
+    const Commands later{{"ZADD", scheduled.name, "5", "12345678x"}, {"SET", lock.name, "ack id"}};
+    const Commands died{{"LPUSH", m_dead.name, m_entry, "no entry"}, {"SET", lock.name, "ack id"}};
+    add("find messages", "of those that wait", m_held, {m_source}, {"0", "9", "e", "waiting"});
+    add("find messages", "of the scheduled", later, {scheduled}, {"0", "9", "x", "scheduled"});
+    add("find messages", "of the dead", died, {m_dead}, {"0", "9", "p", "dead"});
+    add("move a message", "that waits", m_held, {m_source, other}, {"e", "waiting"});
+    add("move a message", "that is dead", died, {m_dead, other}, {m_entry, "dead"});
+    add("move a message", "that is scheduled, of a unique job",
+        {{"ZADD", scheduled.name, "5", "12345678x\xa0"}}, {scheduled, other},
+        {"12345678x\xa0", "scheduled", "1", "\xa1q"});
+    add("remove some", "that are dead, one with its lock", died, {m_dead, lock},
+        {"dead", "marker", "0", "10", m_entry, "2", "ack id", "no entry", "0", ""});
+    add("remove some", "that are scheduled", later, {scheduled, lock},
+        {"scheduled", "marker", "0", "10", "12345678x", "2", "ack id"});
+    add("run some", "that wait", m_held, {m_source, m_source},
+        {"waiting", "marker", "-1", "10", "e"});
+    add("run some", "that are dead", died, {m_dead, m_source},
+        {"dead", "marker", "0", "10", m_entry});
+    add("run some", "that are scheduled", later, {scheduled, m_source},
+        {"scheduled", "marker", "0", "10", "12345678x"});
 }
 
 } // namespace orizuru::test

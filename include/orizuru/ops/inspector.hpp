@@ -2,16 +2,19 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Looks into queues of any programs: numbers, consumers and messages, wherever these are.
-// Removes single messages, and has them served now.
+// Looks into queues of any programs: numbers, consumers and messages, wherever these are. Removes
+// messages, has them served now, or moves them to other queues.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/ops/queue_state.hpp>
+#include <orizuru/reply.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +40,12 @@ class Inspector {
     /// Takes a queue off that list, until a worker serves it; false when it is not there. Nothing
     /// else changes. Redis: SREM, O(1).
     bool forget(const std::string& queue);
+    /// The queues that have a key of this library, sorted: also those that no worker has served.
+    /// One that only plain producers have used has none, and cannot be told from other lists. Ends
+    /// early at a stop, with what it has found. In a Cluster it asks all masters, with connections
+    /// of their own. Redis: SCAN to its end, O(keys of the database), 1000 in each step; in a
+    /// Cluster CLUSTER SLOTS.
+    [[nodiscard]] std::vector<std::string> find_queues(const std::stop_token& token = {});
 
     /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a
     /// script, O(consumers), and TIME.
@@ -63,11 +72,83 @@ class Inspector {
     /// and std::invalid_argument for a dead element that is no entry.
     bool run_now(const std::string& queue, const PlacedMessage& message);
 
+    /// Puts a message on the queue `to`, behind all that wait there; false when it has gone from
+    /// its place. Of equal ones one goes. `to` may be the message's own queue.
+    ///
+    /// The lock of a unique job stays, and stays the first queue's: the job's envelope then names
+    /// that queue, as a retry in another queue has it, so that the ack in `to` releases the lock.
+    ///
+    /// Redis: as run_now. Throws as run_now does; in a Cluster ReplyError with the code CROSSSLOT
+    /// when the queues are in different slots. Nothing has changed then.
+    bool move(const std::string& queue, const PlacedMessage& message, const std::string& to);
+
+    /// Removes the messages of a place that the caller chooses, as `remove` does, until it has
+    /// removed `limit`; returns how many.
+    ///
+    /// It asks `chosen` for one after the other, those that are served last first (of the dead the
+    /// newest), and misses none that is there all the time; it may ask for one twice that others
+    /// push at the same time. What is pushed later it does not look for, so it ends. The
+    /// messages that it takes from up to 100 are one atomic step; about a mebibyte of them is in
+    /// memory at a time. Completed steps stay done, whatever it throws, also what `chosen` throws.
+    ///
+    /// Redis: reads each message once; a step is O(10,000) at most. In a list, when 10,000 of the
+    /// last stay, it goes on with the first 10,000: if there are more between them, it throws
+    /// ReplyError with the code FAR at the end, which says how many it has removed.
+    /// Throws std::invalid_argument for held ones.
+    std::uint64_t remove_if(const std::string& queue, Place place,
+                            const std::function<bool(const PlacedMessage&)>& chosen,
+                            std::uint64_t limit);
+    /// The same for run_now. Those of one step keep their order. Dead elements that are no entries
+    /// stay, and are not asked for.
+    std::uint64_t run_if(const std::string& queue, Place place,
+                         const std::function<bool(const PlacedMessage&)>& chosen,
+                         std::uint64_t limit);
+    /// Removes all messages that a place has at the start, as `remove` does, those that are served
+    /// next first (of the dead the oldest); returns how many. Redis: reads each once; up to 100 are
+    /// one atomic step, O(1) for each. Throws as remove_if does, but never FAR.
+    std::uint64_t clear(const std::string& queue, Place place);
+
+    /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
+    /// of each place, those that are served last first (of the dead the newest). One that
+    /// moves meanwhile may be found twice, or, if it goes back, missed. Redis: scripts that read,
+    /// up to 1000 messages each. Throws std::invalid_argument for an empty id or a negative number.
+    [[nodiscard]] std::vector<PlacedMessage> find(const std::string& queue,
+                                                  const std::string& job_id, std::int64_t most);
+
   private:
+    enum class Change { removal, run };
+
+    /// Positions are those of LRANGE and ZRANGE.
     [[nodiscard]] std::vector<PlacedMessage> peek_list(const Keys& keys, Place place,
+                                                       std::int64_t first, std::int64_t last);
+    [[nodiscard]] std::vector<PlacedMessage> peek_dead(const Keys& keys, std::int64_t first,
+                                                       std::int64_t last);
+    [[nodiscard]] std::vector<PlacedMessage> peek_scheduled(const Keys& keys, std::int64_t first,
+                                                            std::int64_t last);
+    /// The one that is served last is first. Not for held ones.
+    [[nodiscard]] std::vector<PlacedMessage> peek_back(const Keys& keys, Place place,
                                                        std::int64_t first, std::int64_t count);
     [[nodiscard]] std::vector<PlacedMessage> peek_held(const Keys& keys, std::int64_t first,
                                                        std::int64_t count);
+    PlacedMessage dead_message(const Keys& keys, Reply& reply);
+    static PlacedMessage scheduled_message(Connection& connection, Reply& element,
+                                           const Reply& score);
+
+    std::int64_t size_of(const Keys& keys, Place place);
+    std::uint64_t change_if(const Keys& keys, Place place, Change change,
+                            const std::function<bool(const PlacedMessage&)>& chosen,
+                            std::uint64_t limit);
+    /// They look at `most` messages of a list, from the one that `first` others precede; at its
+    /// right end if that is -1.
+    std::uint64_t remove_some(const Keys& keys, const std::vector<PlacedMessage>& some,
+                              std::int64_t first, std::uint64_t most);
+    std::uint64_t run_some(const Keys& keys, const std::vector<PlacedMessage>& some,
+                           std::int64_t first, std::uint64_t most);
+
+    void find_in_place(const Keys& keys, Place place, const std::string& job_id, std::int64_t most,
+                       std::vector<PlacedMessage>& found);
+    void find_held(const Keys& keys, const std::string& job_id, std::int64_t most,
+                   std::vector<PlacedMessage>& found);
 
     detail::QueueConnections m_connections;
 };
@@ -76,4 +157,7 @@ class Inspector {
 
 #ifndef ORIZURU_SEPARATE_COMPILATION
 #include <orizuru/ops/inspector.ipp>
+#include <orizuru/ops/inspector_bulk.ipp>
+#include <orizuru/ops/inspector_changes.ipp>
+#include <orizuru/ops/inspector_search.ipp>
 #endif

@@ -2,15 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The definitions of inspector.hpp.
+// The definitions of inspector.hpp that look at one queue, or at the list of all.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/jobs/job_in.hpp>
-#include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
+#include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/dead_list.hpp>
@@ -18,27 +18,10 @@
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
 
 namespace orizuru {
 
 namespace detail {
-
-[[noreturn]] inline void refuse_held() {
-    throw std::invalid_argument("a message that a consumer holds is the consumer's");
-}
-/// The list of a place that is one without entries of its own.
-[[nodiscard]] inline std::string plain_list(const Keys& keys, Place place) {
-    return place == Place::waiting ? keys.source() : keys.unack();
-}
-/// Refuses negative numbers; bounds the sum.
-inline void check_range(std::int64_t first, std::int64_t& count) {
-    if (first < 0 || count < 0) {
-        throw std::invalid_argument("a place has no negative positions");
-    }
-    count = std::min(count, std::numeric_limits<std::int64_t>::max() - first);
-}
 
 /// Redis' time; nothing for a user without the right to it.
 [[nodiscard]] inline std::optional<JobTime> clock_of(Connection& connection,
@@ -152,48 +135,99 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& que
     if (count == 0) {
         return {};
     }
-    std::vector<PlacedMessage> found;
     switch (place) {
     case Place::held:
         return peek_held(keys, first, count);
-    case Place::scheduled:
-        for (ScheduledEntry& entry :
-             ScheduledList(keys, m_connections.of(keys)).list(first, count)) {
-            found.push_back(
-                {place, std::move(entry.payload), std::move(entry.bytes), "", entry.due});
-        }
-        return found;
     case Place::dead:
-        for (DeadEntry& entry : DeadList(keys, m_connections.of(keys)).list(first, count)) {
-            found.push_back(
-                {place, std::move(entry.payload), std::move(entry.bytes), std::move(entry.reason)});
-            if (entry.readable) {
-                found.back().time = entry.time;
-            }
-        }
-        return found;
+        return peek_dead(keys, first, first + count - 1);
+    case Place::scheduled:
+        return peek_scheduled(keys, first, first + count - 1);
     case Place::waiting:
     case Place::rejected:
         break;
     }
-    return peek_list(keys, place, first, count);
+    std::vector<PlacedMessage> found = peek_list(keys, place, -first - count, -first - 1);
+    std::ranges::reverse(found); // the right end is served next
+    return found;
 }
 
 ORIZURU_INLINE std::vector<PlacedMessage>
-Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int64_t count) {
-    const std::string list = detail::plain_list(keys, place);
+Inspector::peek_back(const Keys& keys, Place place, std::int64_t first, std::int64_t count) {
+    const std::int64_t last = first + count - 1;
+    if (place == Place::dead) {
+        return peek_dead(keys, first, last);
+    }
+    if (place != Place::scheduled) {
+        return peek_list(keys, place, first, last);
+    }
+    std::vector<PlacedMessage> found = peek_scheduled(keys, -last - 1, -first - 1);
+    std::ranges::reverse(found);
+    return found;
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage>
+Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int64_t last) {
+    const std::string list = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
-    // The right end is served next.
-    Reply reply = connection.command(list, "LRANGE", list, -first - count, -first - 1);
+    Reply reply = connection.command(list, "LRANGE", list, first, last);
     if (!detail::is_strings(reply)) {
         connection.refuse("LRANGE");
     }
     std::vector<PlacedMessage> found;
-    std::ranges::reverse(reply.elements);
     for (Reply& element : reply.elements) {
         found.push_back({place, element.text, element.text});
     }
     return found;
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_dead(const Keys& keys, std::int64_t first,
+                                                               std::int64_t last) {
+    const std::string dead = keys.dead();
+    Connection& connection = *m_connections.of(keys);
+    Reply reply =
+        connection.command(dead, "EVAL_RO", detail::list_dead_script(), 1, dead, first, last);
+    connection.require(reply, Reply::Type::array, "EVAL_RO");
+    std::vector<PlacedMessage> found;
+    for (Reply& element : reply.elements) {
+        found.push_back(dead_message(keys, element));
+    }
+    return found;
+}
+
+ORIZURU_INLINE PlacedMessage Inspector::dead_message(const Keys& keys, Reply& reply) {
+    DeadEntry entry = DeadList(keys, m_connections.of(keys)).entry_of(reply);
+    PlacedMessage message{Place::dead, std::move(entry.payload), std::move(entry.bytes),
+                          std::move(entry.reason)};
+    if (entry.readable) {
+        message.time = entry.time;
+    }
+    return message;
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage>
+Inspector::peek_scheduled(const Keys& keys, std::int64_t first, std::int64_t last) {
+    const std::string scheduled = keys.scheduled();
+    Connection& connection = *m_connections.of(keys);
+    Reply reply = connection.command(scheduled, "ZRANGE", scheduled, first, last, "WITHSCORES");
+    if (!detail::is_strings(reply) || reply.elements.size() % 2 != 0) {
+        connection.refuse("ZRANGE");
+    }
+    std::vector<PlacedMessage> found;
+    for (std::size_t i = 0; i < reply.elements.size(); i += 2) {
+        found.push_back(scheduled_message(connection, reply.elements[i], reply.elements[i + 1]));
+    }
+    return found;
+}
+
+ORIZURU_INLINE PlacedMessage Inspector::scheduled_message(Connection& connection, Reply& element,
+                                                          const Reply& score) {
+    const std::optional<JobTime> due = detail::due_time(score.text);
+    if (!due) {
+        connection.refuse("ZRANGE");
+    }
+    std::string& bytes = element.text;
+    std::string payload = bytes.substr(std::min(bytes.size(), detail::scheduled_number));
+    return {Place::scheduled, std::move(payload), std::move(bytes), "", due};
 }
 
 ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys, std::int64_t first,
@@ -217,50 +251,6 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys,
         found.push_back(std::move(message));
     }
     return found;
-}
-
-ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMessage& message) {
-    const Keys keys(queue);
-    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
-    switch (message.place) {
-    case Place::held:
-        detail::refuse_held();
-    case Place::scheduled:
-        return ScheduledList(keys, connection)
-            .cancel({.payload = message.payload, .bytes = message.bytes});
-    case Place::waiting:
-    case Place::rejected:
-    case Place::dead:
-        break;
-    }
-    const std::string list =
-        message.place == Place::dead ? keys.dead() : detail::plain_list(keys, message.place);
-    return detail::remove_element(*connection, list, message.bytes,
-                                  detail::own_lock(message.payload, keys));
-}
-
-ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMessage& message) {
-    const Keys keys(queue);
-    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
-    switch (message.place) {
-    case Place::held:
-        detail::refuse_held();
-    case Place::scheduled:
-        return ScheduledList(keys, connection)
-            .run_now({.payload = message.payload, .bytes = message.bytes});
-    case Place::dead: {
-        DeadEntry entry;
-        entry.bytes = message.bytes;
-        return DeadList(keys, connection).redrive(entry);
-    }
-    case Place::waiting:
-    case Place::rejected:
-        break;
-    }
-    const std::string list = detail::plain_list(keys, message.place);
-    const char* const end = message.place == Place::waiting ? "first" : "last";
-    return detail::is_yes(connection->command(list, "EVAL", detail::move_element_script(), 2, list,
-                                              keys.source(), message.bytes, end));
 }
 
 } // namespace orizuru

@@ -25,6 +25,8 @@ class EnvelopeStart {
   public:
     explicit EnvelopeStart(std::string_view bytes) : m_rest(bytes) {}
 
+    /// How many bytes are left to read.
+    [[nodiscard]] std::size_t left() const noexcept { return m_rest.size(); }
     /// Whether an array begins here; passes to its first element.
     [[nodiscard]] bool enter_array() {
         const unsigned kind = next();

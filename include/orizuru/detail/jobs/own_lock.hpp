@@ -13,6 +13,7 @@
 #include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/keys.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -20,13 +21,15 @@
 
 namespace orizuru::detail {
 
-/// A lock that the ack of a job in a payload would release.
-struct OwnLock {
-    std::string key;
-    std::string value;
+/// What the envelope of a unique job says of its lock.
+struct UniqueFields {
+    std::string_view job_id;
+    std::string_view unique_id;
+    std::string_view unique_queue;
+    std::size_t before_queue; ///< how many bytes of the envelope precede unique_queue
 };
-/// Nothing for what is no unique job. `here`: the queue whose list it is in.
-[[nodiscard]] inline std::optional<OwnLock> own_lock(std::string_view payload, const Keys& here) {
+/// Nothing for what is no unique job.
+[[nodiscard]] inline std::optional<UniqueFields> unique_fields(std::string_view payload) {
     EnvelopeStart envelope(payload);
     if (!envelope.enter_array() || !envelope.pass_unsigned()) {
         return std::nullopt;
@@ -38,13 +41,28 @@ struct OwnLock {
         return std::nullopt;
     }
     const auto unique_id = envelope.text();
+    const std::size_t before_queue = payload.size() - envelope.left();
     const auto unique_queue = envelope.text();
     if (!unique_id || unique_id->empty() || !unique_queue) {
         return std::nullopt;
     }
+    return UniqueFields{*job_id, *unique_id, *unique_queue, before_queue};
+}
+
+/// A lock that the ack of a job in a payload would release.
+struct OwnLock {
+    std::string key;
+    std::string value;
+};
+/// Nothing for what is no unique job. `here`: the queue whose list it is in.
+[[nodiscard]] inline std::optional<OwnLock> own_lock(std::string_view payload, const Keys& here) {
+    const auto fields = unique_fields(payload);
+    if (!fields) {
+        return std::nullopt;
+    }
     try {
-        return OwnLock{lock_key(std::string(*unique_queue), *unique_id, here),
-                       lock_of(UniqueRelease::on_ack, *job_id)};
+        return OwnLock{lock_key(std::string(fields->unique_queue), fields->unique_id, here),
+                       lock_of(UniqueRelease::on_ack, fields->job_id)};
     } catch (const std::invalid_argument&) {
         return std::nullopt; // no queue has such a name
     }

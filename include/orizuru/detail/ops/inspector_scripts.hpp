@@ -95,19 +95,30 @@ return found
     return script;
 }
 
-// KEYS a list, where it goes; ARGV the element, 'first' or 'last' to be served. Returns 1, or 0
-// when it is not there; FAR as `take`.
-inline std::string_view move_element_script() {
-    static constexpr auto script = moving_script(take_entry_function, R"lua(
-local from, to, element = KEYS[1], KEYS[2], ARGV[1]
-local push = ARGV[2] == 'first' and 'RPUSH' or 'LPUSH'
-local refused = refusal({{from, 'list'}, {to, 'list'}},
-    {{'LPOS', from, 'x'}, {'LREM', from, '-1', 'x'}, {'LLEN', from}, {push, to, 'x'}})
+// KEYS where the messages of a place are; ARGV the first and the last to look at, the newest being
+// 0, those due last of scheduled ones; a job's id; the place. Returns how many it has looked at,
+// how many bytes these have, and those that may be the job: {element}, with its score if it is
+// scheduled, with what `read` says if it is dead. O(what is looked at)
+inline std::string_view find_messages_script() {
+    static constexpr auto script = reading_script(read_entry_function, R"lua(
+local key, first, last, id, place = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local scored = place == 'scheduled'
+local refused = refusal({{key, scored and 'zset' or 'list'}},
+    {{scored and 'ZRANGE' or 'LRANGE', key, '0', '0'}})
 if refused then return refused end
-local taken = take(from, element)
-if taken ~= 1 then return taken end
-redis.call(push, to, element)
-return 1
+local some = scored and redis.call('ZRANGE', key, first, last, 'REV', 'WITHSCORES')
+    or redis.call('LRANGE', key, first, last)
+local width, found, bytes = scored and 2 or 1, {}, 0
+for i = 1, #some, width do
+    local element = some[i]
+    bytes = bytes + #element
+    -- An envelope's id ends within 600 bytes, and few bytes precede the envelope.
+    if string.find(string.sub(element, 1, 700), id, 1, true) then
+        found[#found + 1] = scored and {element, some[i + 1]}
+            or place == 'dead' and {element, read(element)} or {element}
+    end
+end
+return {#some / width, bytes, found}
 )lua");
     return script;
 }

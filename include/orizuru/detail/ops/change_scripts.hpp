@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The Lua scripts by which an Inspector moves and removes messages.
+//
+// They only move or free, so they run when memory is full (allow-oom).
+
+#include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// The Lua function payload_of(element, place): nothing for a dead element that is no entry.
+inline constexpr char payload_of_function[] = R"lua(
+local function payload_of(element, place)
+    if place == 'scheduled' then return string.sub(element, 9) end
+    if place ~= 'dead' then return element end
+    local first, last = read(element)
+    return first and string.sub(element, first, last)
+end
+)lua";
+
+/// The Lua functions taking(from, place), the commands of the other one for `refusal`, and
+/// take_some(from, place, marker, first, most, elements), which removes those of `elements` that
+/// are there, in their order, and returns them. In a list it looks at `most` elements from the one
+/// that `first` others precede at the left, or at the right end if that is -1: so the cost does not
+/// depend on how many there are to remove. `marker` is a text that no list has.
+inline constexpr char take_some_function[] = R"lua(
+local function taking(from, place)
+    if place == 'scheduled' then return {{'ZREM', from, 'x'}} end
+    return {{'LLEN', from}, {'LRANGE', from, '0', '0'}, {'LSET', from, '0', 'x'},
+        {'LREM', from, '-1', 'x'}}
+end
+local function take_some(from, place, marker, first, most, elements)
+    local taken = {}
+    if place == 'scheduled' then
+        for _, element in ipairs(elements) do
+            if redis.call('ZREM', from, element) == 1 then taken[#taken + 1] = element end
+        end
+        return taken
+    end
+    local length, wanted = redis.call('LLEN', from), {}
+    if first < 0 then first = math.max(length - most, 0) end
+    for _, element in ipairs(elements) do wanted[element] = (wanted[element] or 0) + 1 end
+    for i, element in ipairs(redis.call('LRANGE', from, first, first + most - 1)) do
+        if (wanted[element] or 0) > 0 then
+            wanted[element] = wanted[element] - 1
+            redis.call('LSET', from, first + i - 1, marker)
+            taken[#taken + 1] = element
+        end
+    end
+    if #taken > 0 then
+        redis.call('LREM', from, 2 * first < length and #taken or -#taken, marker)
+    end
+    return taken
+end
+)lua";
+
+// KEYS a list, where it goes; ARGV the element, 'first' or 'last' to be served. Returns 1, or 0
+// when it is not there; FAR as `take`.
+inline std::string_view move_element_script() {
+    static constexpr auto script = moving_script(take_entry_function, R"lua(
+local from, to, element = KEYS[1], KEYS[2], ARGV[1]
+local push = ARGV[2] == 'first' and 'RPUSH' or 'LPUSH'
+local refused = refusal({{from, 'list'}, {to, 'list'}},
+    {{'LPOS', from, 'x'}, {'LREM', from, '-1', 'x'}, {'LLEN', from}, {push, to, 'x'}})
+if refused then return refused end
+local taken = take(from, element)
+if taken ~= 1 then return taken end
+redis.call(push, to, element)
+return 1
+)lua");
+    return script;
+}
+
+// KEYS where the message is, the list to which it goes; ARGV the element, its place; and, if the
+// envelope of a unique job does not name its lock's queue, how many bytes of the payload precede
+// that name, and the name as msgpack. Returns 1, 0 when it is not there, -1 for a dead element that
+// is no entry; FAR as `take`.
+inline std::string_view move_message_script() {
+    static constexpr auto script =
+        moving_script(read_entry_function, take_entry_function, payload_of_function, R"lua(
+local from, to, element, place, before = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local payload = payload_of(element, place)
+if not payload then return -1 end
+if before and string.byte(payload, before + 1) == 0xa0 then
+    payload = string.sub(payload, 1, before) .. ARGV[4] .. string.sub(payload, before + 2)
+end
+local scored = place == 'scheduled'
+local commands = scored and {{'ZREM', from, 'x'}} or
+    {{'LPOS', from, 'x'}, {'LREM', from, '-1', 'x'}, {'LLEN', from}}
+commands[#commands + 1] = {'LPUSH', to, 'x'}
+local refused = refusal({{from, scored and 'zset' or 'list'}, {to, 'list'}}, commands)
+if refused then return refused end
+local taken = scored and redis.call('ZREM', from, element) or take(from, element)
+if taken ~= 1 then return taken end
+redis.call('LPUSH', to, payload)
+return 1
+)lua");
+    return script;
+}
+
+// KEYS where the messages are, and the locks of unique jobs among them; ARGV the place, then what
+// `take_some` needs: marker, first, most; then for each message its element, which of KEYS is its
+// lock (0 = none), and the lock's value. Returns how many were there and are removed.
+inline std::string_view remove_some_script() {
+    static constexpr auto script = moving_script(take_some_function, R"lua(
+local from, place = KEYS[1], ARGV[1]
+local commands = taking(from, place)
+for i = 2, #KEYS do
+    for _, command in ipairs({'TYPE', 'GET', 'DEL'}) do
+        commands[#commands + 1] = {command, KEYS[i]}
+    end
+end
+local refused = refusal({{from, place == 'scheduled' and 'zset' or 'list'}}, commands)
+if refused then return refused end
+local elements, locks = {}, {}
+for i = 5, #ARGV, 3 do
+    elements[#elements + 1] = ARGV[i]
+    locks[ARGV[i]] = {key = KEYS[tonumber(ARGV[i + 1])], value = ARGV[i + 2]}
+end
+local taken = take_some(from, place, ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), elements)
+for _, element in ipairs(taken) do
+    local lock = locks[element]
+    if lock.key and redis.call('TYPE', lock.key).ok == 'string'
+            and redis.call('GET', lock.key) == lock.value then
+        redis.call('DEL', lock.key)
+    end
+end
+return #taken
+)lua");
+    return script;
+}
+
+// KEYS where the messages are, the source; ARGV the place, what `take_some` needs: marker, first,
+// most; then the elements, the one that is served last first. Those that wait are served before all
+// others then, the rest behind all that wait, in their order. Returns how many were there.
+inline std::string_view run_some_script() {
+    static constexpr auto script =
+        moving_script(read_entry_function, payload_of_function, take_some_function, R"lua(
+local from, source, place = KEYS[1], KEYS[2], ARGV[1]
+local commands, waits = taking(from, place), place == 'waiting'
+commands[#commands + 1] = {waits and 'RPUSH' or 'LPUSH', source, 'x'}
+local refused = refusal(
+    {{from, place == 'scheduled' and 'zset' or 'list'}, {source, 'list'}}, commands)
+if refused then return refused end
+local elements = {unpack(ARGV, 5)}
+local taken = take_some(from, place, ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), elements)
+for i = 1, #taken do
+    if waits then
+        redis.call('RPUSH', source, taken[i])
+    else
+        redis.call('LPUSH', source, payload_of(taken[#taken + 1 - i], place))
+    end
+end
+return #taken
+)lua");
+    return script;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of inspector.hpp that change one message.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/jobs/own_lock.hpp>
+#include <orizuru/detail/jobs/unique_lock.hpp>
+#include <orizuru/detail/ops/change_scripts.hpp>
+#include <orizuru/detail/ops/lock_queue.hpp>
+#include <orizuru/detail/ops/places.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/dead_list.hpp>
+#include <orizuru/jobs/scheduled_list.hpp>
+#include <orizuru/reply.hpp>
+
+#include <stdexcept>
+
+namespace orizuru {
+
+ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMessage& message) {
+    const Keys keys(queue);
+    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
+    switch (message.place) {
+    case Place::held:
+        detail::refuse_held();
+    case Place::scheduled:
+        return ScheduledList(keys, connection)
+            .cancel({.payload = message.payload, .bytes = message.bytes});
+    case Place::waiting:
+    case Place::rejected:
+    case Place::dead:
+        break;
+    }
+    return detail::remove_element(*connection, detail::key_of(keys, message.place), message.bytes,
+                                  detail::own_lock(message.payload, keys));
+}
+
+ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMessage& message) {
+    const Keys keys(queue);
+    const std::shared_ptr<Connection>& connection = m_connections.of(keys);
+    switch (message.place) {
+    case Place::held:
+        detail::refuse_held();
+    case Place::scheduled:
+        return ScheduledList(keys, connection)
+            .run_now({.payload = message.payload, .bytes = message.bytes});
+    case Place::dead: {
+        DeadEntry entry;
+        entry.bytes = message.bytes;
+        return DeadList(keys, connection).redrive(entry);
+    }
+    case Place::waiting:
+    case Place::rejected:
+        break;
+    }
+    const std::string list = detail::key_of(keys, message.place);
+    const char* const end = message.place == Place::waiting ? "first" : "last";
+    return detail::is_yes(connection->command(list, "EVAL", detail::move_element_script(), 2, list,
+                                              keys.source(), message.bytes, end));
+}
+
+ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessage& message,
+                                    const std::string& to) {
+    const Keys keys(queue);
+    const Keys target(to);
+    const std::string from = detail::key_of(keys, message.place);
+    Connection& connection = *m_connections.of(keys);
+    const auto move = [&](const auto&... lock_queue) {
+        return connection.command(from, "EVAL", detail::move_message_script(), 2, from,
+                                  target.source(), message.bytes, detail::word_of(message.place),
+                                  lock_queue...);
+    };
+    Reply reply;
+    try {
+        const auto before = queue == to ? std::nullopt : detail::before_lock_queue(message.payload);
+        reply = before ? move(*before, detail::packed_name(queue)) : move();
+    } catch (const ReplyError& error) {
+        if (error.code() != "CROSSSLOT") {
+            throw;
+        }
+        throw ReplyError(error.code(),
+                         detail::joined({"queues '", queue, "' and '", to,
+                                         "' are in different slots of the Cluster: nothing goes "
+                                         "from one to the other in one step"}));
+    }
+    if (!detail::is_count(reply, -1) || reply.integer > 1) {
+        connection.refuse("EVAL");
+    }
+    if (reply.integer < 0) {
+        throw std::invalid_argument("what has no payload cannot be moved to a queue");
+    }
+    return reply.integer == 1;
+}
+
+} // namespace orizuru
