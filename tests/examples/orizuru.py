@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,15 +23,30 @@ def environment(address):
     return {**os.environ, "ORIZURU_URL": address}
 
 
+# An envelope with the id 5f0c, enqueued in 1970; and the entry of the dead list with that payload.
+JOB = b"\x9b\x01\xa45f0c\x01\x00\x00\xc0\xc0\xa0\xa0\xa0\xc4\x01x"
+DEAD = b"\x94\x02" + b"".join(
+    b"\xc6" + len(part).to_bytes(4, "big") + part for part in (JOB, b"no such user: 7")
+) + b"\x00"
+
+
 def check_commands_of_readme(redis):
-    """Each command that examples/README.md shows is one of the program's, and ends well."""
+    """Each command that examples/README.md shows ends well, with one message less if it removes."""
     text = (support.SOURCE_ROOT / "examples/README.md").read_text(encoding="utf-8")
-    section = text.split("**orizuru**", 1)[1].split("\n**", 1)[0].split("\n## ", 1)[0]
+    section = text.split("\n## The program\n", 1)[1].split("\n## ", 1)[0]
     commands = re.findall(r"^build/examples/orizuru (.*?)(?: +#.*)?$", section, re.MULTILINE)
-    assert len(commands) >= 5, commands
+    assert len(commands) > 10 and "ls -n 2" in commands, commands
     for command in commands:
-        if "-n 2" not in command or "peek" in command:
-            support.run(ORIZURU, *command.split(), env=environment(redis.address))
+        if command == "ls -n 2":
+            continue
+        redis.command("FLUSHALL")
+        redis.command("LPUSH", "orders", b"no job")
+        dead = "dead" in command
+        place = "orizuru:{orders}:dead" if dead else "orders"
+        redis.command("LPUSH", place, DEAD if dead else JOB)
+        support.run(ORIZURU, *shlex.split(command), env=environment(redis.address))
+        removes = command.split()[0] in ("rm", "mv", "clear") or command.startswith("run") and dead
+        assert redis.command("LLEN", place) == (1 if dead else 2) - removes, command
 
 
 def check_exit_codes(redis):

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <stop_token>
@@ -63,6 +64,14 @@ struct Fixture : QueueFixture {
         const std::string document = text(arguments);
         CHECK(std::ranges::count(document, '\n') == 1);
         return Json::parse(document);
+    }
+    std::string payloads_in(const std::string& place) {
+        const Json document = json({"peek", "q", "--where", place});
+        std::string all;
+        for (const Json& message : document.at("messages")) {
+            all += message.at("payload").get<std::string>() + " ";
+        }
+        return all;
     }
     /// Of a wrong usage.
     std::string complaint(const Texts& arguments) {
@@ -285,6 +294,168 @@ TEST_CASE_FIXTURE(Fixture, "pause and resume act on the queue") {
     CHECK(json({"resume", "q"}) == Json{{"queue", "q"}, {"paused", false}});
 }
 
+TEST_CASE_FIXTURE(Fixture, "--scan finds queues that no worker has listed") {
+    jobs.push({"later"}, {.delay = 1h});
+    JobProducer<Raw>(uri, "r\u202e").push({"later"}, {.delay = 1h});
+    CHECK(contains(run({"ls"}).err, "--scan"));
+    const Json queues = json({"ls", "--scan"}).at("queues");
+    REQUIRE(queues.size() == 2);
+    CHECK(queues[0].at("queue") == "q");
+    CHECK(queues[0].at("scheduled") == 1);
+    CHECK(contains(text({"ls", "--scan"}), "r\\u{202e} "));
+    CHECK(contains(text({"metrics", "--scan"}), "{queue=\"q\"} 0"));
+    complaint({"ls", "q", "--scan"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "find shows where a job is") {
+    push({"a", "b"});
+    const std::string waiting = *jobs.push({"a job"});
+    const std::string later = *jobs.push({"another"}, {.delay = 1h});
+    const Json found = json({"find", "q", waiting});
+    REQUIRE(found.at("messages").size() == 1);
+    CHECK(found.at("messages")[0].at("place") == "waiting");
+    CHECK(found.at("messages")[0].at("job").at("id") == waiting);
+    CHECK(contains(text({"find", "q", later}), "scheduled  " + later));
+    const Ran none = run({"find", "q", "none\x1b"});
+    CHECK(none.status == 1);
+    CHECK(none.err == "orizuru: queue 'q' has no job 'none\\u{1b}'\n");
+    complaint({"find", "q"});
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "rm removes one job, run has it served, mv moves it, and once it is gone that is 1") {
+    const std::string a = *jobs.push({"a"}, {.unique = "u"});
+    const std::string b = *jobs.push({"b"});
+    const std::string later = *jobs.push({"later"}, {.delay = 1h});
+    const auto payloads = [&] { return payloads_in("waiting"); };
+    CHECK(json({"run", "q", b}) == Json{{"queue", "q"}, {"messages", 1}});
+    CHECK(payloads() == "b a ");
+    CHECK(contains(text({"run", "q", later}), "1 message "));
+    CHECK(payloads() == "b a later ");
+    CHECK(text({"rm", "q", a}) == "1 message removed\n");
+    CHECK_FALSE(redis.exists("orizuru:{q}:unique:u"));
+    CHECK(payloads() == "b later ");
+    CHECK(text({"mv", "q", b, "r"}) == "1 message moved\n");
+    CHECK(payloads() == "later ");
+    CHECK(redis.llen("r") == 1);
+    const std::string before = all_keys();
+    for (const Texts& arguments : std::vector<Texts>{
+             {"rm", "q", a}, {"run", "q", a}, {"mv", "q", b, "s"}, {"rm", "q", ""}}) {
+        const Ran ran = run(arguments);
+        CHECK(ran.status == (arguments.back().empty() ? 2 : 1));
+        CHECK(ran.out.empty());
+    }
+    complaint({"mv", "q", later, "{"});
+    complaint({"mv", "q", later});
+    CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a consumer holds stays with it") {
+    const std::string id = *jobs.push({"a"});
+    Consumer<Raw> consumer(uri, "q");
+    const auto guard = consumer.next();
+    const std::string before = all_keys();
+    for (const Texts& arguments :
+         std::vector<Texts>{{"rm", "q", id}, {"run", "q", id}, {"mv", "q", id, "r"}}) {
+        const Ran ran = run(arguments);
+        CHECK(ran.status == 1);
+        CHECK(contains(ran.err, "'" + consumer.name() + "' holds"));
+    }
+    CHECK(contains(complaint({"rm", "q", "--where", "held", "--reason", "x"}), "held not in"));
+    CHECK(redis.llen(processing(consumer.name())) == 2);
+    CHECK(contains(text({"find", "q", id}), "held   " + id));
+}
+
+TEST_CASE_FIXTURE(Fixture, "messages of a place are chosen by their reason and their age") {
+    const auto entry = [&](const std::string& payload, const std::string& reason, auto age) {
+        const auto died =
+            static_cast<std::uint64_t>(server_ms() - std::chrono::milliseconds(age).count());
+        redis.lpush(dead, "\x94\x02" + msgpack_bin32(payload) + msgpack_bin32(reason) +
+                              msgpack_u64(died));
+    };
+    entry("old", "no such user", 2h);
+    entry("new", "no such user", 1min);
+    entry("card", "no card", 2h);
+    entry("last", "no card", 0s);
+    const auto left = [&] { return payloads_in("dead"); };
+    SUBCASE("by both") {
+        CHECK(json({"rm", "q", "--where", "dead", "--reason", "such user", "--older", "1h"}) ==
+              Json{{"queue", "q"}, {"messages", 1}});
+        CHECK(left() == "last card new ");
+    }
+    SUBCASE("by age") {
+        CHECK(text({"rm", "q", "--where", "dead", "--older", "1h"}) == "2 messages removed\n");
+        CHECK(left() == "last new ");
+    }
+    SUBCASE("by reason, and at most so many") {
+        CHECK(text({"rm", "q", "--where", "dead", "--reason", "no", "-n", "3"}) ==
+              "3 messages removed\n");
+        CHECK(left() == "old ");
+    }
+    SUBCASE("none") {
+        CHECK(text({"rm", "q", "--where", "dead", "--reason", "other"}) == "0 messages removed\n");
+        CHECK(left() == "last card new old ");
+    }
+    SUBCASE("to run") {
+        CHECK(
+            contains(text({"run", "q", "--where", "dead", "--reason", "no card"}), "2 messages "));
+        CHECK(left() == "new old ");
+        CHECK(redis.llen("q") == 2);
+        CHECK(contains(text({"run", "q", "--where", "dead"}), "2 messages "));
+        CHECK(left().empty());
+    }
+    SUBCASE("of jobs that wait") {
+        orizuru::Job<Raw> job = orizuru::make_job(Raw{"a"});
+        job.last_error = "timeout";
+        job.first_enqueued_at -= 48h;
+        std::string bytes;
+        orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
+        jobs.push({"young"});
+        push({bytes, "no job"});
+        CHECK(text({"rm", "q", "--where", "waiting", "--reason", "other"}) ==
+              "0 messages removed\n");
+        CHECK(text({"rm", "q", "--where", "waiting", "--reason", "time", "--older", "1d"}) ==
+              "1 message removed\n");
+        CHECK(text({"rm", "q", "--where", "waiting", "--older", "1d"}) == "0 messages removed\n");
+        CHECK(redis.llen("q") == 2);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a choice that is unclear changes nothing") {
+    const std::string id = *jobs.push({"a"});
+    push({"b"});
+    const std::string before = all_keys();
+    CHECK(contains(complaint({"rm", "q"}), "--where"));
+    CHECK(contains(complaint({"run", "q"}), "--where"));
+    CHECK(contains(complaint({"rm", "q", "--where", "waiting"}), "clear removes all"));
+    complaint({"rm", "q", id, "--where", "waiting", "--older", "0s"});
+    complaint({"rm", "q", "--reason", "x"});
+    complaint({"rm", "q", id, "--older", "0s"});
+    complaint({"rm", "q", id, "-n", "1"});
+    complaint({"run", "q", "--where", "waiting", "-n", "0"});
+    CHECK(contains(complaint({"rm", "q", "--where", "waiting", "--older", "1x"}),
+                   "1x is no length of time"));
+    CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "clear removes what a place has, and nothing without --yes") {
+    push({"dead", "a", "b"});
+    bury_next();
+    jobs.push({"later"}, {.delay = 1h});
+    const std::string before = all_keys();
+    CHECK(
+        contains(complaint({"clear", "q", "--where", "waiting"}), "removes 2 messages (waiting)"));
+    CHECK(contains(complaint({"clear", "q", "--where", "dead"}), "removes 1 message (dead)"));
+    complaint({"clear", "q", "--where", "held", "--yes"});
+    complaint({"clear", "q", "--yes"});
+    CHECK(all_keys() == before);
+    CHECK(json({"clear", "q", "--where", "waiting", "--yes"}) ==
+          Json{{"queue", "q"}, {"messages", 2}});
+    CHECK(text({"clear", "q", "--where", "dead", "--yes"}) == "1 message removed\n");
+    CHECK(redis.keys("*scheduled").size() == 1);
+    CHECK(redis.llen("q") + redis.llen(dead) == 0);
+}
+
 TEST_CASE_FIXTURE(Fixture, "metrics are Prometheus' text of the queues") {
     redis.command({"SADD", "orizuru:queues", "q"});
     push({"a", "b"});
@@ -442,9 +613,14 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothin
         CHECK(contains(ran.out, arguments[0] == "peek" ? "a" : "q"));
     }
     const std::string before = all_keys();
-    const Ran refused = run_at(guest, {"pause", "q"});
-    CHECK(refused.status == 1);
-    CHECK(contains(refused.err, "NOPERM"));
+    for (const Texts& arguments : std::vector<Texts>{{"pause", "q"},
+                                                     {"clear", "q", "--where", "dead", "--yes"},
+                                                     {"rm", "q", "--where", "dead", "--reason", ""},
+                                                     {"run", "q", "--where", "dead"}}) {
+        const Ran refused = run_at(guest, arguments);
+        CHECK(refused.status == 1);
+        CHECK(contains(refused.err, "NOPERM"));
+    }
     CHECK(all_keys() == before);
     redis.command({"ACL", "DELUSER", "guest"});
 }

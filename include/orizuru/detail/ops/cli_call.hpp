@@ -7,7 +7,6 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/sleep.hpp>
-#include <orizuru/detail/ops/visible_text.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/queue_state.hpp>
@@ -18,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -38,9 +38,16 @@ struct CliOptions {
     std::string url = "redis://127.0.0.1:6379";
     bool json = false;
     bool full = false;
+    bool scan = false;
+    bool yes = false;
     std::vector<std::string> queues;
     std::string queue;
+    std::string id;
+    std::string to;
     std::optional<Place> where = {};
+    std::optional<std::string> reason = {};
+    std::optional<std::chrono::milliseconds> older = {};
+    std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
     std::int64_t skip = 0;
     std::int64_t count = 20;
     std::chrono::milliseconds again_after{}; ///< 0: once
@@ -73,6 +80,24 @@ class CliCall {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] Inspector& inspector() noexcept { return m_inspector; }
 
+    /// The queues that the arguments name, else those that workers list, or that a search finds,
+    /// which is made once.
+    [[nodiscard]] std::vector<std::string> queues() {
+        if (!m_options.queues.empty()) {
+            return m_options.queues;
+        }
+        if (m_options.scan && !m_scanned) {
+            m_scanned = m_inspector.find_queues();
+        }
+        std::vector<std::string> queues = m_scanned ? *m_scanned : m_inspector.queues();
+        if (queues.empty()) {
+            m_streams.err << "orizuru: "
+                          << (m_scanned ? "there is no queue\n"
+                                        : "workers list no queue; --scan searches for others\n");
+        }
+        return queues;
+    }
+
     /// Answers with the document that `document` returns, in a line, or with what `write` writes.
     void answer(const auto& document, const auto& write) {
         if (m_options.json) {
@@ -85,7 +110,6 @@ class CliCall {
             m_answer += text.str();
         }
     }
-    void note(const VisibleText& text) { m_streams.err << "orizuru: " << text << '\n'; }
 
     /// Calls `look`, which answers; again and again until a stop, if the arguments say so.
     void repeat(const auto& look) {
@@ -137,6 +161,7 @@ class CliCall {
     Inspector m_inspector{m_endpoint};
     const Formats& m_formats;
     const CliStreams& m_streams;
+    std::optional<std::vector<std::string>> m_scanned;
     std::string m_answer;
     bool m_drawn = false;
 };

@@ -22,21 +22,9 @@ namespace orizuru::detail {
 
 using Align = Table::Align;
 
-/// The queues that the call is about.
-[[nodiscard]] inline std::vector<std::string> queues_of(CliCall& call) {
-    std::vector<std::string> queues = call.options().queues;
-    if (queues.empty()) {
-        queues = call.inspector().queues();
-    }
-    if (queues.empty()) {
-        call.note("workers have listed no queue");
-    }
-    return queues;
-}
-
 [[nodiscard]] inline std::vector<QueueState> states_of(CliCall& call) {
     std::vector<QueueState> states;
-    for (const std::string& queue : queues_of(call)) {
+    for (const std::string& queue : call.queues()) {
         states.push_back(call.inspector().state(queue));
     }
     return states;
@@ -125,7 +113,7 @@ inline void add_consumers(CliCall& call, const std::string& queue,
 
 inline void workers(CliCall& call) {
     std::vector<QueueConsumer> consumers;
-    for (const std::string& queue : queues_of(call)) {
+    for (const std::string& queue : call.queues()) {
         add_consumers(call, queue, consumers);
     }
     call.answer(

@@ -17,8 +17,11 @@
 #include <orizuru/ops/queue_state.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,5 +90,19 @@ inline void peek(CliCall& call) {
     answer_with(call, call.inspector().peek(options.queue, options.where.value(), options.skip,
                                             options.count));
 }
+
+/// The messages of the job that the arguments name: one in most cases. Throws when there is none.
+[[nodiscard]] inline std::vector<PlacedMessage> messages_of_job(CliCall& call) {
+    const CliOptions& options = call.options();
+    std::vector<PlacedMessage> messages =
+        call.inspector().find(options.queue, options.id, std::numeric_limits<std::int64_t>::max());
+    if (messages.empty()) {
+        throw std::runtime_error(
+            joined({"queue '", options.queue, "' has no job '", options.id, "'"}));
+    }
+    return messages;
+}
+
+inline void find(CliCall& call) { answer_with(call, messages_of_job(call)); }
 
 } // namespace orizuru::detail

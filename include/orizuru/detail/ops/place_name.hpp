@@ -7,6 +7,7 @@
 #include <orizuru/ops/queue_state.hpp>
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +15,9 @@ namespace orizuru::detail {
 
 inline constexpr std::array every_place{Place::waiting, Place::held, Place::scheduled,
                                         Place::rejected, Place::dead};
+/// What consumers hold is theirs.
+inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, Place::rejected,
+                                              Place::dead};
 
 [[nodiscard]] constexpr std::string_view place_name(Place place) noexcept {
     switch (place) {
@@ -29,6 +33,22 @@ inline constexpr std::array every_place{Place::waiting, Place::held, Place::sche
         break;
     }
     return "dead";
+}
+
+[[nodiscard]] constexpr std::uint64_t count_in(const QueueState& state, Place place) noexcept {
+    switch (place) {
+    case Place::waiting:
+        return state.waiting;
+    case Place::held:
+        return state.held;
+    case Place::scheduled:
+        return state.scheduled;
+    case Place::rejected:
+        return state.rejected;
+    case Place::dead:
+        break;
+    }
+    return state.dead;
 }
 
 [[nodiscard]] constexpr std::optional<Place> to_place(std::string_view name) noexcept {
