@@ -57,6 +57,8 @@ def check_exit_codes(redis):
     assert away.stdout == b""
     wrong = support.run(ORIZURU, "ls", status=2, env=environment("redis://:secret@h:x"))
     assert b"secret" not in wrong.stderr
+    encrypted = support.run(ORIZURU, "-u", "rediss://127.0.0.1:1", "ls", status=1)
+    assert b"rediss://127.0.0.1:1: " in encrypted.stderr
     support.run(ORIZURU, "fold", status=2)
     with open("/dev/full", "wb") as full:
         ended = subprocess.run([ORIZURU, "ls", "q"], stdout=full, stderr=subprocess.PIPE,
@@ -80,15 +82,27 @@ def blocks_sigint(pid):
     return found
 
 
+def has_socket(pid):
+    try:
+        files = pathlib.Path(f"/proc/{pid}/fd").iterdir()
+        return any(os.readlink(file).startswith("socket:") for file in files)
+    except FileNotFoundError:  # closed meanwhile
+        return False
+
+
 def check_second_signal(redis):
     """It ends the program at once, while that waits for Redis."""
     redis.pause()
-    with subprocess.Popen([ORIZURU, "-u", redis.address, "ls", "q", "-n", "1"]) as program:
-        support.eventually(lambda: blocks_sigint(program.pid) == [True, True])
+    none = subprocess.DEVNULL
+    command = [ORIZURU, "-u", redis.address, "ls", "q", "-n", "1"]
+    with subprocess.Popen(command, stdin=none, stdout=none, stderr=none) as program:
+        support.eventually(lambda: has_socket(program.pid))
+        assert blocks_sigint(program.pid) == [True, True]
         program.send_signal(signal.SIGINT)
         support.eventually(lambda: False in blocks_sigint(program.pid))
         program.send_signal(signal.SIGINT)
-        assert program.wait(support.PATIENCE) == -signal.SIGINT
+        status = program.wait(support.PATIENCE)
+        assert status == -signal.SIGINT, status
     redis.go_on()
 
 
