@@ -5,10 +5,11 @@
 // All definitions of the library that are no templates. When the whole program defines
 // ORIZURU_SEPARATE_COMPILATION, exactly one of its translation units includes this.
 //
-// This header leaves out three parts, since they need other libraries. A program that uses them
+// This header leaves out four parts, since they need other libraries. A program that uses them
 // also includes, in one of its translation units,
 //   <orizuru/tls/src.hpp>          for TLS,
 //   <orizuru/jobs/time_zone.ipp>   for time zones by name,
+//   <orizuru/ops/cli.ipp>          for the command line,
 //   <orizuru/postgres/src.hpp>     for PostgreSQL.
 
 #ifndef ORIZURU_SEPARATE_COMPILATION

@@ -40,6 +40,12 @@ class Redis:
         self._server.kill()
         self._server.wait()
 
+    def pause(self):
+        self._server.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self._server.send_signal(signal.SIGCONT)
+
     def _connect(self):
         self._connection = socket.socket(socket.AF_UNIX)
         try:

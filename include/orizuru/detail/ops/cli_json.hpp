@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the program `orizuru` writes with --json.
+
+#include <orizuru/detail/base/utf8.hpp>
+#include <orizuru/detail/ops/cli_call.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/detail/ops/time_text.hpp>
+#include <orizuru/jobs/job.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/ops/queue_state.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+[[nodiscard]] inline std::string to_hex(std::string_view bytes) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (const char byte : bytes) {
+        text += digits[static_cast<unsigned char>(byte) >> 4U];
+        text += digits[static_cast<unsigned char>(byte) & 0xfU];
+    }
+    return text;
+}
+
+[[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const std::size_t size = utf8_size(text);
+        if (size == 0) {
+            return false;
+        }
+        text.remove_prefix(size);
+    }
+    return true;
+}
+
+[[nodiscard]] inline Json json_of(std::optional<JobTime> time) {
+    return time ? Json(iso_time(*time)) : Json();
+}
+
+/// How long before the queue's `now`; nothing when one is not known.
+[[nodiscard]] inline std::optional<std::chrono::milliseconds> age(std::optional<JobTime> since,
+                                                                  std::optional<JobTime> now) {
+    return since && now ? std::optional(*now - *since) : std::nullopt;
+}
+
+[[nodiscard]] inline Json json_of(std::optional<std::chrono::milliseconds> length) {
+    return length ? Json(length->count()) : Json();
+}
+
+[[nodiscard]] inline Json json_of(const QueueState& state) {
+    return {{"queue", state.queue},
+            {"waiting", state.waiting},
+            {"held", state.held},
+            {"scheduled", state.scheduled},
+            {"rejected", state.rejected},
+            {"dead", state.dead},
+            {"consumers", state.consumers},
+            {"paused", state.paused},
+            {"oldest", json_of(state.oldest)},
+            {"oldest_ms", json_of(age(state.oldest, state.now))},
+            {"next_due", json_of(state.next_due)},
+            {"now", json_of(state.now)}};
+}
+
+[[nodiscard]] inline Json json_of(const std::string& queue, const ConsumerState& consumer) {
+    return {{"queue", queue},
+            {"id", consumer.id},
+            {"alive", consumer.lease_left.has_value()},
+            {"lease_left_ms", json_of(consumer.lease_left)},
+            {"held", consumer.held},
+            {"steps", consumer.steps}};
+}
+
+/// All but the payload.
+[[nodiscard]] inline Json json_of(const Job<Raw>& job) {
+    return {{"id", job.id},
+            {"kind", job.kind},
+            {"attempt", job.attempt},
+            {"first_enqueued_at", json_of(job.first_enqueued_at)},
+            {"enqueued_at", json_of(job.enqueued_at)},
+            {"first_failed_at", json_of(job.first_failed_at)},
+            {"expires_at", json_of(job.expires_at)},
+            {"last_error", job.last_error},
+            {"unique_id", job.unique_id},
+            {"attributes", job.attributes}};
+}
+
+/// With the job's payload, if it is a job.
+[[nodiscard]] inline Json json_of(const CliCall& call, const PlacedMessage& message) {
+    const std::optional<Job<Raw>> job = message.job();
+    const std::string& payload = job ? job->payload.bytes : message.payload;
+    const bool text = is_utf8(payload);
+    Json document{
+        {"place", place_name(message.place)},
+        {"died_at", json_of(message.place == Place::dead ? message.time : std::nullopt)},
+        {"due_at", json_of(message.place == Place::scheduled ? message.time : std::nullopt)},
+        {"reason", message.reason},
+        {"consumer", message.consumer},
+        {"job", job ? json_of(*job) : Json()},
+        {"payload", text ? payload : to_hex(payload)},
+        {"payload_encoding", text ? "utf-8" : "hex"}};
+    if (call.has_format()) {
+        document["formatted"] = call.formatted(message, payload);
+    }
+    return document;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The commands of `orizuru` that show queues and consumers.
+
+#include <orizuru/detail/ops/cli_call.hpp>
+#include <orizuru/detail/ops/cli_json.hpp>
+#include <orizuru/detail/ops/table.hpp>
+#include <orizuru/detail/ops/time_text.hpp>
+#include <orizuru/detail/ops/visible_text.hpp>
+#include <orizuru/ops/metrics.hpp>
+#include <orizuru/ops/queue_state.hpp>
+
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+using Align = Table::Align;
+
+[[nodiscard]] inline std::vector<QueueState> states_of(CliCall& call) {
+    std::vector<QueueState> states;
+    for (const std::string& queue : call.queues()) {
+        states.push_back(call.inspector().state(queue));
+    }
+    return states;
+}
+
+[[nodiscard]] inline Table table_of(const std::vector<QueueState>& states) {
+    Table table({{"queue"},
+                 {"waiting", Align::right},
+                 {"held", Align::right},
+                 {"scheduled", Align::right},
+                 {"rejected", Align::right},
+                 {"dead", Align::right},
+                 {"consumers", Align::right},
+                 {"oldest", Align::right},
+                 {"paused"}});
+    for (const QueueState& state : states) {
+        table.add({state.queue, std::to_string(state.waiting), std::to_string(state.held),
+                   std::to_string(state.scheduled), std::to_string(state.rejected),
+                   std::to_string(state.dead), std::to_string(state.consumers),
+                   optional_text(age(state.oldest, state.now)), state.paused ? "yes" : "no"});
+    }
+    return table;
+}
+
+inline void ls(CliCall& call) {
+    call.repeat([&] {
+        const std::vector<QueueState> states = states_of(call);
+        call.answer(
+            [&] {
+                Json queues = Json::array();
+                for (const QueueState& state : states) {
+                    queues.push_back(json_of(state));
+                }
+                return Json{{"queues", queues}};
+            },
+            [&](std::ostream& out) { out << table_of(states); });
+    });
+}
+
+inline void metrics(CliCall& call) {
+    if (call.options().json) {
+        throw std::invalid_argument("metrics are Prometheus' text, not JSON");
+    }
+    std::vector<QueueState> states = states_of(call);
+    for (QueueState& state : states) {
+        // Prometheus takes UTF-8 only, and a person may look at it.
+        state.queue = VisibleText(state.queue).text();
+    }
+    call.answer([] { return Json(); }, [&](std::ostream& out) { out << prometheus(states); });
+}
+
+struct QueueConsumer {
+    std::string queue;
+    ConsumerState state;
+};
+
+inline void add_consumers(CliCall& call, const std::string& queue,
+                          std::vector<QueueConsumer>& all) {
+    for (ConsumerState& state : call.inspector().consumers(queue)) {
+        all.push_back({queue, std::move(state)});
+    }
+}
+
+[[nodiscard]] inline Table table_of(const std::vector<QueueConsumer>& consumers) {
+    Table table({{"queue"},
+                 {"consumer"},
+                 {"alive"},
+                 {"lease left", Align::right},
+                 {"held", Align::right},
+                 {"steps", Align::right}});
+    for (const auto& [queue, state] : consumers) {
+        table.add({queue, state.id, state.lease_left ? "yes" : "no",
+                   optional_text(state.lease_left), std::to_string(state.held),
+                   std::to_string(state.steps)});
+    }
+    return table;
+}
+
+[[nodiscard]] inline Json json_of(const std::vector<QueueConsumer>& consumers) {
+    Json all = Json::array();
+    for (const auto& [queue, state] : consumers) {
+        all.push_back(json_of(queue, state));
+    }
+    return all;
+}
+
+inline void workers(CliCall& call) {
+    std::vector<QueueConsumer> consumers;
+    for (const std::string& queue : call.queues()) {
+        add_consumers(call, queue, consumers);
+    }
+    call.answer(
+        [&] {
+            return Json{{"consumers", json_of(consumers)}};
+        },
+        [&](std::ostream& out) { out << table_of(consumers); });
+}
+
+[[nodiscard]] inline Table details_of(const QueueState& state) {
+    Table table({{"queue"}, {state.queue}});
+    table.add({"waiting", std::to_string(state.waiting)});
+    table.add({"held", std::to_string(state.held)});
+    table.add({"scheduled", std::to_string(state.scheduled)});
+    table.add({"rejected", std::to_string(state.rejected)});
+    table.add({"dead", std::to_string(state.dead)});
+    table.add({"oldest", optional_text(age(state.oldest, state.now))});
+    table.add({"next due", optional_text(state.next_due)});
+    table.add({"paused", state.paused ? "yes" : "no"});
+    table.add({"consumers", std::to_string(state.consumers)});
+    return table;
+}
+
+inline void show(CliCall& call) {
+    const QueueState state = call.inspector().state(call.options().queue);
+    std::vector<QueueConsumer> consumers;
+    add_consumers(call, state.queue, consumers);
+    call.answer(
+        [&] {
+            Json document = json_of(state);
+            document["consumer_list"] = json_of(consumers);
+            return document;
+        },
+        [&](std::ostream& out) {
+            out << details_of(state);
+            if (!consumers.empty()) {
+                out << '\n' << table_of(consumers);
+            }
+        });
+}
+
+} // namespace orizuru::detail

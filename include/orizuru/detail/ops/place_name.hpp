@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The words for the places of a queue.
+
+#include <orizuru/ops/queue_state.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace orizuru::detail {
+
+inline constexpr std::array every_place{Place::waiting, Place::held, Place::scheduled,
+                                        Place::rejected, Place::dead};
+/// What consumers hold is theirs.
+inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, Place::rejected,
+                                              Place::dead};
+
+[[nodiscard]] constexpr std::string_view place_name(Place place) noexcept {
+    switch (place) {
+    case Place::waiting:
+        return "waiting";
+    case Place::held:
+        return "held";
+    case Place::scheduled:
+        return "scheduled";
+    case Place::rejected:
+        return "rejected";
+    case Place::dead:
+        break;
+    }
+    return "dead";
+}
+
+[[nodiscard]] constexpr std::uint64_t count_in(const QueueState& state, Place place) noexcept {
+    switch (place) {
+    case Place::waiting:
+        return state.waiting;
+    case Place::held:
+        return state.held;
+    case Place::scheduled:
+        return state.scheduled;
+    case Place::rejected:
+        return state.rejected;
+    case Place::dead:
+        break;
+    }
+    return state.dead;
+}
+
+[[nodiscard]] constexpr std::optional<Place> to_place(std::string_view name) noexcept {
+    for (const Place place : every_place) {
+        if (place_name(place) == name) {
+            return place;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace orizuru::detail

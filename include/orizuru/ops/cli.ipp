@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definitions of cli.hpp.
+
+#include <orizuru/detail/base/redacted.hpp>
+#include <orizuru/detail/ops/cli_arguments.hpp>
+#include <orizuru/detail/ops/cli_call.hpp>
+#include <orizuru/detail/ops/cli_commands.hpp>
+#include <orizuru/detail/ops/stop_signals.hpp>
+#include <orizuru/detail/ops/visible_text.hpp>
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+
+namespace orizuru {
+
+namespace detail {
+
+inline constexpr const char* cli_footer =
+    R"(Exit codes: 0 done; 1 Redis is away or refuses, or the message has gone; 2 wrong usage.
+
+JSON has times as ISO 8601 in UTC, lengths of time in milliseconds (fields named _ms), null for
+what is not known, and a payload as text when its payload_encoding is "utf-8", else in "hex".
+With ls -n there is a document in each line.
+)";
+
+/// The message of CLI11, without the password of an address that stood in a wrong place.
+[[nodiscard]] inline std::string redacted(std::string message,
+                                          const std::vector<std::string>& arguments) {
+    for (const std::string& argument : arguments) {
+        if (argument.find("://") == std::string::npos) {
+            continue;
+        }
+        const std::string shown = redacted(argument);
+        for (std::size_t at = 0; (at = message.find(argument, at)) != std::string::npos;
+             at += shown.size()) {
+            message.replace(at, argument.size(), shown);
+        }
+    }
+    return message;
+}
+
+inline void complain(const CliStreams& streams, const VisibleText& reason) {
+    streams.err << "orizuru: " << reason << '\n';
+}
+
+} // namespace detail
+
+ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
+                            const detail::CliStreams& streams) const {
+    using detail::complain;
+    CLI::App app("Looks into queues of Orizuru on a Redis, and tidies them.", "orizuru");
+    app.require_subcommand(0, 1)->fallthrough()->footer(detail::cli_footer);
+    detail::CliOptions options;
+    detail::common_arguments(app, options);
+    const detail::CliCommand* chosen = nullptr;
+    for (const detail::CliCommand& command : detail::cli_commands) {
+        CLI::App* const added = app.add_subcommand(command.name, command.about);
+        command.add_arguments(*added, options);
+        added->callback([&] { chosen = &command; });
+    }
+    try {
+        // CLI11 takes them from the end.
+        app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+        if (chosen == nullptr) {
+            throw CLI::RequiredError("A command");
+        }
+        detail::CliCall call(options, m_connect(options.url), m_formats, streams);
+        chosen->run(call);
+        call.write();
+        return 0;
+    } catch (const CLI::Success&) {
+        streams.out << app.help();
+        return 0;
+    } catch (const CLI::ParseError& error) {
+        complain(streams, detail::redacted(error.what(), arguments));
+        complain(streams, "--help tells of the commands and their arguments");
+        return 2;
+    } catch (const std::invalid_argument& error) {
+        complain(streams, error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        complain(streams, error.what());
+        return 1;
+    }
+}
+
+ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments, std::ostream& out,
+                            std::ostream& err, const std::stop_token& stop) const {
+    return run(arguments, {.out = out, .err = err, .stop = [&] { return stop; }});
+}
+
+ORIZURU_INLINE int Cli::run(int argc, const char* const* argv) const {
+    using Screen = detail::CliStreams::Screen;
+    std::optional<detail::StopSignals> signals;
+    const int status =
+        run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),
+            {.out = std::cout,
+             .err = std::cerr,
+             .stop = [&] { return signals.emplace().token(); },
+             .screen = ::isatty(STDOUT_FILENO) == 1 ? Screen::terminal : Screen::none});
+    if (!std::cout.flush() && status == 0) {
+        std::cerr << "orizuru: the answer could not be written\n";
+        return 1;
+    }
+    return status;
+}
+
+} // namespace orizuru

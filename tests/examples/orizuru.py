@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The Orizuru authors
+
+"""The program orizuru: its address, its exit codes, and its end at a signal."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import termios
+
+import support
+
+ORIZURU = sys.argv[1]
+
+
+def environment(address):
+    return {**os.environ, "ORIZURU_URL": address}
+
+
+# An envelope with the id 5f0c, enqueued in 1970; and the entry of the dead list with that payload.
+JOB = b"\x9b\x01\xa45f0c\x01\x00\x00\xc0\xc0\xa0\xa0\xa0\xc4\x01x"
+DEAD = b"\x94\x02" + b"".join(
+    b"\xc6" + len(part).to_bytes(4, "big") + part for part in (JOB, b"no such user: 7")
+) + b"\x00"
+
+
+def check_commands_of_readme(redis):
+    """Each command that examples/README.md shows ends well, with one message less if it removes."""
+    text = (support.SOURCE_ROOT / "examples/README.md").read_text(encoding="utf-8")
+    section = text.split("\n## The program\n", 1)[1].split("\n## ", 1)[0]
+    commands = re.findall(r"^build/examples/orizuru (.*?)(?: +#.*)?$", section, re.MULTILINE)
+    assert len(commands) > 10 and "ls -n 2" in commands, commands
+    for command in commands:
+        if command == "ls -n 2":
+            continue
+        redis.command("FLUSHALL")
+        redis.command("LPUSH", "orders", b"no job")
+        dead = "dead" in command
+        place = "orizuru:{orders}:dead" if dead else "orders"
+        redis.command("LPUSH", place, DEAD if dead else JOB)
+        support.run(ORIZURU, *shlex.split(command), env=environment(redis.address))
+        removes = command.split()[0] in ("rm", "mv", "clear") or command.startswith("run") and dead
+        assert redis.command("LLEN", place) == (1 if dead else 2) - removes, command
+
+
+def check_exit_codes(redis):
+    listed = support.run(ORIZURU, "-u", redis.address, "ls", "q", "--json", env=environment("x://"))
+    assert json.loads(listed.stdout)["queues"][0]["waiting"] == 1
+    away = support.run(ORIZURU, "ls", status=1, env=environment(f"unix://:secret@{redis.path}.not"))
+    assert f"{redis.path}.not".encode() in away.stderr and b"secret" not in away.stderr
+    assert away.stdout == b""
+    wrong = support.run(ORIZURU, "ls", status=2, env=environment("redis://:secret@h:x"))
+    assert b"secret" not in wrong.stderr
+    encrypted = support.run(ORIZURU, "-u", "rediss://127.0.0.1:1", "ls", status=1)
+    assert b"rediss://127.0.0.1:1: " in encrypted.stderr
+    support.run(ORIZURU, "fold", status=2)
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([ORIZURU, "ls", "q"], stdout=full, stderr=subprocess.PIPE,
+                               check=False, env=environment(redis.address))
+    assert ended.returncode == 1 and b"written" in ended.stderr, ended
+
+
+def check_stops_at(redis, number):
+    with support.Program(ORIZURU, "-u", redis.address, "ls", "q", "-n", "3600", "--json") as program:
+        assert json.loads(program.line())["queues"][0]["queue"] == "q"
+        program.send(number)
+        assert program.status() == 0
+
+
+def blocks_sigint(pid):
+    """Of each thread."""
+    found = []
+    for status in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
+        mask = int(re.search(r"^SigBlk:\s+(\w+)", status.read_text(), re.MULTILINE)[1], 16)
+        found.append(bool(mask >> (signal.SIGINT - 1) & 1))
+    return found
+
+
+def has_socket(pid):
+    try:
+        files = pathlib.Path(f"/proc/{pid}/fd").iterdir()
+        return any(os.readlink(file).startswith("socket:") for file in files)
+    except FileNotFoundError:  # closed meanwhile
+        return False
+
+
+def check_second_signal(redis):
+    """It ends the program at once, while that waits for Redis."""
+    redis.pause()
+    none = subprocess.DEVNULL
+    command = [ORIZURU, "-u", redis.address, "ls", "q", "-n", "1"]
+    with subprocess.Popen(command, stdin=none, stdout=none, stderr=none) as program:
+        support.eventually(lambda: has_socket(program.pid))
+        assert blocks_sigint(program.pid) == [True, True]
+        program.send_signal(signal.SIGINT)
+        support.eventually(lambda: False in blocks_sigint(program.pid))
+        program.send_signal(signal.SIGINT)
+        status = program.wait(support.PATIENCE)
+        assert status == -signal.SIGINT, status
+    redis.go_on()
+
+
+def check_terminal(redis):
+    """It writes in place."""
+    ours, theirs = pty.openpty()
+    attributes = termios.tcgetattr(theirs)
+    attributes[1] &= ~termios.OPOST
+    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    command = [ORIZURU, "-u", redis.address, "ls", "q", "-n", "0.1"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs) as program:
+        os.close(theirs)
+        seen = b""
+        while seen.count(b"\x1b[J") < 2:
+            seen += os.read(ours, 4096)
+        program.send_signal(signal.SIGINT)
+        while True:
+            try:
+                os.read(ours, 4096)
+            except OSError:
+                break
+        assert program.wait() == 0
+    os.close(ours)
+    first, second, *_ = seen.split(b"\x1b[J")
+    assert first.startswith(b"\x1b[2J\x1b[Hqueue "), first
+    assert second.startswith(b"\x1b[Hqueue ") and second.count(b"\x1b[K\n") == 2, second
+
+
+with support.private_redis() as server:
+    server.command("LPUSH", "q", "a message")
+    check_exit_codes(server)
+    check_stops_at(server, signal.SIGINT)
+    check_stops_at(server, signal.SIGTERM)
+    check_second_signal(server)
+    check_terminal(server)
+    check_commands_of_readme(server)

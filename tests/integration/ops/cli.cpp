@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// The commands of the program `orizuru`, without a process of their own.
+
+#include "integration/core/queue_fixture.hpp"
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/ops/cli.hpp>
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace cli_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using Json = nlohmann::json;
+using orizuru::Cli;
+using orizuru::Consumer;
+using orizuru::JobProducer;
+using orizuru::PlacedMessage;
+using orizuru::Raw;
+
+struct Ran {
+    int status;
+    std::string out;
+    std::string err;
+};
+
+struct Fixture : QueueFixture {
+    Cli cli;
+    JobProducer<Raw> jobs{uri, "q"};
+
+    Ran run_at(const std::string& address, Texts arguments) {
+        arguments.insert(arguments.begin(), {"-u", address});
+        std::ostringstream out;
+        std::ostringstream err;
+        const int status = cli.run(arguments, out, err);
+        return {status, out.str(), err.str()};
+    }
+    Ran run(const Texts& arguments) { return run_at(uri, arguments); }
+    /// Of a command that succeeds.
+    std::string text(const Texts& arguments) {
+        const Ran ran = run(arguments);
+        CHECK_MESSAGE(ran.status == 0, ran.err);
+        return ran.out;
+    }
+    Json json(Texts arguments) {
+        arguments.emplace_back("--json");
+        const std::string document = text(arguments);
+        CHECK(std::ranges::count(document, '\n') == 1);
+        return Json::parse(document);
+    }
+    std::string payloads_in(const std::string& place) {
+        const Json document = json({"peek", "q", "--where", place});
+        std::string all;
+        for (const Json& message : document.at("messages")) {
+            all += message.at("payload").get<std::string>() + " ";
+        }
+        return all;
+    }
+    /// Of a wrong usage.
+    std::string complaint(const Texts& arguments) {
+        const Ran ran = run(arguments);
+        CHECK_MESSAGE(ran.status == 2, ran.err);
+        CHECK(ran.out.empty());
+        return ran.err;
+    }
+    void bury_next(std::string_view reason = "bad") {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->bury(reason);
+    }
+    void reject_next() {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->reject();
+    }
+    std::string all_keys() {
+        std::string all;
+        for (const std::string& key : redis.keys()) {
+            all += key + redis.command({"DUMP", key}).text;
+        }
+        return all;
+    }
+};
+
+/// Nothing that moves a terminal, hides, or reverses what stands beside it.
+bool is_harmless(std::string_view text) {
+    for (const std::string_view hidden :
+         {"\x1b", "\x7f", "\r", "\x07", "\u009b", "\u202e", "\u2066", "\u200f", "\u061c", "\u200b",
+          "\ufeff", "\xff", "\x9b"}) {
+        // What continues a character of UTF-8 is no control.
+        if (hidden != "\x9b" && contains(text, hidden)) {
+            return false;
+        }
+    }
+    return !contains(text, std::string(1, '\0'));
+}
+
+const std::string hostile = "a\x1b[2J\x07\r\nb\u009b31m\u202etxt\u2066\u200f\u061c\u200b\ufeff\xff";
+const std::string hostile_shown = R"(a\u{1b}[2J\u{7}\r\nb\u{9b}31m\u{202e}txt\u{2066}\u{200f})"
+                                  R"(\u{61c}\u{200b}\u{feff}\xff)";
+
+TEST_CASE_FIXTURE(Fixture, "ls has a row for each queue, and a document of all") {
+    redis.command({"SADD", "orizuru:queues", "q", "r"});
+    push({"dead", "rejected"});
+    bury_next();
+    reject_next();
+    jobs.push({"later"}, {.delay = 1h});
+    jobs.push({"a"});
+    push({"b", "c"});
+    orizuru::Pause(uri, "q").pause();
+    const Json queues = json({"ls"}).at("queues");
+    REQUIRE(queues.size() == 2);
+    const Json& q = queues[0];
+    CHECK(q.at("queue") == "q");
+    CHECK(q.at("waiting") == 3);
+    CHECK(q.at("held") == 0);
+    CHECK(q.at("scheduled") == 1);
+    CHECK(q.at("rejected") == 1);
+    CHECK(q.at("dead") == 1);
+    CHECK(q.at("consumers") == 0);
+    CHECK(q.at("paused") == true);
+    CHECK(q.at("oldest_ms") >= 0);
+    CHECK(q.at("oldest_ms") < 60'000);
+    CHECK(q.at("next_due").get<std::string>().ends_with("Z"));
+    CHECK(queues[1].at("queue") == "r");
+    CHECK(queues[1].at("oldest").is_null());
+    const std::string table = text({"ls"});
+    CHECK(table.starts_with("queue  waiting  held  scheduled  rejected  dead  consumers"));
+    CHECK(contains(table, "\nq            3     0          1         1     1          0"));
+    CHECK(contains(table, "yes\nr            0 "));
+    CHECK(json({"ls", "r", "q"}).at("queues")[0].at("queue") == "r");
+    // Names of commands and of options are names of queues, too.
+    CHECK(json({"ls", "peek", "ls"}).at("queues").size() == 2);
+    CHECK(contains(text({"ls", "--", "-n"}), "\n-n "));
+}
+
+TEST_CASE_FIXTURE(Fixture, "without a listed queue ls says so") {
+    const Ran ran = run({"ls"});
+    CHECK(ran.status == 0);
+    CHECK(contains(ran.err, "no queue"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "ls -n answers again and again until it is to stop") {
+    std::stop_source stop;
+    std::ostringstream out;
+    std::ostringstream err;
+    SUBCASE("at once") {
+        stop.request_stop();
+        CHECK(cli.run({"-u", uri, "ls", "q", "-n", "3600"}, out, err, stop.get_token()) == 0);
+        CHECK(out.str().empty());
+    }
+    SUBCASE("in a pause") {
+        const auto asked = [this] { return info("commandstats", "cmdstat_eval_ro:calls="); };
+        redis.command({"CONFIG", "RESETSTAT"});
+        std::jthread stopping([&] {
+            CHECK(eventually([&] { return asked() >= 3; }));
+            stop.request_stop();
+        });
+        CHECK(cli.run({"-u", uri, "ls", "q", "-n", "0.1", "--json"}, out, err, stop.get_token()) ==
+              0);
+        stopping.join();
+        std::istringstream lines(out.str());
+        int count = 0;
+        for (std::string line; std::getline(lines, line); ++count) {
+            CHECK(Json::parse(line).at("queues").size() == 1);
+        }
+        CHECK(count >= 3);
+    }
+    CHECK(err.str().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "show has the numbers and consumers of a queue, workers those of all") {
+    redis.command({"SADD", "orizuru:queues", "q"});
+    push({"a", "b"});
+    Consumer<Raw> consumer(uri, "q", {.lease = 60s});
+    const auto guard = consumer.next();
+    redis.command({"SADD", consumers, "gone"});
+    const Json shown = json({"show", "q"});
+    CHECK(shown.at("held") == 1);
+    CHECK(shown.at("consumers") == 2);
+    const Json all = json({"workers"}).at("consumers");
+    CHECK(json({"workers", "q"}).at("consumers").size() == all.size());
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].at("queue") == "q");
+    CHECK(all[0].at("id") == consumer.name());
+    CHECK(all[0].at("alive") == true);
+    CHECK(all[0].at("lease_left_ms") > 50'000);
+    CHECK(all[0].at("held") == 1);
+    CHECK(all[0].at("steps") >= 0);
+    CHECK(all[1].at("id") == "gone");
+    CHECK(all[1].at("alive") == false);
+    CHECK(all[1].at("lease_left_ms").is_null());
+    CHECK(shown.at("consumer_list").size() == 2);
+    CHECK(contains(text({"show", "q"}), "held       1\n"));
+    CHECK(contains(text({"show", "q"}), consumer.name()));
+    CHECK(contains(text({"workers"}), "gone"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "peek shows the messages of each place") {
+    JobProducer<Raw>(uri, "q", {.kind = "mail"}).push({"dead one"});
+    push({"rejected one"});
+    bury_next("no such user");
+    reject_next();
+    const orizuru::JobTime due = orizuru::job_time() + 1h;
+    jobs.push({"later"}, {.at = due});
+    push({"held one", "a", "b", "c"});
+    Consumer<Raw> consumer(uri, "q");
+    const auto guard = consumer.next();
+    const auto only = [&](const std::string& place) {
+        const Json document = json({"peek", "q", "--where", place, "-n", "1"});
+        CHECK(document.at("queue") == "q");
+        REQUIRE(document.at("messages").size() == 1);
+        const Json message = document.at("messages")[0];
+        CHECK(message.at("place") == place);
+        CHECK(message.at("payload_encoding") == "utf-8");
+        return message;
+    };
+    CHECK(only("waiting").at("payload") == "a");
+    CHECK(only("waiting").at("job").is_null());
+    CHECK(only("held").at("consumer") == consumer.name());
+    CHECK(only("held").at("payload") == "held one");
+    CHECK(only("rejected").at("payload") == "rejected one");
+    CHECK(only("scheduled").at("payload") == "later");
+    CHECK(only("scheduled").at("due_at").get<std::string>().size() == 24);
+    CHECK(only("scheduled").at("died_at").is_null());
+    const Json dead_one = only("dead");
+    CHECK(dead_one.at("payload") == "dead one");
+    CHECK(dead_one.at("reason") == "no such user");
+    CHECK(dead_one.at("died_at").get<std::string>().ends_with("Z"));
+    CHECK(dead_one.at("job").at("kind") == "mail");
+    CHECK(dead_one.at("job").at("attempt") == 1);
+    CHECK(dead_one.at("job").at("id").get<std::string>().size() == 32);
+    CHECK(json({"peek", "q", "--where", "waiting"}).at("messages").size() == 3);
+    CHECK(
+        json({"peek", "q", "--where", "waiting", "--skip", "2"}).at("messages")[0].at("payload") ==
+        "c");
+    CHECK(contains(text({"peek", "q", "--where", "dead"}), "no such user  dead one\n"));
+    CHECK(contains(text({"peek", "q", "--where", "held"}), consumer.name() + "  held one\n"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a long payload is cut but with --full, and bytes come as hex") {
+    push({std::string(300, 'x'), std::string("\xff\x00", 2)});
+    const Texts peek{"peek", "q", "--where", "waiting"};
+    CHECK(contains(text(peek), std::string(80, 'x') + "… (300 bytes)\n"));
+    CHECK(contains(text(peek), "\\xff\\u{0}\n"));
+    Texts full = peek;
+    full.emplace_back("--full");
+    CHECK(contains(text(full), std::string(300, 'x') + "\n"));
+    const Json messages = json(peek).at("messages");
+    CHECK(messages[0].at("payload") == std::string(300, 'x'));
+    CHECK(messages[1].at("payload") == "ff00");
+    CHECK(messages[1].at("payload_encoding") == "hex");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a formatter shows the payloads of its queue") {
+    cli.formatter("q", [](const PlacedMessage& message) -> std::string {
+        if (message.payload == "bad") {
+            throw std::runtime_error("no\x1border");
+        }
+        return "order " + message.payload + "\x1b";
+    });
+    push({"7", "bad"});
+    redis.lpush("r", "7");
+    const std::string table = text({"peek", "q", "--where", "waiting"});
+    CHECK(contains(table, "order 7\\u{1b}\n"));
+    CHECK(contains(table, "(no\\u{1b}order) bad\n"));
+    const Json messages = json({"peek", "q", "--where", "waiting"}).at("messages");
+    CHECK(messages[0].at("payload") == "7");
+    CHECK(messages[0].at("formatted") == "order 7\x1b");
+    CHECK_FALSE(contains(text({"peek", "r", "--where", "waiting"}), "order"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "pause and resume act on the queue") {
+    CHECK(json({"pause", "q"}) == Json{{"queue", "q"}, {"paused", true}});
+    CHECK(redis.exists("orizuru:{q}:paused"));
+    CHECK(text({"resume", "q"}) == "resumed\n");
+    CHECK_FALSE(redis.exists("orizuru:{q}:paused"));
+    CHECK(text({"pause", "q"}) == "paused\n");
+    CHECK(json({"resume", "q"}) == Json{{"queue", "q"}, {"paused", false}});
+}
+
+TEST_CASE_FIXTURE(Fixture, "--scan finds queues that no worker has listed") {
+    jobs.push({"later"}, {.delay = 1h});
+    JobProducer<Raw>(uri, "r\u202e").push({"later"}, {.delay = 1h});
+    CHECK(contains(run({"ls"}).err, "--scan"));
+    const Json queues = json({"ls", "--scan"}).at("queues");
+    REQUIRE(queues.size() == 2);
+    CHECK(queues[0].at("queue") == "q");
+    CHECK(queues[0].at("scheduled") == 1);
+    CHECK(contains(text({"ls", "--scan"}), "r\\u{202e} "));
+    CHECK(contains(text({"metrics", "--scan"}), "{queue=\"q\"} 0"));
+    complaint({"ls", "q", "--scan"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "find shows where a job is") {
+    push({"a", "b"});
+    const std::string waiting = *jobs.push({"a job"});
+    const std::string later = *jobs.push({"another"}, {.delay = 1h});
+    const Json found = json({"find", "q", waiting});
+    REQUIRE(found.at("messages").size() == 1);
+    CHECK(found.at("messages")[0].at("place") == "waiting");
+    CHECK(found.at("messages")[0].at("job").at("id") == waiting);
+    CHECK(contains(text({"find", "q", later}), "scheduled  " + later));
+    const Ran none = run({"find", "q", "none\x1b"});
+    CHECK(none.status == 1);
+    CHECK(none.err == "orizuru: queue 'q' has no job 'none\\u{1b}'\n");
+    complaint({"find", "q"});
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "rm removes one job, run has it served, mv moves it, and once it is gone that is 1") {
+    const std::string a = *jobs.push({"a"}, {.unique = "u"});
+    const std::string b = *jobs.push({"b"});
+    const std::string later = *jobs.push({"later"}, {.delay = 1h});
+    const auto payloads = [&] { return payloads_in("waiting"); };
+    CHECK(json({"run", "q", b}) == Json{{"queue", "q"}, {"messages", 1}});
+    CHECK(payloads() == "b a ");
+    CHECK(contains(text({"run", "q", later}), "1 message "));
+    CHECK(payloads() == "b a later ");
+    CHECK(text({"rm", "q", a}) == "1 message removed\n");
+    CHECK_FALSE(redis.exists("orizuru:{q}:unique:u"));
+    CHECK(payloads() == "b later ");
+    CHECK(text({"mv", "q", b, "r"}) == "1 message moved\n");
+    CHECK(payloads() == "later ");
+    CHECK(redis.llen("r") == 1);
+    const std::string before = all_keys();
+    for (const Texts& arguments : std::vector<Texts>{
+             {"rm", "q", a}, {"run", "q", a}, {"mv", "q", b, "s"}, {"rm", "q", ""}}) {
+        const Ran ran = run(arguments);
+        CHECK(ran.status == (arguments.back().empty() ? 2 : 1));
+        CHECK(ran.out.empty());
+    }
+    complaint({"mv", "q", later, "{"});
+    complaint({"mv", "q", later});
+    CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a consumer holds stays with it") {
+    const std::string id = *jobs.push({"a"});
+    Consumer<Raw> consumer(uri, "q");
+    const auto guard = consumer.next();
+    const std::string before = all_keys();
+    for (const Texts& arguments :
+         std::vector<Texts>{{"rm", "q", id}, {"run", "q", id}, {"mv", "q", id, "r"}}) {
+        const Ran ran = run(arguments);
+        CHECK(ran.status == 1);
+        CHECK(contains(ran.err, "'" + consumer.name() + "' holds"));
+    }
+    CHECK(contains(complaint({"rm", "q", "--where", "held", "--reason", "x"}), "held not in"));
+    CHECK(redis.llen(processing(consumer.name())) == 2);
+    CHECK(contains(text({"find", "q", id}), "held   " + id));
+}
+
+TEST_CASE_FIXTURE(Fixture, "messages of a place are chosen by their reason and their age") {
+    const auto entry = [&](const std::string& payload, const std::string& reason, auto age) {
+        const auto died =
+            static_cast<std::uint64_t>(server_ms() - std::chrono::milliseconds(age).count());
+        redis.lpush(dead, "\x94\x02" + msgpack_bin32(payload) + msgpack_bin32(reason) +
+                              msgpack_u64(died));
+    };
+    entry("old", "no such user", 2h);
+    entry("new", "no such user", 1min);
+    entry("card", "no card", 2h);
+    entry("last", "no card", 0s);
+    const auto left = [&] { return payloads_in("dead"); };
+    SUBCASE("by both") {
+        CHECK(json({"rm", "q", "--where", "dead", "--reason", "such user", "--older", "1h"}) ==
+              Json{{"queue", "q"}, {"messages", 1}});
+        CHECK(left() == "last card new ");
+    }
+    SUBCASE("by age") {
+        CHECK(text({"rm", "q", "--where", "dead", "--older", "1h"}) == "2 messages removed\n");
+        CHECK(left() == "last new ");
+    }
+    SUBCASE("by reason, and at most so many") {
+        CHECK(text({"rm", "q", "--where", "dead", "--reason", "no", "-n", "3"}) ==
+              "3 messages removed\n");
+        CHECK(left() == "old ");
+    }
+    SUBCASE("none") {
+        CHECK(text({"rm", "q", "--where", "dead", "--reason", "other"}) == "0 messages removed\n");
+        CHECK(left() == "last card new old ");
+    }
+    SUBCASE("to run") {
+        CHECK(
+            contains(text({"run", "q", "--where", "dead", "--reason", "no card"}), "2 messages "));
+        CHECK(left() == "new old ");
+        CHECK(redis.llen("q") == 2);
+        CHECK(contains(text({"run", "q", "--where", "dead"}), "2 messages "));
+        CHECK(left().empty());
+    }
+    SUBCASE("of jobs that wait") {
+        orizuru::Job<Raw> job = orizuru::make_job(Raw{"a"});
+        job.last_error = "timeout";
+        job.first_enqueued_at -= 48h;
+        std::string bytes;
+        orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
+        jobs.push({"young"});
+        push({bytes, "no job"});
+        CHECK(text({"rm", "q", "--where", "waiting", "--reason", "other"}) ==
+              "0 messages removed\n");
+        CHECK(text({"rm", "q", "--where", "waiting", "--reason", "time", "--older", "1d"}) ==
+              "1 message removed\n");
+        CHECK(text({"rm", "q", "--where", "waiting", "--older", "1d"}) == "0 messages removed\n");
+        CHECK(redis.llen("q") == 2);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a choice that is unclear changes nothing") {
+    const std::string id = *jobs.push({"a"});
+    push({"b"});
+    const std::string before = all_keys();
+    CHECK(contains(complaint({"rm", "q"}), "--where"));
+    CHECK(contains(complaint({"run", "q"}), "--where"));
+    CHECK(contains(complaint({"rm", "q", "--where", "waiting"}), "clear removes all"));
+    complaint({"rm", "q", id, "--where", "waiting", "--older", "0s"});
+    complaint({"rm", "q", "--reason", "x"});
+    complaint({"rm", "q", id, "--older", "0s"});
+    complaint({"rm", "q", id, "-n", "1"});
+    complaint({"run", "q", "--where", "waiting", "-n", "0"});
+    CHECK(contains(complaint({"rm", "q", "--where", "waiting", "--older", "1x"}),
+                   "1x is no length of time"));
+    CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "clear removes what a place has, and nothing without --yes") {
+    push({"dead", "a", "b"});
+    bury_next();
+    jobs.push({"later"}, {.delay = 1h});
+    const std::string before = all_keys();
+    CHECK(
+        contains(complaint({"clear", "q", "--where", "waiting"}), "removes 2 messages (waiting)"));
+    CHECK(contains(complaint({"clear", "q", "--where", "dead"}), "removes 1 message (dead)"));
+    complaint({"clear", "q", "--where", "held", "--yes"});
+    complaint({"clear", "q", "--yes"});
+    CHECK(all_keys() == before);
+    CHECK(json({"clear", "q", "--where", "waiting", "--yes"}) ==
+          Json{{"queue", "q"}, {"messages", 2}});
+    CHECK(text({"clear", "q", "--where", "dead", "--yes"}) == "1 message removed\n");
+    CHECK(redis.keys("*scheduled").size() == 1);
+    CHECK(redis.llen("q") + redis.llen(dead) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "metrics are Prometheus' text of the queues") {
+    redis.command({"SADD", "orizuru:queues", "q"});
+    push({"a", "b"});
+    CHECK(contains(text({"metrics"}), "orizuru_queue_messages{queue=\"q\",state=\"waiting\"} 2\n"));
+    CHECK(contains(text({"metrics", "r"}), "orizuru_queue_paused{queue=\"r\"} 0\n"));
+    CHECK(contains(complaint({"metrics", "--json"}), "not JSON"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "what others have chosen cannot move a terminal") {
+    redis.command({"SADD", "orizuru:queues", hostile});
+    orizuru::Job<Raw> job = orizuru::make_job(Raw{hostile});
+    job.id = hostile;
+    job.kind = "k\u202e";
+    job.last_error = hostile;
+    std::string bytes;
+    orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
+    push({bytes, hostile, bytes});
+    redis.command({"SADD", consumers, hostile});
+    bury_next(hostile);
+    for (const Texts& arguments : std::vector<Texts>{{"ls"},
+                                                     {"ls", hostile},
+                                                     {"metrics"},
+                                                     {"show", hostile},
+                                                     {"show", "q"},
+                                                     {"workers", "q"},
+                                                     {"peek", "q", "--where", "waiting"},
+                                                     {"peek", "q", "--where", "waiting", "--full"},
+                                                     {"peek", "q", "--where", "dead"},
+                                                     {"peek", "q", "--where", "dead", "--full"},
+                                                     {"peek", hostile, "--where", "waiting"}}) {
+        CAPTURE(arguments[0]);
+        CHECK(is_harmless(text(arguments)));
+    }
+    CHECK(contains(text({"ls"}), hostile_shown + "        0"));
+    CHECK(contains(text({"peek", "q", "--where", "dead", "--full"}), hostile_shown));
+    CHECK(is_harmless(json({"peek", "q", "--where", "waiting"}).dump(-1, ' ', true)));
+    CHECK(is_harmless(text({"peek", "q", "--where", "waiting", "--json"})));
+    CHECK(json({"peek", "q", "--where", "waiting"}).at("messages")[0].at("payload_encoding") ==
+          "hex");
+
+    redis.set(hostile, "no list");
+    const Ran refused = run({"show", hostile});
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, hostile_shown));
+    CHECK(is_harmless(refused.err));
+    for (const Texts& wrong : std::vector<Texts>{{"ls", "{" + hostile},
+                                                 {hostile},
+                                                 {"ls", "-n", hostile},
+                                                 {"ls", "--" + hostile},
+                                                 {"peek", "q", "--where", hostile}}) {
+        const std::string said = complaint(wrong);
+        CHECK(is_harmless(said));
+        CHECK(contains(said, "\\u{1b}"));
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a table keeps its columns, whatever is in it") {
+    for (const std::string name : {"ab", "\x1b\xff", "鶴", "e\u0301"}) {
+        redis.command({"SADD", "orizuru:queues", name});
+    }
+    // The rows have as many columns as they have characters, but for these two.
+    std::istringstream lines(text({"ls"}));
+    std::vector<std::size_t> ends;
+    for (std::string line; std::getline(lines, line);) {
+        std::size_t columns = 0;
+        for (std::size_t at = 0; at < line.size(); ++at) {
+            columns += (static_cast<unsigned char>(line[at]) & 0xc0U) != 0x80U ? 1 : 0;
+        }
+        columns += contains(line, "鶴") ? 1 : 0;
+        columns -= contains(line, "\u0301") ? 1 : 0;
+        ends.push_back(columns - (line.size() - line.rfind("  ")));
+    }
+    REQUIRE(ends.size() == 5);
+    CHECK(std::ranges::all_of(ends, [&](std::size_t end) { return end == ends.front(); }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "wrong usage is 2, says why, and changes nothing") {
+    push({"a"});
+    const std::string before = all_keys();
+    CHECK(contains(complaint({}), "command"));
+    CHECK(contains(complaint({"list"}), "list"));
+    CHECK(contains(complaint({"show"}), "QUEUE is required"));
+    CHECK(contains(complaint({"peek", "q"}), "--where is required"));
+    CHECK(contains(complaint({"peek", "q", "--where", "nowhere"}), "nowhere not in {waiting,"));
+    CHECK(contains(complaint({"peek", "q", "--where", "dead", "-n", "0"}), "not in range"));
+    CHECK(contains(complaint({"peek", "q", "--where", "dead", "-n", "9e99"}), "9e99"));
+    CHECK(contains(complaint({"ls", "-n", "0"}), "not in range"));
+    CHECK(contains(complaint({"pause", "q", "r"}), "not expected"));
+    CHECK(contains(complaint({"show", "orizuru:x"}), "reserved"));
+    CHECK(all_keys() == before);
+    const Ran help = run({"--help"});
+    CHECK(help.status == 0);
+    CHECK(contains(help.out, "Exit codes: 0 done"));
+    CHECK(contains(text({"peek", "--help"}), "--skip"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a Redis that is away is 1, with its address and the reason") {
+    const std::string address = "unix://:secret@" + server().socket_path() + ".not";
+    for (const Texts& arguments : std::vector<Texts>{
+             {"ls"}, {"show", "q"}, {"pause", "q"}, {"ls", "q", "-n", "1"}, {"metrics", "q"}}) {
+        const Ran ran = run_at(address, arguments);
+        CHECK(ran.status == 1);
+        CHECK(ran.out.empty());
+        CHECK(contains(ran.err, "unix://" + server().socket_path() + ".not: "));
+        CHECK(contains(ran.err, "No such file"));
+        CHECK_FALSE(contains(ran.err, "secret"));
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "the password of an address is never shown") {
+    redis.command({"ACL", "SETUSER", "u", "reset", "on", ">right", "~*", "+@all"});
+    const Ran refused = run_at("unix://u:secret@" + server().socket_path(), {"ls", "q"});
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, "WRONGPASS"));
+    CHECK_FALSE(contains(refused.err, "secret"));
+    redis.command({"ACL", "DELUSER", "u"});
+    for (const std::string address :
+         {"redis://u:secret@h:0", "redis://:secret@h?x=y", "rediss://u:secret@h",
+          "unix://u:secret@", "secret://h", "=redis://u:secret@h", "redis://u:secret@h/x"}) {
+        const Ran wrong = run_at(address, {"ls", "q"});
+        CAPTURE(wrong.err);
+        CHECK(wrong.status == 2);
+        CHECK_FALSE(contains(wrong.err, "secret"));
+    }
+    // In a place where no address belongs.
+    for (const Texts& wrong : std::vector<Texts>{{"redis://u:secret@h", "ls"},
+                                                 {"show", "q", "redis://u:secret@h"},
+                                                 {"peek", "q", "--where", "redis://u:secret@h"},
+                                                 {"ls", "-n", "redis://u:secret@h"},
+                                                 {"ls", "--uri=redis://u:secret@h"}}) {
+        CHECK_FALSE(contains(complaint(wrong), "secret"));
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "the address is an Endpoint of the user's making") {
+    std::string asked;
+    cli = Cli([&](std::string_view address) {
+        asked = address;
+        return orizuru::Endpoint(uri);
+    });
+    CHECK(run_at("rediss://h", {"ls", "q"}).status == 0);
+    CHECK(asked == "rediss://h");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothing") {
+    redis.command({"SADD", "orizuru:queues", "q"});
+    push({"a", "b"});
+    bury_next();
+    redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~*", "+@read", "+eval_ro"});
+    const std::string guest = "unix://guest:x@" + server().socket_path();
+    for (const Texts& arguments : std::vector<Texts>{
+             {"ls"}, {"show", "q"}, {"workers"}, {"peek", "q", "--where", "dead"}, {"metrics"}}) {
+        const Ran ran = run_at(guest, arguments);
+        CHECK_MESSAGE(ran.status == 0, ran.err);
+        CHECK(contains(ran.out, arguments[0] == "peek" ? "a" : "q"));
+    }
+    const std::string before = all_keys();
+    for (const Texts& arguments : std::vector<Texts>{{"pause", "q"},
+                                                     {"clear", "q", "--where", "dead", "--yes"},
+                                                     {"rm", "q", "--where", "dead", "--reason", ""},
+                                                     {"run", "q", "--where", "dead"}}) {
+        const Ran refused = run_at(guest, arguments);
+        CHECK(refused.status == 1);
+        CHECK(contains(refused.err, "NOPERM"));
+    }
+    CHECK(all_keys() == before);
+    redis.command({"ACL", "DELUSER", "guest"});
+}
+
+} // namespace cli_test
