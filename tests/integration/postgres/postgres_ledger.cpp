@@ -99,6 +99,51 @@ TEST_CASE_FIXTURE(LedgerFixture, "a job is submitted with the user's transaction
     CHECK(effects("submitted") == 1);
 }
 
+TEST_CASE_FIXTURE(LedgerFixture, "many jobs are submitted together, and sent in their order") {
+    Ledger<std::string> ledger(database, "q", options());
+    LedgerReconciler reconciler(database, uri, reconciling());
+    // Three statements: each byte is two digits.
+    std::vector<std::string> payloads(5, std::string(300'000, '\''));
+    for (std::size_t i = 0; i < payloads.size(); ++i) {
+        payloads[i] += std::to_string(i);
+    }
+    const auto ids = ledger.submit_all(payloads);
+    REQUIRE(ids.size() == 5);
+    CHECK(number("SELECT count(DISTINCT xmin::text) FROM orizuru_ledger") == 1);
+    CHECK(reconciler.reconcile().sent == 5);
+    std::vector<std::string> came;
+    Consumer<Job<std::string>> consumer(uri, "q");
+    while (auto guard = consumer.next(0ms)) {
+        const std::string& payload = payloads.at(came.size());
+        came.push_back((*guard)->id);
+        ledger.process(*guard,
+                       [&](pqxx::work&, const std::string& text) { CHECK((text == payload)); });
+    }
+    CHECK(came == ids);
+    CHECK(number("SELECT count(*) FROM orizuru_ledger WHERE state = 'completed'") == 5);
+    CHECK(ledger.submit_all(std::vector<std::string>()).empty());
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "many jobs are submitted with the user's transaction, or none") {
+    Ledger<std::string> ledger(database, "q", options());
+    const std::vector<std::string> payloads{"a", "b"};
+    {
+        pqxx::work transaction(postgres_connection);
+        ledger.submit_all(transaction, payloads);
+    }
+    CHECK(number("SELECT count(*) FROM orizuru_ledger") == 0);
+    {
+        pqxx::work transaction(postgres_connection);
+        ledger.submit_all(transaction, payloads);
+        transaction.commit();
+    }
+    CHECK(number("SELECT count(*) FROM orizuru_ledger WHERE state = 'pending'") == 2);
+    Ledger<std::string> small(database, "q", {.max_payload = 100});
+    CHECK_THROWS_AS(small.submit_all(std::vector{std::string("c"), std::string(100, 'x')}),
+                    EncodeError);
+    CHECK(number("SELECT count(*) FROM orizuru_ledger") == 2);
+}
+
 TEST_CASE_FIXTURE(LedgerFixture, "a job is sent to its queue whatever the encoding of the client "
                                  "that submits it") {
     Ledger<std::string> ledger(database, "büro", options());
