@@ -8,6 +8,7 @@
 // adapts. `Raw` passes bytes through untouched.
 
 #include <concepts>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -86,6 +87,14 @@ concept MessageEncodable = detail::encodes<T> || detail::appends<T>;
 /// `Codec<T>::decode` exists in either form.
 template <class T>
 concept MessageDecodable = detail::decodes<T> || detail::decodes_with_scratch<T>;
+
+/// A range whose elements can be read as T. It is read once.
+template <class R, class T>
+concept RangeOf = requires(R& range) {
+    { std::ranges::begin(range) } -> std::input_iterator;
+    { *std::ranges::begin(range) } -> std::convertible_to<const T&>;
+    std::ranges::end(range);
+};
 
 /// A message of arbitrary bytes, sent without encoding.
 struct Raw {

@@ -29,14 +29,6 @@ namespace detail {
 struct ProducerAccess;
 } // namespace detail
 
-/// A range whose elements can be read as T. It is read once.
-template <class R, class T>
-concept RangeOf = requires(R& range) {
-    { std::ranges::begin(range) } -> std::input_iterator;
-    { *std::ranges::begin(range) } -> std::convertible_to<const T&>;
-    std::ranges::end(range);
-};
-
 // For a T without a Codec that can encode it.
 template <class T>
 class Producer : detail::NoCodec<T, detail::Coding::encode> {

@@ -13,6 +13,7 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/jobs/batch.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/once.hpp>
 #include <orizuru/postgres.hpp>
@@ -23,6 +24,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -59,9 +61,12 @@ class Effects {
         tell("plain: effect, ack", plain());
         tell("Once: claim, effect, done + ack", once());
         tell("Inbox: mark + effect, ack", inbox());
+        tell("Inbox: 100 marks + effects, 100 acks", inbox_batches());
         tell("Outbox: a push in its own transaction", outbox());
+        tell("Outbox: 100 pushes in a transaction", outbox_batches());
         tell("Outbox: relay", relay());
         tell("Ledger: submit in its own transaction", submit());
+        tell("Ledger: 100 submits in a transaction", submit_batches());
         tell("Ledger: reconciler", reconcile());
         tell("Ledger: claim, effect + completed, ack", ledger());
     }
@@ -142,6 +147,45 @@ class Effects {
                           [](pqxx::work& tx, const Job<int>& job) { effect(tx, job.payload); });
         });
     }
+    double inbox_batches() {
+        fill("inbox batches");
+        Inbox inbox(m_database, "effects of batches");
+        std::atomic<int> left = m_messages;
+        return timed([&](int) {
+            Consumer<Job<int>> consumer(m_redis.uri(), "inbox batches",
+                                        {.prefetch = batch, .ack = AckMode::deferred});
+            while (left > 0) {
+                auto guards = next_batch(consumer, {.size = batch, .time = {}});
+                std::vector<std::string> ids;
+                for (const Guard& guard : guards) {
+                    ids.push_back(guard->id);
+                }
+                const auto results = inbox.run_batch(ids, [&](pqxx::work& tx, auto fresh) {
+                    std::string rows;
+                    for (const std::size_t position : fresh) {
+                        rows += ',' + std::to_string(guards[position]->payload % 1000);
+                    }
+                    tx.exec("UPDATE rows SET number = number + 1 WHERE id IN (" + rows.substr(1) +
+                            ")");
+                });
+                for (Guard& guard : guards) {
+                    guard.ack();
+                }
+                left -= static_cast<int>(results.size());
+            }
+        });
+    }
+    double outbox_batches() {
+        return timed([this](int thread) {
+            const Outbox<int> outbox("outbox");
+            pqxx::connection connection(m_database.conninfo());
+            for (int i = thread * batch; i < m_messages; i += m_threads * batch) {
+                pqxx::work tx(connection);
+                outbox.push_all(tx, std::vector<int>(batch, i));
+                tx.commit();
+            }
+        });
+    }
     double outbox() {
         return timed([this](int thread) {
             const Outbox<int> outbox("outbox");
@@ -169,6 +213,14 @@ class Effects {
             }
         });
     }
+    double submit_batches() {
+        Ledger<int> ledger(m_database, "ledger");
+        return timed([&](int thread) {
+            for (int i = thread * batch; i < m_messages; i += m_threads * batch) {
+                ledger.submit_all(std::vector<int>(batch, i));
+            }
+        });
+    }
     double reconcile() {
         LedgerReconciler reconciler(m_database, m_redis.uri());
         return timed([&](int thread) {
@@ -183,6 +235,8 @@ class Effects {
             ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
         });
     }
+
+    static constexpr int batch = 100;
 
     int m_messages;
     int m_threads = 1;

@@ -22,11 +22,14 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orizuru {
 
@@ -92,6 +95,31 @@ class Inbox {
         return outcome;
     }
 
+    /// Runs `f(transaction, fresh)` for many ids in one transaction, since rows of one INSERT cost
+    /// little more than one. `fresh` has the positions, in ascending order, of the ids that were
+    /// not processed before; of equal ids the first. `f` is not called without any.
+    ///
+    ///     auto results = inbox.run_batch(ids, [&](pqxx::work& tx, auto fresh) {
+    ///         for (std::size_t position : fresh) { ... }
+    ///     });
+    ///
+    /// When `f` throws, or another transaction has one of the ids for as long as `wait`, all is
+    /// rolled back, and each id is run in a transaction of its own: the one that fails or is busy
+    /// holds up no other. `f` then gets one position at a time. The results are in the order of the
+    /// ids.
+    ///
+    /// PostgreSQL: one transaction, of seven statements besides those of `f`. The rest as `run`.
+    /// Throws, with nothing of the batch in doubt but what it has run: DatabaseError, as `run`;
+    ///     std::invalid_argument, before anything is done, as `run`. What else `f` throws is in the
+    ///     results.
+    template <std::invocable<pqxx::work&, std::span<const std::size_t>> F>
+    [[nodiscard]] std::vector<InboxResult> run_batch(std::span<const std::string> ids, F f) {
+        return run_batch_effects(ids,
+                                 [&f](pqxx::work& transaction, std::span<const std::size_t> fresh) {
+                                     f(transaction, fresh);
+                                 });
+    }
+
     /// Forgets the ids that were processed longer ago than `age`, a thousand at a time; returns how
     /// many. A message that comes again after that is processed again: keep ids for longer than a
     /// message can be in Redis. Needs the rights of TableUse::purge besides those of
@@ -102,6 +130,9 @@ class Inbox {
 
   private:
     InboxOutcome run_effects(std::string_view id, const std::function<void(pqxx::work&)>& effects);
+    std::vector<InboxResult> run_batch_effects(
+        std::span<const std::string> ids,
+        const std::function<void(pqxx::work&, std::span<const std::size_t>)>& effects);
 
     const std::unique_ptr<detail::InboxMarks> m_marks;
 };

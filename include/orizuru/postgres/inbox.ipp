@@ -20,6 +20,12 @@ ORIZURU_INLINE InboxOutcome Inbox::run_effects(std::string_view id,
     return m_marks->run(id, effects);
 }
 
+ORIZURU_INLINE std::vector<InboxResult> Inbox::run_batch_effects(
+    std::span<const std::string> ids,
+    const std::function<void(pqxx::work&, std::span<const std::size_t>)>& effects) {
+    return m_marks->run_batch(ids, effects);
+}
+
 ORIZURU_INLINE std::uint64_t Inbox::purge(std::chrono::seconds age) { return m_marks->purge(age); }
 
 } // namespace orizuru

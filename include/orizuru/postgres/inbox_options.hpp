@@ -5,6 +5,7 @@
 // What can be chosen for an Inbox, and what can come of a run.
 
 #include <chrono>
+#include <exception>
 
 namespace orizuru {
 
@@ -16,7 +17,14 @@ struct InboxOptions {
 enum class InboxOutcome {
     ran,      ///< the function has run, and is committed
     repeated, ///< it was committed before: nothing was done
-    busy      ///< another transaction has had the id for as long as `wait`: nothing was done
+    busy,     ///< another transaction has had the id for as long as `wait`: nothing was done
+    failed    ///< of a batch: the function threw for this id, and nothing was done
+};
+
+/// Of one id in a batch.
+struct InboxResult {
+    InboxOutcome outcome = InboxOutcome::repeated;
+    std::exception_ptr failure = nullptr; ///< when the outcome is `failed`
 };
 
 } // namespace orizuru

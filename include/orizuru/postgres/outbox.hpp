@@ -33,6 +33,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace orizuru {
 
@@ -80,12 +81,31 @@ class Outbox {
     ///     that has not 1 to 512 bytes of UTF-8, none of them null.
     void push(pqxx::transaction_base& transaction, const Job<T>& job) const {
         detail::OutboxRows::check_id(job.id);
-        std::string payload;
-        detail::encode(job, payload, m_max_payload);
-        m_rows.insert(transaction, job.id, payload);
+        const detail::StoredMessage message = stored(job);
+        m_rows.insert(transaction, {&message, 1});
+    }
+
+    /// The same for many; returns their ids. They are sent in the order of the range.
+    /// PostgreSQL: an INSERT for each MiB of them, hexadecimal digits counted, and in COMMIT as for
+    ///     single ones.
+    /// Throws as `push`, EncodeError before anything is sent.
+    template <RangeOf<T> R>
+    std::vector<std::string> push_all(pqxx::transaction_base& transaction, R&& payloads) const {
+        std::vector<detail::StoredMessage> messages;
+        for (const T& payload : payloads) {
+            messages.push_back(stored(make_job(T(payload))));
+        }
+        m_rows.insert(transaction, messages);
+        return detail::ids_of(std::move(messages));
     }
 
   private:
+    [[nodiscard]] detail::StoredMessage stored(const Job<T>& job) const {
+        detail::StoredMessage message{job.id, {}};
+        detail::encode(job, message.payload, m_max_payload);
+        return message;
+    }
+
     detail::OutboxRows m_rows;
     std::int64_t m_max_payload;
 };

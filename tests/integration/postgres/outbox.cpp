@@ -175,10 +175,32 @@ TEST_CASE_FIXTURE(OutboxFixture, "serializable transactions can push") {
     CHECK(sent() == Texts{"first of its queue", "two", "one"});
 }
 
+TEST_CASE_FIXTURE(OutboxFixture, "many messages are pushed together, and sent in their order") {
+    Texts payloads;
+    for (int i = 0; i < 300; ++i) {
+        payloads.push_back(std::string(4000, '\\') + std::to_string(i)); // three statements
+    }
+    pqxx::work tx(postgres_connection);
+    const auto ids = outbox.push_all(tx, payloads);
+    CHECK(outbox.push_all(tx, Texts()).empty());
+    CHECK(relay() == 0);
+    tx.commit();
+    CHECK(relay() == 300);
+    CHECK((sent() == payloads));
+    REQUIRE(ids.size() == 300);
+    std::size_t same = 0;
+    for (const std::string& bytes : waiting()) {
+        same += job_of(bytes).id == ids[same] ? 1 : 0;
+    }
+    CHECK(same == 300);
+    CHECK(is_empty());
+}
+
 TEST_CASE_FIXTURE(OutboxFixture, "an unencodable message does no harm to the transaction") {
     const Outbox<std::string> small("q", {.max_payload = 200});
     pqxx::work tx(postgres_connection);
     CHECK_THROWS_AS(small.push(tx, std::string(200, 'x')), EncodeError);
+    CHECK_THROWS_AS(small.push_all(tx, Texts{"a", std::string(200, 'x')}), EncodeError);
     Job<std::string> job = make_job<std::string>("a");
     for (const std::string& id : {std::string(), std::string(513, 'x'), std::string("\xff")}) {
         job.id = id;

@@ -99,6 +99,118 @@ TEST_CASE_FIXTURE(LedgerFixture, "a job is submitted with the user's transaction
     CHECK(effects("submitted") == 1);
 }
 
+TEST_CASE_FIXTURE(OneJob, "a claim does not wait for the disk, and a completion does") {
+    sql("CREATE TABLE commits (state text, synchronous text);"
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "INSERT INTO commits VALUES (NEW.state, current_setting('synchronous_commit')); "
+        "RETURN NULL; END $$;"
+        "CREATE CONSTRAINT TRIGGER note AFTER UPDATE ON orizuru_ledger DEFERRABLE INITIALLY "
+        "DEFERRED FOR EACH ROW EXECUTE FUNCTION note()");
+    CHECK(ledger.run(id, [](pqxx::work&) {}) == LedgerOutcome::completed);
+    CHECK(number("SELECT count(*) FROM commits") == 2);
+    CHECK(number("SELECT count(*) FROM commits WHERE state = 'running' AND synchronous = 'off'") ==
+          1);
+    CHECK(number("SELECT count(*) FROM commits WHERE state = 'completed' AND synchronous = 'on'") ==
+          1);
+}
+
+// As after a crash of the server.
+TEST_CASE_FIXTURE(OneJob,
+                  "of two runs with one token, as the first claim was forgotten, one commits") {
+    const auto forget = [this] {
+        sql("SET LOCAL session_replication_role = replica;" // without triggers
+            "UPDATE orizuru_ledger SET state = 'pending', token = 0, attempt = 0, worker = NULL, "
+            "due = NULL");
+    };
+    const auto effect = [this](pqxx::work& transaction) {
+        transaction.exec("INSERT INTO effects VALUES (" + transaction.quote(id) + ")");
+    };
+    auto first = LedgerOutcome::unknown;
+    auto second = LedgerOutcome::unknown;
+    bool fails = false;
+    SUBCASE("the second has ended before") {
+        first = ledger.run(id, [&](pqxx::work& transaction) {
+            effect(transaction);
+            forget();
+            second = ledger.run(id, effect);
+        });
+    }
+    SUBCASE("the second is at work") {
+        SUBCASE("when the first succeeds") {}
+        SUBCASE("when the first fails") { fails = true; }
+        std::promise<void> begun;
+        std::promise<void> first_has_ended;
+        std::future<void> other;
+        first = ledger.run(id, [&](pqxx::work& transaction) {
+            effect(transaction);
+            forget();
+            other = std::async(std::launch::async, [&] {
+                second = ledger.run(id, [&](pqxx::work& its) {
+                    effect(its);
+                    begun.set_value();
+                    first_has_ended.get_future().wait();
+                });
+            });
+            begun.get_future().wait();
+            if (fails) {
+                throw std::runtime_error("too late");
+            }
+        });
+        CHECK(entry().state == LedgerState::running);
+        first_has_ended.set_value();
+        other.get();
+    }
+    CHECK(first == LedgerOutcome::fenced);
+    CHECK(second == LedgerOutcome::completed);
+    CHECK(effects(id) == 1);
+    CHECK(entry().state == LedgerState::completed);
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "many jobs are submitted together, and sent in their order") {
+    Ledger<std::string> ledger(database, "q", options());
+    LedgerReconciler reconciler(database, uri, reconciling());
+    // Three statements: each byte is two digits.
+    std::vector<std::string> payloads(5, std::string(300'000, '\''));
+    for (std::size_t i = 0; i < payloads.size(); ++i) {
+        payloads[i] += std::to_string(i);
+    }
+    const auto ids = ledger.submit_all(payloads);
+    REQUIRE(ids.size() == 5);
+    CHECK(number("SELECT count(DISTINCT xmin::text) FROM orizuru_ledger") == 1);
+    CHECK(reconciler.reconcile().sent == 5);
+    std::vector<std::string> came;
+    Consumer<Job<std::string>> consumer(uri, "q");
+    while (auto guard = consumer.next(0ms)) {
+        const std::string& payload = payloads.at(came.size());
+        came.push_back((*guard)->id);
+        ledger.process(*guard,
+                       [&](pqxx::work&, const std::string& text) { CHECK((text == payload)); });
+    }
+    CHECK(came == ids);
+    CHECK(number("SELECT count(*) FROM orizuru_ledger WHERE state = 'completed'") == 5);
+    CHECK(ledger.submit_all(std::vector<std::string>()).empty());
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "many jobs are submitted with the user's transaction, or none") {
+    Ledger<std::string> ledger(database, "q", options());
+    const std::vector<std::string> payloads{"a", "b"};
+    {
+        pqxx::work transaction(postgres_connection);
+        ledger.submit_all(transaction, payloads);
+    }
+    CHECK(number("SELECT count(*) FROM orizuru_ledger") == 0);
+    {
+        pqxx::work transaction(postgres_connection);
+        ledger.submit_all(transaction, payloads);
+        transaction.commit();
+    }
+    CHECK(number("SELECT count(*) FROM orizuru_ledger WHERE state = 'pending'") == 2);
+    Ledger<std::string> small(database, "q", {.max_payload = 100});
+    CHECK_THROWS_AS(small.submit_all(std::vector{std::string("c"), std::string(100, 'x')}),
+                    EncodeError);
+    CHECK(number("SELECT count(*) FROM orizuru_ledger") == 2);
+}
+
 TEST_CASE_FIXTURE(LedgerFixture, "a job is sent to its queue whatever the encoding of the client "
                                  "that submits it") {
     Ledger<std::string> ledger(database, "büro", options());

@@ -5,10 +5,12 @@
 // What an Outbox writes, whatever the type of its jobs.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/postgres/stored_messages.hpp>
 
 #include <pqxx/pqxx>
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace orizuru::detail {
@@ -22,8 +24,7 @@ class OutboxRows {
     /// Throws std::invalid_argument for an id that no inbox takes.
     static void check_id(const std::string& id);
 
-    void insert(pqxx::transaction_base& transaction, const std::string& id,
-                const std::string& payload) const;
+    void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> messages) const;
 
   private:
     std::string m_queue;

@@ -33,6 +33,8 @@ struct Right {
 inline constexpr std::array table_rights{
     Right{TableUse::inbox, "SELECT", "schema"},
     Right{TableUse::inbox, "INSERT", "inbox"},
+    // RETURNING needs it.
+    Right{TableUse::inbox, "SELECT", "inbox"},
     Right{TableUse::outbox, "INSERT", "outbox"},
     Right{TableUse::outbox, "INSERT", "outbox_order"},
     Right{TableUse::outbox, "INSERT", "outbox_queue"},

@@ -77,7 +77,12 @@ class LedgerBook {
     LedgerLeases m_leases;
     LedgerRenewal m_renewal;
 
-    const std::string m_claim = m_pool.sql("SELECT * FROM $p$ledger_claim($1, $2, $3)");
+    // Its commit does not wait for the disk. A claim that a crash of the server forgets leaves the
+    // job pending, and a completion is durable only behind its claim, in the same log. The token
+    // may then come a second time, so a run knows its claim by `worker`, too.
+    const std::string m_claim =
+        m_pool.sql("SELECT verdict, claimed FROM $p$ledger_claim($1, $2, $3), "
+                   "set_config('synchronous_commit', 'off', true)");
     // The savepoint fails outside of a transaction: `f` may have ended it by a statement.
     const std::string m_complete = m_pool.sql(R"sql(
 SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;
@@ -93,10 +98,10 @@ FROM $p$ledger WHERE id = $1
 UPDATE $p$ledger SET state = CASE WHEN $4::bigint < 0 THEN 'dead' ELSE 'failed' END,
     due = clock_timestamp() + $4::bigint * interval '1 ms', error = $5,
     changed_at = clock_timestamp(), changed_by = $3
-WHERE id = $1 AND token = $2 AND state = 'running'
+WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
 )sql");
     const std::string m_before =
-        m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2");
+        m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
     const std::string m_give_up = m_pool.sql(R"sql(
 UPDATE $p$ledger SET state = 'dead', error = $2, changed_at = clock_timestamp(), changed_by = $3
 WHERE id = $1 AND state IN ('pending', 'failed')
@@ -132,7 +137,8 @@ inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const Ledger
         // because `f` has swallowed an error.
         if (transaction
                 .exec(m_idle_limit + m_complete + transaction.quote(claim.job) +
-                      " AND token = " + std::to_string(claim.token))
+                      " AND token = " + std::to_string(claim.token) +
+                      " AND worker = " + transaction.quote(claim.worker))
                 .affected_rows() == 0) {
             return before(transaction, claim) == LedgerOutcome::completed ? LedgerOutcome::completed
                                                                           : LedgerOutcome::fenced;
@@ -143,7 +149,7 @@ inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const Ledger
 }
 
 inline LedgerOutcome LedgerBook::before(pqxx::work& transaction, const LedgerClaim& claim) const {
-    const pqxx::result found = execute(transaction, m_before, claim.job, claim.token);
+    const pqxx::result found = execute(transaction, m_before, claim.job, claim.token, claim.worker);
     const auto state = found.empty() ? std::string() : found[0][0].as<std::string>();
     return state == "completed" ? LedgerOutcome::completed
            : state == "failed"  ? LedgerOutcome::failed

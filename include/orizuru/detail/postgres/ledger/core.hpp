@@ -5,6 +5,7 @@
 // What a Ledger does, whatever the type of its jobs.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/postgres/stored_messages.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,9 +40,8 @@ class LedgerCore {
 
     [[nodiscard]] std::int64_t max_payload() const noexcept { return m_options.max_payload; }
 
-    void insert(pqxx::transaction_base& transaction, const std::string& id,
-                const std::string& bytes) const;
-    void submit(const std::string& id, const std::string& bytes);
+    void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs) const;
+    void submit(std::span<const StoredMessage> jobs);
     LedgerOutcome run(std::string_view id, const std::function<void(pqxx::work&)>& effects);
     [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
     [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);

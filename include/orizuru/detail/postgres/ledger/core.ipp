@@ -43,7 +43,7 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
       m_book(std::make_unique<LedgerBook>(std::move(database), make_identity(m_options.name).id,
                                           m_options.lease)),
       m_insert(m_book->pool().sql(
-          "INSERT INTO $p$ledger (id, queue, max_attempts, changed_by, payload) VALUES (")) {
+          "INSERT INTO $p$ledger (id, queue, max_attempts, changed_by, payload) VALUES")) {
     check_tables(m_book->pool(), TableUse::ledger);
     attempt_own(m_book->pool(), [this](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
@@ -56,21 +56,21 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
-ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction, const std::string& id,
-                                       const std::string& bytes) const {
-    // No parameters: with libpqxx 6 they do not begin a subtransaction.
-    transaction.exec(m_insert + transaction.quote(id) + ", " + text_in_sql(m_queue) + ", " +
-                     std::to_string(m_options.retry.max_attempts) + ", " +
-                     transaction.quote(m_book->worker()) + ", decode('" + to_hex(bytes) +
-                     "', 'hex'))");
+ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
+                                       std::span<const StoredMessage> jobs) const {
+    insert_messages(transaction, m_insert, jobs, [&](const std::string& id) {
+        return transaction.quote(id) + ", " + text_in_sql(m_queue) + ", " +
+               std::to_string(m_options.retry.max_attempts) + ", " +
+               transaction.quote(m_book->worker());
+    });
 }
 
-ORIZURU_INLINE void LedgerCore::submit(const std::string& id, const std::string& bytes) {
+ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs) {
     bool committing = false;
     attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         try {
-            insert(transaction, id, bytes);
+            insert(transaction, jobs);
         } catch (const pqxx::unique_violation&) {
             if (committing) {
                 return true; // by the COMMIT that was not answered

@@ -15,7 +15,7 @@
 
 namespace orizuru::detail {
 
-/// What a claim gives: as long as the job has this token, it is this run's.
+/// What a claim gives: as long as the job has this token and worker, it is this run's.
 struct LedgerClaim {
     std::string job;
     std::string worker;
@@ -44,13 +44,21 @@ class LedgerLeases {
         const LedgerClaim& m_claim;
     };
 
-    /// All claims that are held now: the jobs' ids and, in the same order, the tokens.
-    [[nodiscard]] std::pair<std::vector<std::string>, std::vector<std::string>> held() {
+    /// Claims, as parameters of a statement.
+    struct Columns {
+        std::vector<std::string> jobs;
+        std::vector<std::string> tokens;
+        std::vector<std::string> workers;
+    };
+
+    /// All claims that are held now.
+    [[nodiscard]] Columns held() {
         const std::lock_guard lock(m_mutex);
-        std::pair<std::vector<std::string>, std::vector<std::string>> all;
+        Columns all;
         for (const LedgerClaim* claim : m_claims) {
-            all.first.push_back(claim->job);
-            all.second.push_back(std::to_string(claim->token));
+            all.jobs.push_back(claim->job);
+            all.tokens.push_back(std::to_string(claim->token));
+            all.workers.push_back(claim->worker);
         }
         return all;
     }

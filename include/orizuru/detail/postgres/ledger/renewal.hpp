@@ -86,10 +86,10 @@ class LedgerRenewal {
     LedgerLeases& m_leases;
     std::chrono::milliseconds m_lease;
     const std::string m_renew = with_prefix(R"sql(
-UPDATE $p$ledger AS job SET due = clock_timestamp() + $3::bigint * interval '1 ms'
+UPDATE $p$ledger AS job SET due = clock_timestamp() + $4::bigint * interval '1 ms'
 FROM (SELECT id FROM $p$ledger AS running
-      JOIN unnest($1::text[], $2::bigint[]) AS held (job, token)
-          ON running.id = held.job AND running.token = held.token
+      JOIN unnest($1::text[], $2::bigint[], $3::text[]) AS held (job, token, worker)
+          ON (running.id, running.token, running.worker) = (held.job, held.token, held.worker)
       WHERE state = 'running' FOR NO KEY UPDATE OF running SKIP LOCKED) AS renewed
 WHERE job.id = renewed.id
 )sql",
@@ -103,15 +103,16 @@ WHERE job.id = renewed.id
 };
 
 inline void LedgerRenewal::renew_once() {
-    const auto [jobs, tokens] = m_leases.held();
-    if (jobs.empty()) {
+    const LedgerLeases::Columns held = m_leases.held();
+    if (held.jobs.empty()) {
         return;
     }
     if (!m_client) {
         replace(std::make_unique<Client>(m_database));
     }
     pqxx::nontransaction transaction(**m_client);
-    execute(transaction, m_renew, to_array(jobs), to_array(tokens), m_lease.count());
+    execute(transaction, m_renew, to_array(held.jobs), to_array(held.tokens),
+            to_array(held.workers), m_lease.count());
 }
 
 } // namespace orizuru::detail
