@@ -239,6 +239,17 @@ void inspect(const std::string& uri) {
         inspector.remove("q", found.back()); // unique, of those scheduled and dead
         inspector.run_now("q", found.front());
     }
+    static_cast<void>(inspector.find_queues());
+    static_cast<void>(inspector.find("q", "id", 10));
+    const auto any = [](const PlacedMessage&) { return true; };
+    for (const Place place : {Place::dead, Place::waiting, Place::rejected, Place::scheduled}) {
+        for (const PlacedMessage& message : inspector.peek("q", place, 0, 1)) {
+            inspector.move("q", message, "r");
+        }
+        inspector.run_if("q", place, any, 1);
+        inspector.remove_if("q", place, any, 1);
+        inspector.clear("q", place);
+    }
 }
 void look_after_the_scheduled(const std::string& uri) {
     ScheduledList scheduled(uri, "q");

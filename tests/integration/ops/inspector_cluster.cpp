@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// An Inspector of queues on several nodes of a Cluster.
+
+#include "integration/core/queue_fixture.hpp"
+#include "support/cluster.hpp"
+
+#include <orizuru/jobs.hpp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace inspector_cluster_test {
+
+using namespace orizuru::test;
+using orizuru::Inspector;
+using orizuru::Job;
+using orizuru::Place;
+using orizuru::PlacedMessage;
+using orizuru::Raw;
+using orizuru::ReplyError;
+
+bool any(const PlacedMessage& /*message*/) { return true; }
+
+TEST_CASE("in a Cluster a message moves within its slot only, and all nodes' queues are found") {
+    Cluster cluster(2);
+    const orizuru::Endpoint endpoint = cluster.uri({0, 1});
+    Inspector inspector(endpoint);
+    const Texts queues{"a", "b", "{a}too"};
+    for (const std::string& queue : queues) {
+        orizuru::JobProducer<Raw>(endpoint, queue).push({queue}, {.unique = "u"});
+    }
+    REQUIRE(cluster.owner("a") != cluster.owner("b"));
+    CHECK(inspector.find_queues() == queues);
+
+    RedisClient of_a = cluster.client_of("a");
+    const PlacedMessage message = inspector.peek("a", Place::waiting, 0, 1).at(0);
+    const std::string refused = message_of<ReplyError>([&] { inspector.move("a", message, "b"); });
+    CHECK(contains(refused, "'a'"));
+    CHECK(contains(refused, "'b'"));
+    CHECK(of_a.lrange("a") == Texts{message.bytes});
+    CHECK(cluster.client_of("b").llen("b") == 1);
+    CHECK(inspector.move("a", message, "{a}too"));
+    CHECK(of_a.llen("{a}too") == 2);
+
+    // The lock of the one that has moved is released, and that of another slot cannot be.
+    Job<Raw> strange = orizuru::make_job(Raw{"strange"});
+    strange.unique_id = "u";
+    strange.unique_queue = "b";
+    orizuru::Producer<Job<Raw>>(endpoint, "{a}too").push(strange);
+    CHECK(of_a.exists("orizuru:{a}:unique:u"));
+    CHECK(inspector.remove_if("{a}too", Place::waiting, any, 10) == 3);
+    CHECK_FALSE(of_a.exists("orizuru:{a}:unique:u"));
+    CHECK_FALSE(of_a.exists("orizuru:{a}:{a}too:unique:u"));
+    CHECK(cluster.client_of("b").exists("orizuru:{b}:unique:u"));
+    CHECK(inspector.clear("b", Place::waiting) == 1);
+    CHECK_FALSE(cluster.client_of("b").exists("orizuru:{b}:unique:u"));
+    CHECK(inspector.find_queues().empty());
+}
+
+} // namespace inspector_cluster_test

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+
+// An Inspector finds jobs by their ids, and queues by their keys.
+
+#include "integration/core/queue_fixture.hpp"
+
+#include <orizuru/detail/ops/queue_of_key.hpp>
+#include <orizuru/jobs.hpp>
+#include <orizuru/ops/inspector.hpp>
+#include <orizuru/orizuru.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace inspector_search_test {
+
+using namespace std::chrono_literals;
+using namespace orizuru::test;
+using orizuru::Consumer;
+using orizuru::Inspector;
+using orizuru::Job;
+using orizuru::JobProducer;
+using orizuru::Keys;
+using orizuru::make_job;
+using orizuru::Place;
+using orizuru::PlacedMessage;
+using orizuru::Raw;
+using orizuru::detail::queue_of_key;
+
+struct Fixture : QueueFixture {
+    Inspector inspector{uri};
+    JobProducer<Raw> jobs{uri, "q"};
+
+    /// Pushes a job and returns its id.
+    std::string push_job(const std::string& payload, std::chrono::milliseconds delay = 0ms) {
+        Job<Raw> job = make_job(Raw{payload});
+        orizuru::Producer<Job<Raw>> producer(uri, "q");
+        if (delay > 0ms) {
+            push_after(producer, delay, job);
+        } else {
+            producer.push(job);
+        }
+        return job.id;
+    }
+    std::vector<PlacedMessage> find(const std::string& id, std::int64_t most = 100'000) {
+        return inspector.find("q", id, most);
+    }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a job is found by its id in each place, and nowhere else") {
+    const std::string dead = push_job("dead");
+    const std::string rejected = push_job("rejected");
+    const std::string held = push_job("held");
+    std::optional<Consumer<Raw>> consumer(std::in_place, uri, "q");
+    consumer->next()->bury("bad");
+    consumer->next()->reject();
+    const auto guard = consumer->next();
+    const std::string scheduled = push_job("scheduled", 1h);
+    const std::string waiting = push_job("waiting");
+    push({"no job " + dead, dead}); // with the id, but no envelope
+    push_job("about " + waiting);
+    redis.lpush("orizuru:{q}:dead", "no entry " + waiting);
+
+    const std::vector<std::pair<std::string, Place>> all{{dead, Place::dead},
+                                                         {rejected, Place::rejected},
+                                                         {held, Place::held},
+                                                         {scheduled, Place::scheduled},
+                                                         {waiting, Place::waiting}};
+    for (const auto& [id, place] : all) {
+        CAPTURE(id);
+        const std::vector<PlacedMessage> found = find(id);
+        REQUIRE(found.size() == 1);
+        CHECK(found[0].place == place);
+        REQUIRE(found[0].job());
+        CHECK(found[0].job()->id == id);
+        CHECK((place == Place::held) == (found[0].consumer == consumer->name()));
+    }
+    CHECK(find(dead)[0].reason == "bad");
+    CHECK(find(dead)[0].time);
+    CHECK(*find(scheduled)[0].time > orizuru::job_time() + 50min);
+    CHECK(find(dead.substr(1)).empty());
+    CHECK(inspector.remove("q", find(dead)[0]));
+    CHECK(inspector.run_now("q", find(scheduled)[0]));
+    CHECK(inspector.move("q", find(waiting)[0], "r"));
+    CHECK(find(dead).empty());
+    CHECK(find(scheduled)[0].place == Place::waiting);
+    CHECK(find(waiting).empty());
+    CHECK(inspector.find("r", waiting, 10).size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "so many are looked at, those that are served last first") {
+    const std::string id = push_job("first");
+    push(Texts(5000, "other"));
+    CHECK(find(id, 5000).empty());
+    CHECK(find(id, 5001).size() == 1);
+    CHECK(find(id, INT64_MAX).size() == 1);
+    CHECK(find(id, 0).empty());
+    CHECK_THROWS_AS(static_cast<void>(find(id, -1)), std::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(find("", 1)), std::invalid_argument);
+    Consumer<Raw> consumer(uri, "q", {.prefetch = 50});
+    const auto guard = consumer.next();
+    CHECK(find(id, 1).at(0).place == Place::held);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a user who may only read finds jobs and queues") {
+    const std::string id = push_job("a", 1h);
+    redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~*", "+@read", "+eval_ro"});
+    Inspector guest("unix://guest:x@" + server().socket_path());
+    CHECK(guest.find("q", id, 10).size() == 1);
+    CHECK(guest.find_queues() == Texts{"q"});
+    redis.command({"ACL", "DELUSER", "guest"});
+}
+
+TEST_CASE("each key of a queue tells the queue's name") {
+    for (const std::string queue :
+         {"q", "a:b", "consumers", "unique:", "{t}", "{t}q", "a:{t}:b", "{t}a:dead", "{a:b}c"}) {
+        const Keys keys(queue);
+        const std::string id = "worker:host:1:0123456789abcdef";
+        for (const std::string& key : {keys.consumers(),      keys.heartbeat(id),
+                                       keys.processing(id),   keys.unack(),
+                                       keys.dead(),           keys.recoveries(),
+                                       keys.collected(),      keys.swept(),
+                                       keys.scheduled(),      keys.scheduled_sequence(),
+                                       keys.scheduled_wake(), keys.schedulers(),
+                                       keys.recurring(),      keys.unique("a:dead"),
+                                       keys.paused(),         keys.progress("j"),
+                                       keys.result("j"),      keys.once("o"),
+                                       keys.fences(),         keys.shards(),
+                                       keys.ledger()}) {
+            CAPTURE(key);
+            CHECK(queue_of_key(key) == queue);
+        }
+    }
+    // Keys of a later version tell it, too, where the name has no hash tag.
+    CHECK(queue_of_key("orizuru:{q}:counts:20261125") == "q");
+    for (const std::string key : {"q", "orizuru:queues", "orizuru:{", "orizuru:{}:dead",
+                                  "orizuru:{q}dead", "orizuru:q:dead", "orizuru:{orizuru:x}:dead",
+                                  "orizuru:{t}:{u}{t}q:dead", "xorizuru:{q}:dead"}) {
+        CAPTURE(key);
+        CHECK_FALSE(queue_of_key(key));
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "queues that no worker has served are found by their keys") {
+    CHECK(inspector.find_queues().empty());
+    push({"a"});
+    redis.lpush("plain", "a"); // nothing but a list
+    {
+        Consumer<Raw> consumer(uri, "q");
+        consumer.next()->reject();
+    }
+    orizuru::Pause(uri, "{t}paused").pause();
+    Texts many{"MSET"};
+    for (int i = 0; i < 3000; ++i) {
+        many.insert(many.end(), {"orizuru:{r}:result:" + std::to_string(i), "x"});
+    }
+    redis.command(many);
+    CHECK(inspector.find_queues() == Texts{"q", "r", "{t}paused"});
+    CHECK(inspector.queues().empty());
+    std::stop_source stop;
+    stop.request_stop();
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(inspector.find_queues(stop.get_token()).size() <= 3);
+    CHECK(info("commandstats", "cmdstat_scan:calls") == 1);
+}
+
+} // namespace inspector_search_test
