@@ -19,8 +19,9 @@
 
 namespace orizuru::detail {
 
-/// Their positions in the row. Behind them are the sum of the runs in microseconds and its buckets,
-/// then the same of the waits.
+/// Their positions in the row. Behind them are the sum of the runs in microseconds and its buckets;
+/// then the same of the waits, in milliseconds: in microseconds, 35 million jobs that wait for
+/// three days are more than Redis can count.
 enum class Outcome : std::size_t { succeeded, failed, died, expired, settled, requeued, discarded };
 
 inline constexpr std::array<std::string_view, 7> outcome_names{
@@ -38,7 +39,8 @@ using CountRow = std::array<std::uint64_t, waits_at + 1 + Durations::buckets>;
     }
     const std::size_t first = position < waits_at ? runs_at : waits_at;
     const std::string_view what = first == runs_at ? "run:" : "wait:";
-    return position == first ? joined({what, "us"}) : joined({what, Digits(position - first - 1)});
+    return position == first ? joined({what, first == runs_at ? "us" : "ms"})
+                             : joined({what, Digits(position - first - 1)});
 }
 
 /// As in the name of a day's counts: 2026-11-25.
@@ -52,16 +54,16 @@ using CountRow = std::array<std::uint64_t, waits_at + 1 + Durations::buckets>;
 }
 
 [[nodiscard]] inline QueueStatistics statistics_of(std::string queue, const CountRow& row) {
-    const auto durations = [&](std::size_t first) {
-        Durations found{.sum = std::chrono::microseconds(row[first])};
+    const auto durations = [&](std::size_t first, std::chrono::microseconds unit) {
+        Durations found{.sum = unit * static_cast<std::int64_t>(row[first])};
         std::copy_n(row.begin() + static_cast<std::ptrdiff_t>(first) + 1, Durations::buckets,
                     found.counts.begin());
         return found;
     };
     return {std::move(queue),
             {row[0], row[1], row[2], row[3], row[4], row[5], row[6]},
-            durations(runs_at),
-            durations(waits_at)};
+            durations(runs_at, std::chrono::microseconds(1)),
+            durations(waits_at, std::chrono::milliseconds(1))};
 }
 
 } // namespace orizuru::detail

@@ -20,7 +20,7 @@ namespace orizuru::detail {
 inline constexpr auto report_text = adding_script(R"lua(
 local worker, counts, of_day = unpack(KEYS)
 local refused = refusal({{worker, 'hash'}, {counts, 'hash'}, {of_day, 'hash'}}, {{'TIME'},
-    {'EXISTS', worker}, {'HGET', worker, 'x'}, {'HSET', worker, 'x', 'x'},
+    {'EXISTS', worker}, {'HMGET', worker, 'x'}, {'HSET', worker, 'x', 'x'},
     {'PEXPIRE', worker, '1'}, {'HINCRBY', counts, 'x', '1'}, {'HINCRBY', of_day, 'x', '1'},
     {'PEXPIRE', of_day, '1'}})
 if refused then return refused end
@@ -28,10 +28,15 @@ local day = math.floor(redis.call('TIME')[1] / 86400)
 if day ~= tonumber(ARGV[1]) then return day end
 local known = redis.call('EXISTS', worker)
 local says = {'running', ARGV[4], 'threads', ARGV[5], 'started', ARGV[6]}
-local more = {}
-for field, base, count in string.gmatch(ARGV[7], '(%S+) (%d+) (%d+)') do
-    local new = count - (redis.call('HGET', worker, field) or base)
-    if new >= 0 then says[#says + 1], says[#says + 2] = field, count end
+local fields, bases, totals = {}, {}, {}
+for field, base, total in string.gmatch(ARGV[7], '(%S+) (%d+) (%d+)') do
+    fields[#fields + 1], bases[#bases + 1], totals[#totals + 1] = field, base, total
+end
+local last = fields[1] and redis.call('HMGET', worker, unpack(fields)) or {}
+local more, dated = {}, false
+for i, field in ipairs(fields) do
+    local new = totals[i] - (last[i] or bases[i])
+    if new >= 0 then says[#says + 1], says[#says + 2] = field, totals[i] end
     if new > 0 then more[field] = string.format('%.0f', new) end
 end
 redis.call('HSET', worker, unpack(says))
@@ -40,9 +45,10 @@ for field, count in pairs(more) do
     redis.call('HINCRBY', counts, field, count)
     if not string.find(field, ':') then
         redis.call('HINCRBY', of_day, field, count)
-        redis.call('PEXPIRE', of_day, ARGV[3])
+        dated = true
     end
 end
+if dated then redis.call('PEXPIRE', of_day, ARGV[3]) end
 return known
 )lua");
 inline constinit const CachedScript report_script(report_text);
