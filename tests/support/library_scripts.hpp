@@ -21,7 +21,7 @@
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
-#include <orizuru/detail/worker/reports/report_script.hpp>
+#include <orizuru/detail/worker/reports/queue_report.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/jobs/unique.hpp>
 

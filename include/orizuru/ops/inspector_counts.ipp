@@ -9,7 +9,7 @@
 #include <orizuru/detail/ops/count_scripts.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
-#include <orizuru/detail/worker/reports/count_fields.hpp>
+#include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/ops/inspector.ipp>
 #include <orizuru/reply.hpp>
 

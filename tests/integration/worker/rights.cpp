@@ -233,6 +233,9 @@ void inspect(const std::string& uri) {
     inspector.forget("q");
     static_cast<void>(inspector.state("q"));
     static_cast<void>(inspector.consumers("q"));
+    static_cast<void>(inspector.counts("q"));
+    static_cast<void>(inspector.days("q", 2));
+    static_cast<void>(inspector.workers("q"));
     static_cast<void>(inspector.peek("q", Place::held, 0, 10));
     for (const Place place : {Place::waiting, Place::scheduled, Place::rejected, Place::dead}) {
         const std::vector<PlacedMessage> found = inspector.peek("q", place, 0, 10);

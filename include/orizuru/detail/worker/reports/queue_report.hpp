@@ -10,10 +10,11 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/run_script.hpp>
-#include <orizuru/detail/worker/reports/count_fields.hpp>
-#include <orizuru/detail/worker/reports/report_script.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -28,6 +29,49 @@
 #include <utility>
 
 namespace orizuru::detail {
+
+// KEYS worker, counts, counts of the day; ARGV the day since 1970 that is meant, after how many ms
+// the worker's key expires (0: it goes at once) and the day's, how many jobs run, how many threads
+// there are, when the worker began, and "field base count " for each field: `base` is how much of
+// the count has been added, unless the worker's key says so. Returns 1; 0 when that key was not
+// there; or the day that it is, if it is not the one that is meant: then nothing has changed. The
+// worker's key is written first: if the rest failed, it would be lost, and not added twice. Only
+// outcomes, which have no colon in their names, are counted by day. O(fields)
+inline constexpr auto report_text = adding_script(R"lua(
+local worker, counts, of_day = unpack(KEYS)
+local refused = refusal({{worker, 'hash'}, {counts, 'hash'}, {of_day, 'hash'}}, {{'TIME'},
+    {'EXISTS', worker}, {'HMGET', worker, 'x'}, {'HSET', worker, 'x', 'x'},
+    {'PEXPIRE', worker, '1'}, {'HINCRBY', counts, 'x', '1'}, {'HINCRBY', of_day, 'x', '1'},
+    {'PEXPIRE', of_day, '1'}})
+if refused then return refused end
+local day = math.floor(redis.call('TIME')[1] / 86400)
+if day ~= tonumber(ARGV[1]) then return day end
+local known = redis.call('EXISTS', worker)
+local says = {'running', ARGV[4], 'threads', ARGV[5], 'started', ARGV[6]}
+local fields, bases, totals = {}, {}, {}
+for field, base, total in string.gmatch(ARGV[7], '(%S+) (%d+) (%d+)') do
+    fields[#fields + 1], bases[#bases + 1], totals[#totals + 1] = field, base, total
+end
+local last = fields[1] and redis.call('HMGET', worker, unpack(fields)) or {}
+local more, dated = {}, false
+for i, field in ipairs(fields) do
+    local new = totals[i] - (last[i] or bases[i])
+    if new >= 0 then says[#says + 1], says[#says + 2] = field, totals[i] end
+    if new > 0 then more[field] = string.format('%.0f', new) end
+end
+redis.call('HSET', worker, unpack(says))
+redis.call('PEXPIRE', worker, ARGV[2])
+for field, count in pairs(more) do
+    redis.call('HINCRBY', counts, field, count)
+    if not string.find(field, ':') then
+        redis.call('HINCRBY', of_day, field, count)
+        dated = true
+    end
+end
+if dated then redis.call('PEXPIRE', of_day, ARGV[3]) end
+return known
+)lua");
+inline constinit const CachedScript report_script(report_text);
 
 /// For one thread at a time. The queue outlives this.
 class QueueReport {
@@ -73,8 +117,8 @@ class QueueReport {
     static constexpr std::chrono::milliseconds expiry{15'000};
     static constexpr std::chrono::days days_kept{90};
 
-    /// Looks at the counts; not while a report is in doubt, which is repeated as it was: Redis has
-    /// seen all of it or nothing. Returns whether they have changed.
+    /// Returns whether the counts have changed. Not while a report is in doubt, which is repeated
+    /// as it was: Redis has all of it or nothing.
     bool look() {
         if (m_id.empty()) {
             m_id = m_queue.consumer_id();
@@ -85,14 +129,15 @@ class QueueReport {
     }
     void keep_alive() {
         const std::string key = m_queue.keys().worker(m_id);
-        m_heard = Clock::now();
-        if (!is_count(m_connection->command(key, "PEXPIRE", key, expiry.count()), 1)) {
+        if (is_count(m_connection->command(key, "PEXPIRE", key, expiry.count()), 1)) {
+            m_heard = Clock::now();
+        } else {
             m_all = true;
             send(expiry);
         }
     }
     void send(std::chrono::milliseconds expires);
-    [[nodiscard]] Reply run(std::chrono::milliseconds expires);
+    Reply run(std::chrono::milliseconds expires);
 
     ServedQueue& m_queue;
     std::shared_ptr<Connection> m_connection;
@@ -109,7 +154,6 @@ class QueueReport {
 
 inline void QueueReport::send(std::chrono::milliseconds expires) {
     try {
-        m_heard = Clock::now();
         Reply reply = run(expires);
         if (is_count(reply, 2)) {
             m_day = std::chrono::sys_days(std::chrono::days(reply.integer));
@@ -121,6 +165,7 @@ inline void QueueReport::send(std::chrono::milliseconds expires) {
         if (reply.integer < 2) {
             m_all = reply.integer == 0 && !m_all;
             m_in_doubt = false;
+            m_heard = Clock::now();
             m_known = m_counts;
         }
     } catch (const ConnectionError& error) {
