@@ -3,9 +3,9 @@
 
 // What the program `orizuru` writes to terminals.
 
-#include <orizuru/detail/ops/table.hpp>
-#include <orizuru/detail/ops/time_text.hpp>
-#include <orizuru/detail/ops/visible_text.hpp>
+#include <orizuru/detail/ops/cli/table.hpp>
+#include <orizuru/detail/ops/cli/time_text.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/jobs/job_time.hpp>
 
 #include <doctest/doctest.h>

@@ -5,11 +5,11 @@
 // The definitions of cli.hpp.
 
 #include <orizuru/detail/base/redacted.hpp>
-#include <orizuru/detail/ops/cli_arguments.hpp>
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/cli_commands.hpp>
-#include <orizuru/detail/ops/stop_signals.hpp>
-#include <orizuru/detail/ops/visible_text.hpp>
+#include <orizuru/detail/ops/cli/arguments.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/commands.hpp>
+#include <orizuru/detail/ops/cli/stop_signals.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 
 #include <unistd.h>
 

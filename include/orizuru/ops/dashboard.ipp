@@ -4,7 +4,7 @@
 
 // The definitions of dashboard.hpp.
 
-#include <orizuru/detail/ops/dashboard_core.hpp>
+#include <orizuru/detail/ops/web/dashboard_core.hpp>
 
 namespace orizuru {
 

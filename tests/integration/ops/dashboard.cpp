@@ -5,7 +5,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 
-#include <orizuru/detail/ops/listed_messages.hpp>
+#include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/dashboard.hpp>
 #include <orizuru/orizuru.hpp>

@@ -4,11 +4,11 @@
 
 // The routes of a Dashboard: who may ask for what, and how it is answered.
 
-#include <orizuru/detail/ops/dashboard_data.hpp>
-#include <orizuru/detail/ops/dashboard_json.hpp>
-#include <orizuru/detail/ops/gatekeeper.hpp>
-#include <orizuru/detail/ops/http_refusal.hpp>
-#include <orizuru/detail/ops/page/page.hpp>
+#include <orizuru/detail/ops/web/dashboard_data.hpp>
+#include <orizuru/detail/ops/web/dashboard_json.hpp>
+#include <orizuru/detail/ops/web/gatekeeper.hpp>
+#include <orizuru/detail/ops/web/http_refusal.hpp>
+#include <orizuru/detail/ops/web/page/page.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/ops/dashboard_options.hpp>

@@ -6,12 +6,12 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/cli_json.hpp>
-#include <orizuru/detail/ops/place_name.hpp>
-#include <orizuru/detail/ops/table.hpp>
-#include <orizuru/detail/ops/time_text.hpp>
-#include <orizuru/detail/ops/visible_text.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/json.hpp>
+#include <orizuru/detail/ops/cli/place_name.hpp>
+#include <orizuru/detail/ops/cli/table.hpp>
+#include <orizuru/detail/ops/cli/time_text.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/ops/queue_state.hpp>

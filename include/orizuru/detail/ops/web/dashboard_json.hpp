@@ -5,8 +5,8 @@
 // What a Dashboard's page gets to see of queues, as JSON. Names are of any bytes, which JSON does
 // not have: each goes with its percent-encoded form, by which the page names it again.
 
-#include <orizuru/detail/ops/percent.hpp>
-#include <orizuru/detail/ops/queue_sampler.hpp>
+#include <orizuru/detail/ops/web/percent.hpp>
+#include <orizuru/detail/ops/web/queue_sampler.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 
 // A table for a terminal.
 
-#include <orizuru/detail/ops/visible_text.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 
 #include <algorithm>
 #include <cstddef>

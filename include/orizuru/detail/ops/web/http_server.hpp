@@ -4,7 +4,7 @@
 
 // Accepts connections of browsers, on one thread.
 
-#include <orizuru/detail/ops/http_session.hpp>
+#include <orizuru/detail/ops/web/http_session.hpp>
 #include <orizuru/ops/dashboard.hpp>
 
 #include <fcntl.h>

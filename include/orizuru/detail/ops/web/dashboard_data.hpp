@@ -6,12 +6,12 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/ops/dashboard_json.hpp>
-#include <orizuru/detail/ops/http_refusal.hpp>
-#include <orizuru/detail/ops/listed_messages.hpp>
-#include <orizuru/detail/ops/message_view.hpp>
-#include <orizuru/detail/ops/queue_sampler.hpp>
-#include <orizuru/detail/ops/recent_answers.hpp>
+#include <orizuru/detail/ops/web/dashboard_json.hpp>
+#include <orizuru/detail/ops/web/http_refusal.hpp>
+#include <orizuru/detail/ops/web/listed_messages.hpp>
+#include <orizuru/detail/ops/web/message_view.hpp>
+#include <orizuru/detail/ops/web/queue_sampler.hpp>
+#include <orizuru/detail/ops/web/recent_answers.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/pause.hpp>
 #include <orizuru/ops/dashboard_options.hpp>

@@ -4,15 +4,15 @@
 
 // The files of the page, as browsers ask for them. None has data.
 
-#include <orizuru/detail/ops/page/api_js.hpp>
-#include <orizuru/detail/ops/page/elements_js.hpp>
-#include <orizuru/detail/ops/page/icon_svg.hpp>
-#include <orizuru/detail/ops/page/message_js.hpp>
-#include <orizuru/detail/ops/page/page_css.hpp>
-#include <orizuru/detail/ops/page/page_html.hpp>
-#include <orizuru/detail/ops/page/page_js.hpp>
-#include <orizuru/detail/ops/page/queue_js.hpp>
-#include <orizuru/detail/ops/page/queues_js.hpp>
+#include <orizuru/detail/ops/web/page/api_js.hpp>
+#include <orizuru/detail/ops/web/page/elements_js.hpp>
+#include <orizuru/detail/ops/web/page/icon_svg.hpp>
+#include <orizuru/detail/ops/web/page/message_js.hpp>
+#include <orizuru/detail/ops/web/page/page_css.hpp>
+#include <orizuru/detail/ops/web/page/page_html.hpp>
+#include <orizuru/detail/ops/web/page/page_js.hpp>
+#include <orizuru/detail/ops/web/page/queue_js.hpp>
+#include <orizuru/detail/ops/web/page/queues_js.hpp>
 
 #include <array>
 #include <string_view>

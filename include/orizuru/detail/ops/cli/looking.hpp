@@ -4,11 +4,11 @@
 
 // The commands of `orizuru` that show queues and consumers.
 
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/cli_json.hpp>
-#include <orizuru/detail/ops/table.hpp>
-#include <orizuru/detail/ops/time_text.hpp>
-#include <orizuru/detail/ops/visible_text.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/json.hpp>
+#include <orizuru/detail/ops/cli/table.hpp>
+#include <orizuru/detail/ops/cli/time_text.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/queue_state.hpp>
 

@@ -5,9 +5,9 @@
 // What the program `orizuru` writes with --json.
 
 #include <orizuru/detail/base/utf8.hpp>
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/place_name.hpp>
-#include <orizuru/detail/ops/time_text.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/place_name.hpp>
+#include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/ops/queue_state.hpp>

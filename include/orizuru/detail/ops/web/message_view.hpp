@@ -5,9 +5,9 @@
 // What a Dashboard's page gets to see of messages.
 
 #include <orizuru/detail/jobs/error_text.hpp>
-#include <orizuru/detail/ops/dashboard_json.hpp>
-#include <orizuru/detail/ops/listed_messages.hpp>
-#include <orizuru/detail/ops/payload_text.hpp>
+#include <orizuru/detail/ops/web/dashboard_json.hpp>
+#include <orizuru/detail/ops/web/listed_messages.hpp>
+#include <orizuru/detail/ops/web/payload_text.hpp>
 #include <orizuru/ops/dashboard_options.hpp>
 #include <orizuru/ops/queue_state.hpp>
 

@@ -4,9 +4,9 @@
 
 // The arguments of the commands of `orizuru`.
 
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/place_name.hpp>
-#include <orizuru/detail/ops/time_text.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/place_name.hpp>
+#include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <chrono>

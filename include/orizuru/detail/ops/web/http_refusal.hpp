@@ -5,7 +5,7 @@
 // The parameters of a request, and why one is refused.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/ops/percent.hpp>
+#include <orizuru/detail/ops/web/percent.hpp>
 
 #include <string>
 #include <string_view>

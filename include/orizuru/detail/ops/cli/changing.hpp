@@ -6,10 +6,10 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/cli_json.hpp>
-#include <orizuru/detail/ops/cli_messages.hpp>
-#include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/json.hpp>
+#include <orizuru/detail/ops/cli/messages.hpp>
+#include <orizuru/detail/ops/cli/place_name.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/pause.hpp>

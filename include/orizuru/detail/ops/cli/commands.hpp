@@ -4,11 +4,11 @@
 
 // All commands of `orizuru`.
 
-#include <orizuru/detail/ops/cli_arguments.hpp>
-#include <orizuru/detail/ops/cli_call.hpp>
-#include <orizuru/detail/ops/cli_changing.hpp>
-#include <orizuru/detail/ops/cli_looking.hpp>
-#include <orizuru/detail/ops/cli_messages.hpp>
+#include <orizuru/detail/ops/cli/arguments.hpp>
+#include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/changing.hpp>
+#include <orizuru/detail/ops/cli/looking.hpp>
+#include <orizuru/detail/ops/cli/messages.hpp>
 
 #include <array>
 
