@@ -21,11 +21,11 @@ namespace visible_text_test {
 using namespace std::chrono_literals;
 using namespace std::string_view_literals;
 using orizuru::JobTime;
-using orizuru::detail::brief_time;
-using orizuru::detail::iso_time;
-using orizuru::detail::Table;
-using orizuru::detail::to_length;
-using orizuru::detail::VisibleText;
+using orizuru::detail::cli::brief_time;
+using orizuru::detail::cli::iso_time;
+using orizuru::detail::cli::Table;
+using orizuru::detail::cli::to_length;
+using orizuru::detail::cli::VisibleText;
 
 std::string visible(std::string_view text) { return VisibleText(text).text(); }
 

@@ -32,7 +32,7 @@
 
 namespace orizuru {
 
-namespace detail {
+namespace detail::cli {
 struct CliStreams;
 }
 
@@ -72,7 +72,8 @@ class Cli {
             const std::stop_token& stop = {}) const;
 
   private:
-    int run(const std::vector<std::string>& arguments, const detail::CliStreams& streams) const;
+    int run(const std::vector<std::string>& arguments,
+            const detail::cli::CliStreams& streams) const;
 
     Connect m_connect;
     std::map<std::string, Format, std::less<>> m_formats;

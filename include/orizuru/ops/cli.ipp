@@ -23,7 +23,7 @@
 
 namespace orizuru {
 
-namespace detail {
+namespace detail::cli {
 
 inline constexpr const char* cli_footer =
     R"(Exit codes: 0 done; 1 Redis is away or refuses, or the message has gone; 2 wrong usage.
@@ -34,8 +34,8 @@ With ls -n there is a document in each line.
 )";
 
 /// The message of CLI11, without the password of an address that stood in a wrong place.
-[[nodiscard]] inline std::string redacted(std::string message,
-                                          const std::vector<std::string>& arguments) {
+[[nodiscard]] inline std::string without_passwords(std::string message,
+                                                   const std::vector<std::string>& arguments) {
     for (const std::string& argument : arguments) {
         if (argument.find("://") == std::string::npos) {
             continue;
@@ -53,17 +53,17 @@ inline void complain(const CliStreams& streams, const VisibleText& reason) {
     streams.err << "orizuru: " << reason << '\n';
 }
 
-} // namespace detail
+} // namespace detail::cli
 
 ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
-                            const detail::CliStreams& streams) const {
-    using detail::complain;
+                            const detail::cli::CliStreams& streams) const {
+    using detail::cli::complain;
     CLI::App app("Looks into queues of Orizuru on a Redis, and tidies them.", "orizuru");
-    app.require_subcommand(0, 1)->fallthrough()->footer(detail::cli_footer);
-    detail::CliOptions options;
-    detail::common_arguments(app, options);
-    const detail::CliCommand* chosen = nullptr;
-    for (const detail::CliCommand& command : detail::cli_commands) {
+    app.require_subcommand(0, 1)->fallthrough()->footer(detail::cli::cli_footer);
+    detail::cli::CliOptions options;
+    detail::cli::common_arguments(app, options);
+    const detail::cli::CliCommand* chosen = nullptr;
+    for (const detail::cli::CliCommand& command : detail::cli::cli_commands) {
         CLI::App* const added = app.add_subcommand(command.name, command.about);
         command.add_arguments(*added, options);
         added->callback([&] { chosen = &command; });
@@ -74,7 +74,7 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
         if (chosen == nullptr) {
             throw CLI::RequiredError("A command");
         }
-        detail::CliCall call(options, m_connect(options.url), m_formats, streams);
+        detail::cli::CliCall call(options, m_connect(options.url), m_formats, streams);
         chosen->run(call);
         call.write();
         return 0;
@@ -82,7 +82,7 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
         streams.out << app.help();
         return 0;
     } catch (const CLI::ParseError& error) {
-        complain(streams, detail::redacted(error.what(), arguments));
+        complain(streams, detail::cli::without_passwords(error.what(), arguments));
         complain(streams, "--help tells of the commands and their arguments");
         return 2;
     } catch (const std::invalid_argument& error) {
@@ -100,8 +100,8 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments, std::ostr
 }
 
 ORIZURU_INLINE int Cli::run(int argc, const char* const* argv) const {
-    using Screen = detail::CliStreams::Screen;
-    std::optional<detail::StopSignals> signals;
+    using Screen = detail::cli::CliStreams::Screen;
+    std::optional<detail::cli::StopSignals> signals;
     const int status =
         run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),
             {.out = std::cout,

@@ -19,7 +19,7 @@
 
 namespace orizuru {
 
-namespace detail {
+namespace detail::web {
 class DashboardCore;
 }
 
@@ -56,7 +56,7 @@ class Dashboard {
     [[nodiscard]] std::string link(const std::string& origin) const;
 
   private:
-    std::unique_ptr<detail::DashboardCore> m_core;
+    std::unique_ptr<detail::web::DashboardCore> m_core;
 };
 
 } // namespace orizuru

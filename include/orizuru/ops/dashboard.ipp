@@ -9,7 +9,7 @@
 namespace orizuru {
 
 ORIZURU_INLINE Dashboard::Dashboard(const Endpoint& endpoint, const DashboardOptions& options)
-    : m_core(std::make_unique<detail::DashboardCore>(endpoint, options)) {}
+    : m_core(std::make_unique<detail::web::DashboardCore>(endpoint, options)) {}
 
 ORIZURU_INLINE Dashboard::~Dashboard() = default;
 

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -178,7 +179,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
         std::vector<std::string> script_keys{detail::key_of(keys, place)};
         std::vector<std::string> numbers;
         numbers.reserve(some.size()); // its texts must not move
-        std::vector<std::string_view> arguments{detail::word_of(place), marker, at, window};
+        std::vector<std::string_view> arguments{detail::place_name(place), marker, at, window};
         for (std::size_t i = 0; i < some.size(); ++i) {
             if (locks[i]) {
                 script_keys.push_back(locks[i]->key);
@@ -218,7 +219,7 @@ ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
     const std::string marker = detail::random_hex<32>();
     const detail::Digits at(first);
     const detail::Digits window(most);
-    std::vector<std::string_view> arguments{detail::word_of(place), marker, at, window};
+    std::vector<std::string_view> arguments{detail::place_name(place), marker, at, window};
     for (const PlacedMessage& message : some) {
         arguments.emplace_back(message.bytes);
     }

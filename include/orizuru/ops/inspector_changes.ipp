@@ -10,6 +10,7 @@
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/lock_queue.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/error.hpp>
@@ -71,7 +72,7 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
     Connection& connection = *m_connections.of(keys);
     const auto move = [&](const auto&... lock_queue) {
         return connection.command(from, "EVAL", detail::move_message_script(), 2, from,
-                                  target.source(), message.bytes, detail::word_of(message.place),
+                                  target.source(), message.bytes, detail::place_name(message.place),
                                   lock_queue...);
     };
     Reply reply;

@@ -10,6 +10,7 @@
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/masters.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/queue_of_key.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -92,7 +93,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
         const auto count = std::min(most - looked_at, static_cast<std::int64_t>(chunk.next()));
         Reply reply =
             connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key, looked_at,
-                               looked_at + count - 1, job_id, detail::word_of(place));
+                               looked_at + count - 1, job_id, detail::place_name(place));
         std::vector<Reply>& parts = reply.elements;
         if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > count ||
             !detail::is_count(parts[1]) || !parts[2].is(Reply::Type::array)) {

@@ -25,7 +25,7 @@
 
 namespace orizuru {
 
-namespace detail {
+namespace detail::web {
 
 using Tcp = boost::asio::ip::tcp;
 using Local = boost::asio::local::stream_protocol;
@@ -121,7 +121,7 @@ void serve_on(boost::asio::io_context& io, boost::asio::basic_socket_acceptor<Pr
     io.run();
 }
 
-} // namespace detail
+} // namespace detail::web
 
 ORIZURU_INLINE void serve(Dashboard& dashboard, const std::string& address,
                           const std::stop_token& stop, const ServeOptions& options) {
@@ -138,23 +138,24 @@ ORIZURU_INLINE void serve(Dashboard& dashboard, const std::string& address,
     if (path.starts_with('/')) {
         constexpr std::size_t longest_path = 107;
         if (path.size() > longest_path) {
-            detail::refuse_listening(address, "the path has more than 107 bytes");
+            detail::web::refuse_listening(address, "the path has more than 107 bytes");
         }
-        detail::remove_stale_socket(io, path);
-        std::optional<detail::SocketFile> file;
-        auto acceptor = detail::listen<detail::Local>(io, path, address, [&] {
+        detail::web::remove_stale_socket(io, path);
+        std::optional<detail::web::SocketFile> file;
+        auto acceptor = detail::web::listen<detail::web::Local>(io, path, address, [&] {
             file.emplace(path);
             ::chmod(path.c_str(), S_IRUSR | S_IWUSR);
         });
-        detail::serve_on(io, std::move(acceptor), dashboard, "http://localhost", stop, options);
+        detail::web::serve_on(io, std::move(acceptor), dashboard, "http://localhost", stop,
+                              options);
         return;
     }
-    const auto endpoint = detail::tcp_endpoint(address, options);
-    auto acceptor = detail::listen<detail::Tcp>(io, endpoint, address, [] {});
+    const auto endpoint = detail::web::tcp_endpoint(address, options);
+    auto acceptor = detail::web::listen<detail::web::Tcp>(io, endpoint, address, [] {});
     const std::string host = address.substr(0, address.rfind(':'));
     const std::string origin =
         detail::joined({"http://", host, ":", detail::Digits(acceptor.local_endpoint().port())});
-    detail::serve_on(io, std::move(acceptor), dashboard, origin, stop, options);
+    detail::web::serve_on(io, std::move(acceptor), dashboard, origin, stop, options);
 }
 
 } // namespace orizuru

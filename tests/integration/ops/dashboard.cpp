@@ -609,7 +609,7 @@ TEST_CASE_FIXTURE(Fixture, "ten viewers cost Redis as much as one") {
 }
 
 TEST_CASE("messages that are listed make room for those that are listed later") {
-    orizuru::detail::ListedMessages listed(1000, 4);
+    orizuru::detail::web::ListedMessages listed(1000, 4);
     const auto message = [](const std::string& bytes) {
         return orizuru::PlacedMessage{orizuru::Place::waiting, bytes, bytes};
     };

@@ -37,23 +37,6 @@ namespace orizuru::detail {
     refuse_held();
 }
 
-/// As scripts know it.
-[[nodiscard]] inline const char* word_of(Place place) {
-    switch (place) {
-    case Place::waiting:
-        return "waiting";
-    case Place::scheduled:
-        return "scheduled";
-    case Place::rejected:
-        return "rejected";
-    case Place::dead:
-        return "dead";
-    case Place::held:
-        break;
-    }
-    refuse_held();
-}
-
 /// Refuses negative numbers; bounds the sum.
 inline void check_range(std::int64_t first, std::int64_t& count) {
     if (first < 0 || count < 0) {

@@ -5,8 +5,8 @@
 // The arguments of the commands of `orizuru`.
 
 #include <orizuru/detail/ops/cli/call.hpp>
-#include <orizuru/detail/ops/cli/place_name.hpp>
 #include <orizuru/detail/ops/cli/time_text.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 inline void common_arguments(CLI::App& app, CliOptions& options) {
     app.add_option("-u,--url", options.url,
@@ -135,4 +135,4 @@ inline void clear_arguments(CLI::App& command, CliOptions& options) {
     command.add_flag("--yes", options.yes, "Without it, only say how many messages would go");
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 /// Its fields stay in the order in which they are set.
 using Json = nlohmann::ordered_json;
@@ -166,4 +166,4 @@ class CliCall {
     bool m_drawn = false;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

@@ -9,7 +9,7 @@
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
 #include <orizuru/detail/ops/cli/messages.hpp>
-#include <orizuru/detail/ops/cli/place_name.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/pause.hpp>
@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 inline void pause(CliCall& call) {
     Pause(call.endpoint(), call.options().queue).pause();
@@ -160,4 +160,4 @@ inline void clear(CliCall& call) {
     answer_with(call, "removed", call.inspector().clear(options.queue, place));
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

@@ -14,7 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 struct CliCommand {
     const char* name;
@@ -39,4 +39,4 @@ inline constexpr std::array cli_commands{
     CliCommand{"clear", "Remove all messages of a place", clear_arguments, clear},
     CliCommand{"metrics", "Print the numbers of queues for Prometheus", queues_argument, metrics}};
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

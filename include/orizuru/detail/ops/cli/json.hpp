@@ -6,8 +6,8 @@
 
 #include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
-#include <orizuru/detail/ops/cli/place_name.hpp>
 #include <orizuru/detail/ops/cli/time_text.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/ops/queue_state.hpp>
@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 [[nodiscard]] inline std::string to_hex(std::string_view bytes) {
     constexpr std::string_view digits = "0123456789abcdef";
@@ -113,4 +113,4 @@ namespace orizuru::detail {
     return document;
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

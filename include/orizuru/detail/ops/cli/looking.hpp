@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 using Align = Table::Align;
 
@@ -155,4 +155,4 @@ inline void show(CliCall& call) {
         });
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

@@ -8,10 +8,10 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
-#include <orizuru/detail/ops/cli/place_name.hpp>
 #include <orizuru/detail/ops/cli/table.hpp>
 #include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/ops/queue_state.hpp>
@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 /// Without --full at most so many columns, and the size of a text that is longer.
 [[nodiscard]] inline VisibleText excerpt(const CliCall& call, std::string_view text,
@@ -105,4 +105,4 @@ inline void peek(CliCall& call) {
 
 inline void find(CliCall& call) { answer_with(call, messages_of_job(call)); }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

@@ -14,7 +14,7 @@
 #include <initializer_list>
 #include <stop_token>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 /// While it lives, the first SIGINT or SIGTERM requests a stop, and the next one ends the process.
 /// It blocks them in the thread that makes it, and so in those that this starts; threads from
@@ -77,4 +77,4 @@ class StopSignals {
     OwnThread m_thread;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

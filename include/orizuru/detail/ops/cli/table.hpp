@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 /// Titles, and rows below them. A column in which each cell is empty is left out.
 class Table {
@@ -74,4 +74,4 @@ class Table {
     std::vector<Row> m_rows;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

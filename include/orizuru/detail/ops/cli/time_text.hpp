@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 /// At least so many digits.
 [[nodiscard]] inline std::string padded(std::uint64_t number, std::size_t digits) {
@@ -93,4 +93,4 @@ namespace orizuru::detail {
     return std::nullopt;
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

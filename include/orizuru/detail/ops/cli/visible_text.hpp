@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::cli {
 
 struct CharacterRange {
     char32_t first;
@@ -159,4 +159,4 @@ class VisibleText {
     bool m_cut = false;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::cli

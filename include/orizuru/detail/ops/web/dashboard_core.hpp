@@ -22,7 +22,7 @@
 #include <string_view>
 #include <utility>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 class DashboardCore {
   public:
@@ -176,4 +176,4 @@ class DashboardCore {
     DashboardData m_data;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

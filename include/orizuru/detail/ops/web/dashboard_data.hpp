@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
 #include <orizuru/detail/ops/web/listed_messages.hpp>
@@ -28,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// For several threads. The texts are JSON. All throw HttpRefusal, and what an Inspector throws.
 class DashboardData {
@@ -71,7 +72,7 @@ class DashboardData {
     /// A page of a place, in small steps, so that few large messages are in memory.
     [[nodiscard]] std::string messages(const std::string& query) {
         const std::string queue = parameter(query, "queue");
-        const auto place = place_named(parameter(query, "place"));
+        const auto place = to_place(parameter(query, "place"));
         const auto first = whole_number(query_value(query, "first").value_or("0"));
         if (!place || !first || *first > farthest) {
             throw HttpRefusal{400, "there is no such place"};
@@ -246,4 +247,4 @@ class DashboardData {
     QueueSampler m_sampler;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

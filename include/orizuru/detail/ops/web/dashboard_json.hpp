@@ -18,31 +18,12 @@
 #include <string_view>
 #include <utility>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 using Json = nlohmann::json;
 
 [[nodiscard]] inline std::string json_text(const Json& value) {
     return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-inline constexpr std::array<std::pair<std::string_view, Place>, 5> place_names{
-    {{"waiting", Place::waiting},
-     {"held", Place::held},
-     {"scheduled", Place::scheduled},
-     {"rejected", Place::rejected},
-     {"dead", Place::dead}}};
-
-[[nodiscard]] inline std::string_view name_of(Place place) {
-    return place_names.at(static_cast<std::size_t>(place)).first;
-}
-[[nodiscard]] inline std::optional<Place> place_named(std::string_view name) {
-    for (const auto& [known, place] : place_names) {
-        if (known == name) {
-            return place;
-        }
-    }
-    return std::nullopt;
 }
 
 /// Milliseconds since 1970, or null.
@@ -91,4 +72,4 @@ inline constexpr std::array<std::pair<std::string_view, Place>, 5> place_names{
                       {"queues", std::move(queues)}});
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

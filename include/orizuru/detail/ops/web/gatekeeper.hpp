@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// Takes as long for a secret that is wrong in its first character as for any other.
 [[nodiscard]] inline bool is_secret(std::string_view given, std::string_view secret) noexcept {
@@ -130,4 +130,4 @@ class Gatekeeper {
     RateLimit m_wrong_tokens{10};
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

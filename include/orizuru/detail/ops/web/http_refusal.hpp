@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// An answer other than 200, thrown where that is found out.
 struct HttpRefusal {
@@ -28,4 +28,4 @@ struct HttpRefusal {
     return std::move(*value);
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

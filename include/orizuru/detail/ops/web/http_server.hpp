@@ -18,7 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/error.hpp>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// No program that this one starts has the descriptor.
 template <class Socket>
@@ -73,4 +73,4 @@ class HttpServer {
     std::shared_ptr<void> m_places = std::make_shared<char>(); // each session has a share
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

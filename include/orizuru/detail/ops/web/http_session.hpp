@@ -26,7 +26,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// Lives while something of it is awaited; on the server's only thread.
 template <class Protocol>
@@ -132,4 +132,4 @@ class HttpSession : public std::enable_shared_from_this<HttpSession<Protocol>> {
     Response m_response;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

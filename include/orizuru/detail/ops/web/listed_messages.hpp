@@ -21,7 +21,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// A message and where it was seen.
 struct ListedMessage {
@@ -108,4 +108,4 @@ class ListedMessages {
     std::unordered_multimap<std::size_t, Entries::iterator> m_by_hash;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

@@ -5,6 +5,7 @@
 // What a Dashboard's page gets to see of messages.
 
 #include <orizuru/detail/jobs/error_text.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/detail/ops/web/payload_text.hpp>
@@ -19,7 +20,7 @@
 #include <string_view>
 #include <utility>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// Shows messages as far as the options allow.
 class MessageView {
@@ -72,7 +73,7 @@ class MessageView {
   private:
     [[nodiscard]] static Json common(const PlacedMessage& message,
                                      const std::optional<Job<Raw>>& job) {
-        Json view = {{"place", name_of(message.place)},
+        Json view = {{"place", place_name(message.place)},
                      {"size", job ? job->payload.bytes.size() : message.payload.size()},
                      {"reason", cut_text(message.reason, longest_preview)},
                      {"time", json_of(message.time)},
@@ -119,4 +120,4 @@ class MessageView {
     std::function<std::string(std::string_view, std::string_view)> m_format;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

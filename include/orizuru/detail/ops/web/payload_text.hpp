@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// No more of a payload is shown.
 inline constexpr std::size_t longest_preview = 4096;
@@ -46,4 +46,4 @@ struct PayloadText {
     return {"bytes", to_utf8(shown)};
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

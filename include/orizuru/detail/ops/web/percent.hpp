@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// Any bytes, as encodeURIComponent writes those of a text.
 [[nodiscard]] inline std::string percent_encoded(std::string_view bytes) {
@@ -67,4 +67,4 @@ namespace orizuru::detail {
     return std::nullopt;
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

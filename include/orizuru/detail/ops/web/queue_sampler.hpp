@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// What one pass over all queues has seen.
 struct QueueSample {
@@ -199,4 +199,4 @@ class QueueSampler {
     OwnThread m_thread; // last: it uses all others
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 /// For several threads.
 class RecentAnswers {
@@ -56,4 +56,4 @@ class RecentAnswers {
     std::map<std::string, Answer> m_answers;
 };
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

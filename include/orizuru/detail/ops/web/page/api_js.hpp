@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view api_js = R"js(
 // Asks the server that this page has come from. The token arrives in the link's fragment, which no
@@ -70,4 +70,4 @@ export async function download(route, name) {
 }
 )js";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

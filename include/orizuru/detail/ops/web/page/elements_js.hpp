@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view elements_js = R"js(
 // Makes and updates what is on the page. Texts of others become text nodes, never markup.
@@ -133,4 +133,4 @@ export function confirming(buttons, question, word, action) {
 }
 )js";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

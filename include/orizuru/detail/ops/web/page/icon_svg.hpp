@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view icon_svg = R"svg(
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
@@ -16,4 +16,4 @@ inline constexpr std::string_view icon_svg = R"svg(
 </svg>
 )svg";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

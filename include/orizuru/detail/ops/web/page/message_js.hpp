@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view message_js = R"js(
 // The dialog that shows one message: when, how often, why, its payload, and what can be done.
@@ -127,4 +127,4 @@ export async function openMessage(app, row) {
 }
 )js";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

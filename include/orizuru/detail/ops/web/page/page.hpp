@@ -17,7 +17,7 @@
 #include <array>
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 struct PageFile {
     std::string_view path;
@@ -46,4 +46,4 @@ struct PageFile {
     return nullptr;
 }
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view page_css = R"css(
 :root {
@@ -185,4 +185,4 @@ pre {
 }
 )css";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view page_html = R"html(
 <!doctype html>
@@ -36,4 +36,4 @@ inline constexpr std::string_view page_html = R"html(
 </html>
 )html";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view page_js = R"js(
 // What the address asks for, kept up to date: the next question follows the last answer, and none is
@@ -157,4 +157,4 @@ dialog.addEventListener('close', async () => {
 open();
 )js";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view queue_js = R"js(
 // One queue: its numbers, and a tab for each place and for its workers.
@@ -152,4 +152,4 @@ export function queuePage(app, key, tab, first) {
 }
 )js";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web

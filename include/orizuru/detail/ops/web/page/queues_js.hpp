@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace orizuru::detail {
+namespace orizuru::detail::web {
 
 inline constexpr std::string_view queues_js = R"js(
 // The first page: all queues in one table. And the page of all workers.
@@ -165,4 +165,4 @@ export function workersPage() {
 }
 )js";
 
-} // namespace orizuru::detail
+} // namespace orizuru::detail::web
