@@ -67,7 +67,8 @@ def check_exit_codes(redis):
 
 
 def check_stops_at(redis, number):
-    with support.Program(ORIZURU, "-u", redis.address, "ls", "q", "-n", "3600", "--json") as program:
+    command = [ORIZURU, "-u", redis.address, "ls", "q", "-n", "3600", "--json"]
+    with support.Program(*command) as program:
         assert json.loads(program.line())["queues"][0]["queue"] == "q"
         program.send(number)
         assert program.status() == 0
