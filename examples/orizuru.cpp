@@ -10,12 +10,18 @@
 #if WITH_TLS
 #include <orizuru/tls.hpp>
 #endif
+#if WITH_WEB
+#include <orizuru/ops/web_command.hpp>
+#endif
 
 int main(int argc, char** argv) {
 #if WITH_TLS
-    const orizuru::Cli cli(orizuru::tls_endpoint);
+    orizuru::Cli cli(orizuru::tls_endpoint);
 #else
-    const orizuru::Cli cli;
+    orizuru::Cli cli;
+#endif
+#if WITH_WEB
+    orizuru::add_web_command(cli);
 #endif
     return cli.run(argc, argv);
 }

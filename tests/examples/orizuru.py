@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import termios
+import urllib.request
 
 import support
 
@@ -107,6 +108,25 @@ def check_second_signal(redis):
     redis.go_on()
 
 
+def check_web(redis):
+    """It prints the page's link, serves the page and its data, and ends at a signal."""
+    command = [ORIZURU, "web", "127.0.0.1:0", "--read-only", "-u", redis.address]
+    with support.Program(*command) as program:
+        origin, token = re.fullmatch(r"(http://127[.]0[.]0[.]1:\d+)/#token=(\S+)", program.line()).groups()
+        with urllib.request.urlopen(origin) as page:
+            assert b"<title>" in page.read()
+        request = urllib.request.Request(f"{origin}/api/queues",
+                                         headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request) as answer:
+            assert "queues" in json.load(answer)
+        program.send(signal.SIGTERM)
+        assert program.status() == 0
+    wrong = support.run(ORIZURU, "-u", redis.address, "web", "--fold", status=2)
+    assert b"--fold" in wrong.stderr
+    away = support.run(ORIZURU, "-u", redis.address, "web", "192.0.2.1:80", status=2)
+    assert b"192.0.2.1" in away.stderr
+
+
 def check_terminal(redis):
     """It writes in place."""
     ours, theirs = pty.openpty()
@@ -138,5 +158,6 @@ with support.private_redis() as server:
     check_stops_at(server, signal.SIGINT)
     check_stops_at(server, signal.SIGTERM)
     check_second_signal(server)
+    check_web(server)
     check_terminal(server)
     check_commands_of_readme(server)

@@ -48,6 +48,16 @@ class Cli {
     /// The text to show in place of a payload. An exception's message is shown before the payload.
     using Format = std::function<std::string(const PlacedMessage& message)>;
 
+    /// What a command of your own gets.
+    struct Call {
+        const Endpoint& endpoint;                  ///< of the address that the user has named
+        const std::vector<std::string>& arguments; ///< behind the command's name
+        std::ostream& out;
+        std::stop_token stop; ///< requested by SIGINT and SIGTERM
+    };
+    /// Throws std::invalid_argument for a wrong usage.
+    using Command = std::function<void(const Call& call)>;
+
     Cli() : Cli([](std::string_view uri) { return Endpoint(uri); }) {}
     /// With `orizuru::tls_endpoint` of tls.hpp it takes addresses with TLS, too.
     explicit Cli(Connect connect) : m_connect(std::move(connect)) {}
@@ -55,6 +65,12 @@ class Cli {
     /// Takes the place of an earlier one for the same queue.
     Cli& formatter(std::string queue, Format format) {
         m_formats.insert_or_assign(std::move(queue), std::move(format));
+        return *this;
+    }
+
+    /// Adds a command of your own; `about` is for --help. Takes the place of an earlier one.
+    Cli& command(std::string name, std::string about, Command run) {
+        m_commands.insert_or_assign(std::move(name), Own{std::move(about), std::move(run)});
         return *this;
     }
 
@@ -72,11 +88,17 @@ class Cli {
             const std::stop_token& stop = {}) const;
 
   private:
+    struct Own {
+        std::string about;
+        Command run;
+    };
+
     int run(const std::vector<std::string>& arguments,
             const detail::cli::CliStreams& streams) const;
 
     Connect m_connect;
     std::map<std::string, Format, std::less<>> m_formats;
+    std::map<std::string, Own, std::less<>> m_commands;
 };
 
 } // namespace orizuru

@@ -68,9 +68,26 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
         command.add_arguments(*added, options);
         added->callback([&] { chosen = &command; });
     }
+    const Own* own = nullptr;
+    std::vector<std::string> behind;
+    for (const auto& [name, command] : m_commands) {
+        CLI::App* const added = app.add_subcommand(name, command.about);
+        // All that it does not know is the command's.
+        added->fallthrough(false)->allow_extras();
+        detail::cli::url_argument(*added, options);
+        added->callback([&, added, found = &command] {
+            own = found;
+            behind = added->remaining();
+        });
+    }
     try {
         // CLI11 takes them from the end.
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+        if (own != nullptr) {
+            const Endpoint endpoint = m_connect(options.url);
+            own->run({endpoint, behind, streams.out, streams.stop()});
+            return 0;
+        }
         if (chosen == nullptr) {
             throw CLI::RequiredError("A command");
         }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The definitions of dashboard.hpp and serve.hpp. A program that uses them, with
+// The definitions of dashboard.hpp, serve.hpp and web_command.hpp. A program that uses them, with
 // ORIZURU_SEPARATE_COMPILATION defined, includes this in exactly one of its translation units, and
 // <orizuru/src.hpp> in that one or another.
 
@@ -14,3 +14,5 @@
 #include <orizuru/ops/dashboard.ipp>
 #include <orizuru/ops/serve.hpp>
 #include <orizuru/ops/serve.ipp>
+#include <orizuru/ops/web_command.hpp>
+#include <orizuru/ops/web_command.ipp>

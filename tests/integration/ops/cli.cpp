@@ -625,4 +625,21 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothin
     redis.command({"ACL", "DELUSER", "guest"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a command of the user's gets the address and its arguments") {
+    cli.command("count", "Count", [](const Cli::Call& call) {
+        if (call.arguments.size() != 2) {
+            throw std::invalid_argument("two words, please");
+        }
+        call.out << orizuru::Inspector(call.endpoint).state(call.arguments[0]).waiting << ' '
+                 << call.arguments[1] << '\n';
+    });
+    jobs.push({"a"});
+    CHECK(text({"count", "q", "--loud"}) == "1 --loud\n");
+    CHECK(contains(complaint({"count", "q"}), "two words, please"));
+    CHECK(contains(text({"--help"}), "count"));
+    const Ran away = run_at("unix:///nonexistent/redis.sock", {"count", "q", "x"});
+    CHECK(away.status == 1);
+    CHECK(contains(away.err, "/nonexistent/redis.sock"));
+}
+
 } // namespace cli_test

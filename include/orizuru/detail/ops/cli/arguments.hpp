@@ -21,12 +21,16 @@
 
 namespace orizuru::detail::cli {
 
-inline void common_arguments(CLI::App& app, CliOptions& options) {
-    app.add_option("-u,--url", options.url,
+inline CLI::Option& url_argument(CLI::App& app, CliOptions& options) {
+    return *app.add_option(
+                   "-u,--url", options.url,
                    "Redis' address. All users of this host see the arguments of a process: give a "
                    "password in the environment")
-        ->envname("ORIZURU_URL")
-        ->type_name("URL");
+                ->type_name("URL");
+}
+
+inline void common_arguments(CLI::App& app, CliOptions& options) {
+    url_argument(app, options).envname("ORIZURU_URL");
     app.add_flag("--json", options.json, "Answer with one JSON document in a line");
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The definition of web_command.hpp.
+
+#include <orizuru/ops/dashboard.hpp>
+#include <orizuru/ops/serve.hpp>
+
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace orizuru {
+
+ORIZURU_INLINE void add_web_command(Cli& cli, DashboardOptions options) {
+    const auto run = [defaults = std::move(options)](const Cli::Call& call) {
+        DashboardOptions options = defaults;
+        ServeOptions serving;
+        std::string address = "127.0.0.1:8080";
+        for (auto at = call.arguments.begin(); at != call.arguments.end(); ++at) {
+            if (*at == "--read-only") {
+                options.read_only = true;
+            } else if (*at == "--no-payloads") {
+                options.show_payloads = false;
+            } else if (*at == "--expose") {
+                serving.expose = true;
+            } else if (*at == "--host" && at + 1 != call.arguments.end()) {
+                options.hosts.push_back(*++at);
+            } else if (at->starts_with('-')) {
+                throw std::invalid_argument("web: what is " + *at + "?");
+            } else {
+                address = *at;
+            }
+        }
+        Dashboard dashboard(call.endpoint, options);
+        serving.on_listening = [&](const std::string& origin) {
+            call.out << dashboard.link(origin) << std::endl;
+        };
+        serve(dashboard, address, call.stop, serving);
+    };
+    cli.command(
+        "web", "Serve a web page: [ADDRESS] [--read-only] [--no-payloads] [--expose] [--host NAME]",
+        run);
+}
+
+} // namespace orizuru
