@@ -306,12 +306,12 @@ TEST_CASE_FIXTURE(Fixture,
     int lost = 0;
     for (const bool expires : {false, true}) {
         for (const Direction direction : {Direction::to_client, Direction::to_server}) {
-            for (const std::uint64_t bytes : {0, 1, 3, 40, 200, 300}) {
+            for (const std::uint64_t bytes : {0, 1, 3, 40, 200}) {
                 CAPTURE(expires);
                 CAPTURE(bytes);
                 CAPTURE(static_cast<int>(direction));
                 const std::size_t connection = proxy.accepted();
-                QueueReport report = this->report(proxy.uri() + "?command_timeout=300");
+                QueueReport report = this->report(proxy.uri());
                 queue->succeed(1);
                 report.step();
                 all += 1;

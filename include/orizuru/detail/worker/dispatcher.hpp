@@ -48,6 +48,11 @@ class Dispatcher {
     /// Each thread passes a pointer of its own to the tasks that it shares, null at first; and a
     /// time that was now, which is reset when there may have been a wait.
     std::shared_ptr<Task> next(std::shared_ptr<FetchedTasks>& shared, TimePoint& now);
+    /// The same without a wait; null when there is none at hand.
+    [[nodiscard]] std::shared_ptr<Task>
+    next_at_hand(const std::shared_ptr<FetchedTasks>& shared) const noexcept {
+        return shared && !stopped() ? shared->take() : nullptr;
+    }
 
     /// Stops taking tasks from the queue until resume().
     void pause(const std::string& queue) {
@@ -115,10 +120,8 @@ class Dispatcher {
 inline std::shared_ptr<Task> Dispatcher::next(std::shared_ptr<FetchedTasks>& shared,
                                               TimePoint& now) {
     while (true) {
-        if (shared && !stopped()) {
-            if (std::shared_ptr<Task> task = shared->take()) {
-                return task;
-            }
+        if (std::shared_ptr<Task> task = next_at_hand(shared)) {
+            return task;
         }
         now = TimePoint();
         Lock lock(m_mutex);

@@ -120,7 +120,8 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
     lock.unlock();
     std::shared_ptr<FetchedTasks> shared;
     TimePoint ended{};
-    while (std::shared_ptr<Task> next = taking ? dispatcher.next(shared, ended) : nullptr) {
+    std::shared_ptr<Task> next = taking ? dispatcher.next(shared, ended) : nullptr;
+    while (next) {
         Task& task = *next;
         slot.hold(std::move(next));
         task.follow(ended);
@@ -129,7 +130,11 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
         if (task.retry_at()) {
             parked.add(slot.task());
         }
-        slot.hold(nullptr);
+        next = dispatcher.next_at_hand(shared);
+        if (!next) {
+            slot.hold(nullptr);
+            next = dispatcher.next(shared, ended);
+        }
     }
     shared.reset();
     lock.lock();

@@ -80,8 +80,8 @@ class QueueCounts {
         using std::chrono::microseconds;
         const auto wall = std::chrono::floor<microseconds>(begun.time_since_epoch()) +
                           microseconds(m_wall_ahead.load(std::memory_order_relaxed));
-        add_duration(runs_at, 1, std::chrono::floor<microseconds>(ended - begun));
-        add_duration(waits_at, 1000, wall - enqueued_at.time_since_epoch());
+        add_duration<1>(runs_at, std::chrono::floor<microseconds>(ended - begun));
+        add_duration<1000>(waits_at, wall - enqueued_at.time_since_epoch());
     }
     [[nodiscard]] CountRow row() const noexcept {
         CountRow row;
@@ -105,11 +105,11 @@ class QueueCounts {
     void add(std::size_t position, std::uint64_t count) noexcept {
         m_row[position].fetch_add(count, std::memory_order_relaxed);
     }
-    void add_duration(std::size_t first, std::uint64_t unit,
-                      std::chrono::microseconds time) noexcept {
+    template <std::uint64_t Unit>
+    void add_duration(std::size_t first, std::chrono::microseconds time) noexcept {
         const auto us =
             static_cast<std::uint64_t>(std::max(time, std::chrono::microseconds(0)).count());
-        add(first, us / unit);
+        add(first, us / Unit);
         add(first + 1 + bucket(us), 1);
     }
     /// The exponent of the power of 4 that is the least number of milliseconds not below it.
