@@ -115,7 +115,11 @@ int main(int argc, char** argv) {
             pushing.emplace([&](const std::stop_token& stop) { push(uri, stop); });
             working.emplace([&](const std::stop_token& stop) { work(uri, stop); });
         }
-        orizuru::Dashboard dashboard(uri);
+        orizuru::DashboardOptions options;
+        if (loaded) {
+            options.history_step = 5s; // there is no hour to wait for
+        }
+        orizuru::Dashboard dashboard(uri, options);
         std::exception_ptr failure;
         std::jthread serving([&](const std::stop_token& stop) {
             try {
