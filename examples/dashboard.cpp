@@ -54,7 +54,7 @@ void push(const std::string& uri, const std::stop_token& stop) {
             orders.push("order " + number);
         }
         emails.push("to customer " + number);
-        if (i % 5 == 0) {
+        if (i % 20 == 0) {
             thumbnails.push("picture " + number + ".png");
         }
         if (i % 50 == 0) {
@@ -66,6 +66,7 @@ void push(const std::string& uri, const std::stop_token& stop) {
 void work(const std::string& uri, const std::stop_token& stop) {
     orizuru::Worker worker(uri, {.name = "example",
                                  .concurrency = 8,
+                                 .order = orizuru::QueueOrder::random,
                                  .signals = orizuru::SignalHandling::none,
                                  .on_event = [](const orizuru::WorkerEvent&) {}});
     std::mutex mutex;
