@@ -54,7 +54,7 @@ void push(const std::string& uri, const std::stop_token& stop) {
             orders.push("order " + number);
         }
         emails.push("to customer " + number);
-        if (i % 5 == 0) {
+        if (i % 20 == 0) {
             thumbnails.push("picture " + number + ".png");
         }
         if (i % 50 == 0) {
@@ -66,6 +66,7 @@ void push(const std::string& uri, const std::stop_token& stop) {
 void work(const std::string& uri, const std::stop_token& stop) {
     orizuru::Worker worker(uri, {.name = "example",
                                  .concurrency = 8,
+                                 .order = orizuru::QueueOrder::random,
                                  .signals = orizuru::SignalHandling::none,
                                  .on_event = [](const orizuru::WorkerEvent&) {}});
     std::mutex mutex;
@@ -115,7 +116,11 @@ int main(int argc, char** argv) {
             pushing.emplace([&](const std::stop_token& stop) { push(uri, stop); });
             working.emplace([&](const std::stop_token& stop) { work(uri, stop); });
         }
-        orizuru::Dashboard dashboard(uri);
+        orizuru::DashboardOptions options;
+        if (loaded) {
+            options.history_step = 5s; // there is no hour to wait for
+        }
+        orizuru::Dashboard dashboard(uri, options);
         std::exception_ptr failure;
         std::jthread serving([&](const std::stop_token& stop) {
             try {

@@ -156,6 +156,9 @@ class DashboardCore {
         if (route == "find") {
             return answer(m_data.find(query));
         }
+        if (route == "days") {
+            return answer(m_data.days(query));
+        }
         if (route == "workers") {
             return answer(m_data.workers(query));
         }

@@ -122,11 +122,27 @@ class DashboardData {
             }
             Json rows = Json::array();
             for (const std::string& queue : queues) {
+                const auto reports = m_inspector.workers(queue);
                 for (const ConsumerState& consumer : m_inspector.consumers(queue)) {
-                    rows.push_back(json_of(queue, consumer));
+                    const auto report =
+                        std::ranges::find(reports, consumer.id, &WorkerReport::consumer_id);
+                    rows.push_back(
+                        json_of(queue, consumer, report != reports.end() ? &*report : nullptr));
                 }
             }
             return json_text({{"workers", std::move(rows)}});
+        });
+    }
+
+    /// How the jobs of a queue have ended on each of the last days.
+    [[nodiscard]] std::string days(const std::string& query) {
+        return shared("days?", query, [&] {
+            constexpr int month = 30;
+            Json rows = Json::array();
+            for (const DayCounts& day : m_inspector.days(parameter(query, "queue"), month)) {
+                rows.push_back(json_of(day));
+            }
+            return json_text({{"days", std::move(rows)}});
         });
     }
 

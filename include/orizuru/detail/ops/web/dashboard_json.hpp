@@ -7,12 +7,15 @@
 
 #include <orizuru/detail/ops/web/percent.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
+#include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,28 +51,58 @@ using Json = nlohmann::json;
             {"error", row.error}};
 }
 
-[[nodiscard]] inline Json json_of(const std::string& queue, const ConsumerState& consumer) {
+/// A worker with its report, if it has sent one.
+[[nodiscard]] inline Json json_of(const std::string& queue, const ConsumerState& consumer,
+                                  const WorkerReport* report) {
+    const auto of_report = [&](auto read) { return report != nullptr ? Json(read()) : Json(); };
     return {{"queue", queue},
             {"key", percent_encoded(queue)},
             {"id", consumer.id},
             {"leaseLeft", consumer.lease_left ? Json(consumer.lease_left->count()) : Json()},
             {"held", consumer.held},
-            {"steps", consumer.steps}};
+            {"running", of_report([&] { return report->running; })},
+            {"threads", of_report([&] { return report->threads; })},
+            {"done", of_report([&] {
+                 return report->jobs.outcomes.succeeded + report->jobs.outcomes.settled;
+             })}};
 }
 
-/// The sparklines.
+/// How many jobs were done from point to point, and which part of the attempts has failed.
+[[nodiscard]] inline Json json_of(const QueueHistory& history) {
+    Json line = Json::array();
+    std::uint64_t done = 0;
+    std::uint64_t failed = 0;
+    for (std::size_t i = 1; i < history.size(); ++i) {
+        const auto& before = history[i - 1];
+        const auto& now = history[i];
+        if (!before || !now || now->done < before->done || now->failed < before->failed) {
+            line.push_back(nullptr); // unknown, or somebody has emptied Redis
+            continue;
+        }
+        line.push_back(now->done - before->done);
+        done += now->done - before->done;
+        failed += now->failed - before->failed;
+    }
+    const std::uint64_t all = done + failed;
+    const double part = all > 0 ? static_cast<double>(failed) / static_cast<double>(all) : 0;
+    return {{"done", std::move(line)}, {"failed", all > 0 ? Json(part) : Json()}};
+}
 [[nodiscard]] inline std::string json_of(const QueueHistories& histories) {
     Json queues = Json::object();
     for (const auto& [queue, history] : histories.queues) {
-        Json line = Json::array();
-        for (const auto& point : history) {
-            line.push_back(point ? Json(*point) : Json());
-        }
-        queues[percent_encoded(queue)] = std::move(line);
+        queues[percent_encoded(queue)] = json_of(history);
     }
     return json_text({{"step", histories.step.count()},
                       {"most", QueueSampler::most_points},
                       {"queues", std::move(queues)}});
+}
+
+[[nodiscard]] inline Json json_of(const DayCounts& day) {
+    const std::chrono::sys_time<std::chrono::milliseconds> begin = day.day;
+    return {{"day", begin.time_since_epoch().count()},
+            {"done", day.outcomes.succeeded + day.outcomes.settled},
+            {"failed", day.outcomes.failed},
+            {"died", day.outcomes.died}};
 }
 
 } // namespace orizuru::detail::web

@@ -39,8 +39,13 @@ struct QueueSample {
     std::string failure;
 };
 
-/// The points of a queue's sparkline, the newest last; none for a time without an answer.
-using QueueHistory = std::deque<std::optional<std::uint64_t>>;
+/// How many jobs of a queue workers have done, and how many attempts have failed, since ever.
+struct JobTotals {
+    std::uint64_t done = 0;
+    std::uint64_t failed = 0;
+};
+/// At equal distances, the newest last; none for a time without an answer.
+using QueueHistory = std::deque<std::optional<JobTotals>>;
 
 struct QueueHistories {
     std::chrono::milliseconds step;
@@ -51,6 +56,7 @@ class QueueSampler {
   public:
     using Clock = std::chrono::steady_clock;
 
+    /// Of a sparkline: from total to total.
     static constexpr std::size_t most_points = 120;
     /// How long somebody who has asked counts as one who looks.
     static constexpr std::chrono::seconds attention{10};
@@ -111,6 +117,8 @@ class QueueSampler {
             const std::uint64_t number = ++m_passes;
             lock.unlock();
             auto sample = std::make_shared<QueueSample>(pass());
+            const bool points = m_begun >= m_next_point; // of this thread alone
+            auto totals = points ? all_totals(*sample) : Totals();
             lock.lock();
             m_took = Clock::now() - m_begun;
             sample->number = number;
@@ -119,8 +127,9 @@ class QueueSampler {
                 sample->rows = m_sample->rows;
             }
             m_sample = std::move(sample);
-            if (m_begun >= m_next_point) {
-                add_point();
+            if (points) {
+                m_next_point = m_begun + m_history_step;
+                add_points(totals);
             }
         }
     }
@@ -162,18 +171,36 @@ class QueueSampler {
         }
     }
 
-    /// For those queues that there are.
-    void add_point() {
-        m_next_point = m_begun + m_history_step;
+    using Totals = std::map<std::string, JobTotals>;
+
+    /// Those that Redis tells.
+    [[nodiscard]] Totals all_totals(const QueueSample& sample) {
+        Totals totals;
+        for (const QueueSample::Row& row : sample.rows) {
+            try {
+                const WorkerStatistics jobs = m_inspector.counts(row.state.queue).outcomes;
+                totals[row.state.queue] = {jobs.succeeded + jobs.settled, jobs.failed};
+            } catch (const ConnectionError&) {
+                return totals;
+            } catch (const std::exception&) {
+                continue; // a key of somebody else's
+            }
+        }
+        return totals;
+    }
+
+    /// To the queues that there are now; the others are forgotten.
+    void add_points(const Totals& totals) {
         std::map<std::string, QueueHistory> history;
         for (const QueueSample::Row& row : m_sample->rows) {
-            QueueHistory& points = history[row.state.queue];
-            if (const auto known = m_history.find(row.state.queue); known != m_history.end()) {
+            const std::string& queue = row.state.queue;
+            QueueHistory& points = history[queue];
+            if (const auto known = m_history.find(queue); known != m_history.end()) {
                 points = std::move(known->second);
             }
-            const bool known = m_sample->failure.empty() && row.error.empty();
-            points.push_back(known ? std::optional(row.state.waiting) : std::nullopt);
-            if (points.size() > most_points) {
+            const auto total = totals.find(queue);
+            points.push_back(total != totals.end() ? std::optional(total->second) : std::nullopt);
+            if (points.size() > most_points + 1) {
                 points.pop_front();
             }
         }

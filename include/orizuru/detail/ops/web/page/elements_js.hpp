@@ -93,13 +93,18 @@ export function size(bytes) {
             : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }
 
-// A line of an hour's points, the newest on the right; null is a gap.
+function shape(tag, attributes, ...children) {
+    const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [name, value] of Object.entries(attributes)) {
+        node.setAttribute(name, value);
+    }
+    node.append(...children);
+    return node;
+}
+
+// A line of points, the newest on the right; null is a gap.
 export function sparkline() {
-    const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-    svg.setAttribute('viewBox', '0 0 110 20');
-    svg.setAttribute('role', 'img');
-    svg.append(document.createElementNS('http://www.w3.org/2000/svg', 'path'));
-    return svg;
+    return shape('svg', {viewBox: '0 0 110 20', role: 'img'}, shape('path', {}));
 }
 
 export function draw(svg, points, most) {
@@ -118,6 +123,22 @@ export function draw(svg, points, most) {
     });
     svg.firstChild.setAttribute('d', path);
     svg.setAttribute('aria-label', `up to ${number(largest)}`);
+}
+
+// A bar for each day: what failed stands on what was done.
+export function bars(days) {
+    const highest = Math.max(1, ...days.map(day => day.done + day.failed));
+    const height = count => count === 0 ? 0 : Math.max(1, 48 * count / highest);
+    return shape('svg', {viewBox: `0 0 ${days.length * 36} 50`, preserveAspectRatio: 'none',
+        role: 'img', 'aria-label': `Jobs of the last ${days.length} days`},
+    ...days.map((day, i) => {
+        const date = new Date(day.day).toISOString().slice(0, 10);
+        const [done, failed] = [height(day.done), height(day.failed)];
+        const box = (y, high, style) => shape('rect', {x: i * 36 + 2, y, width: 32, height: high, class: style});
+        return shape('g', {}, shape('title', {},
+            `${date}: ${number(day.done)} done, ${number(day.failed)} failed`),
+        box(0, 50, 'day'), box(50 - done, done, 'done'), box(50 - done - failed, failed, 'failed'));
+    }));
 }
 
 // Asks before what cannot be undone: the buttons give way to a question in their place.

@@ -106,6 +106,11 @@ tbody tr[tabindex]:focus-visible { outline-offset: -2px; }
 html { scrollbar-gutter: stable; }
 .messages th:first-child { width: 44%; }
 .messages th:nth-child(2) { width: 28%; }
+.days svg { display: block; width: 100%; height: 50px; }
+.days p { margin: 4px 0 24px; font-size: 13px; }
+.days .day { fill: var(--hover); }
+.days .done { fill: var(--link); }
+.days .failed { fill: var(--bad); }
 .empty { padding: 28px 0; color: var(--quiet); }
 
 button, input {

@@ -12,9 +12,9 @@ inline constexpr std::string_view queue_js = R"js(
 // One queue: its numbers, and a tab for each place and for its workers.
 
 import {get} from './api.js';
-import {confirming, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
+import {bars, confirming, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
 import {openMessage} from './message.js';
-import {numbers, pauseButton, PLACES, tags, workersTable} from './queues.js';
+import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './queues.js';
 
 const PAGE = 50;
 const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected: 'Enqueued', dead: 'Died'};
@@ -63,6 +63,22 @@ function clearer(app, key) {
         'Remove all', () => app.step(clear, `clear?queue=${key}&place=dead`))}, 'Remove all');
     buttons.append(clear);
     return buttons;
+}
+
+// A month's jobs as bars, if workers have reported any.
+function daysOf(key) {
+    const node = el('div', {class: 'days', hidden: ''});
+    let asked = 0;
+    const update = async () => {
+        if (Date.now() - asked < 60_000) {
+            return;
+        }
+        asked = Date.now();
+        const {days} = await get(`days?queue=${key}`);
+        node.hidden = !days.some(day => day.done + day.failed > 0);
+        node.replaceChildren(bars(days), el('p', {class: 'quiet'}, `Jobs done in ${days.length} days, by UTC`));
+    };
+    return {node, update};
 }
 
 function messagesTable(app, key, place, first) {
@@ -131,12 +147,16 @@ export function queuePage(app, key, tab, first) {
     const workers = tab === 'workers' && workersTable(false);
     const list = workers || messagesTable(app, key, tab, first);
 
+    const month = daysOf(key);
+
     const update = async state => {
+        await renewHistory();
         const queue = state.queues.find(queue => queue.key === key) ?? await get(`queue?queue=${key}`);
         fill(name, line(queue.name));
         fill(tag, tags(queue));
         pause.update(queue);
         sums.update([queue]);
+        await month.update();
         if (workers) {
             workers.update((await get(`workers?queue=${key}`)).workers);
         } else {
@@ -145,7 +165,8 @@ export function queuePage(app, key, tab, first) {
     };
     return {
         title: decoded(key),
-        nodes: [el('div', {class: 'heading'}, el('h1', {}, name), tag, pause.node), sums.node, tabs,
+        nodes: [el('div', {class: 'heading'}, el('h1', {}, name), tag, pause.node), sums.node,
+            month.node, tabs,
             ...list.nodes, finder(app, key)],
         update,
     };

@@ -14,23 +14,45 @@ inline constexpr std::string_view queues_js = R"js(
 import {get} from './api.js';
 import {draw, duration, el, fill, fillRows, line, number, sparkline} from './elements.js';
 
+// The latest points of all queues' sparklines: asked for once for each step.
+let history = {queues: {}, most: 120, step: 0};
+let asked = 0;
+
+export async function renewHistory() {
+    if (Date.now() - asked >= Math.min(history.step, 30_000)) {
+        asked = Date.now();
+        history = await get('history');
+    }
+}
+
+function doneOf(queue) {
+    return history.queues[queue.key]?.done ?? [];
+}
+
 export const PLACES = {
     waiting: 'Waiting', held: 'In hand', scheduled: 'Scheduled', rejected: 'Rejected', dead: 'Dead',
 };
 
 const LONG_AGO = 60_000; // a queue whose oldest message has waited so long is in trouble
 const OVERDUE = 10_000;
+const MANY = 0.1; // of all attempts
 
 // The five large numbers.
 export function numbers() {
-    const values = Object.fromEntries(Object.keys(PLACES).map(place => [place, el('dd')]));
-    const node = el('dl', {class: 'numbers'}, ...Object.entries(PLACES).map(
-        ([place, name]) => el('div', {}, el('dt', {}, name), values[place])));
+    const names = {waiting: 'Waiting', held: 'In hand', scheduled: 'Scheduled', dead: 'Dead',
+        rate: 'Done per second'};
+    const values = Object.fromEntries(Object.keys(names).map(name => [name, el('dd')]));
+    const node = el('dl', {class: 'numbers'}, ...Object.entries(names).map(
+        ([name, text]) => el('div', {}, el('dt', {}, text), values[name])));
     const update = queues => {
-        for (const place of Object.keys(PLACES)) {
+        for (const place of ['waiting', 'held', 'scheduled', 'dead']) {
             const sum = queues.reduce((sum, queue) => sum + queue[place], 0);
             fill(values[place], number(sum), sum === 0 ? 'zero' : place === 'dead' ? 'bad' : '');
         }
+        const rates = queues.map(queue => doneOf(queue).at(-1) ?? null).filter(rate => rate !== null);
+        const rate = rates.reduce((sum, rate) => sum + rate, 0) * 1000 / history.step;
+        fill(values.rate, rates.length === 0 ? '–' : number(rate < 10 ? Math.round(rate * 10) / 10
+            : Math.round(rate)), rates.length === 0 || rate === 0 ? 'zero' : '');
     };
     return {node, update};
 }
@@ -65,7 +87,7 @@ function makeRow(app, queue) {
     row.tag = el('span', {class: 'tag warn'});
     row.spark = sparkline();
     row.pause = pauseButton(app, queue.key);
-    row.numbers = Object.fromEntries(['waiting', 'oldest', 'held', 'scheduled', 'rejected', 'dead'].map(
+    row.numbers = Object.fromEntries(['waiting', 'oldest', 'held', 'scheduled', 'dead', 'failed'].map(
         column => [column, el('td', {class: HIDING[column]})]));
     row.append(el('td', {class: 'text name'}, el('span', {}, name, row.tag)),
         ...Object.values(row.numbers), el('td', {class: 'spark'}, row.spark),
@@ -73,9 +95,9 @@ function makeRow(app, queue) {
     return row;
 }
 
-const HIDING = {oldest: 'rare', held: 'rare', scheduled: 'rarer', rejected: 'rarer'}; // on narrow screens
+const HIDING = {oldest: 'rare', held: 'rare', scheduled: 'rarer', failed: 'rarer'}; // on narrow screens
 
-function updateRow(row, queue, history) {
+function updateRow(row, queue) {
     const cells = row.numbers;
     const wait = queue.oldest && queue.now ? queue.now - queue.oldest : null;
     const late = queue.nextDue && queue.now ? queue.now - queue.nextDue : 0;
@@ -86,10 +108,12 @@ function updateRow(row, queue, history) {
     count(cells.held, queue.held);
     count(cells.scheduled, queue.scheduled, late > OVERDUE ? 'warn' : '');
     cells.scheduled.title = late > OVERDUE ? `the first is ${duration(late)} late: no scheduler runs` : '';
-    count(cells.rejected, queue.rejected);
     count(cells.dead, queue.dead, 'bad');
+    const failed = history.queues[queue.key]?.failed ?? null;
+    fill(cells.failed, failed === null ? '–' : `${(100 * failed).toFixed(1)} %`,
+        failed === null || failed === 0 ? 'zero' : failed > MANY ? 'bad' : '');
     row.pause.update(queue);
-    draw(row.spark, [...history.queues[queue.key] ?? [], queue.waiting], history.most + 1);
+    draw(row.spark, doneOf(queue), history.most);
 }
 
 function head(...columns) {
@@ -101,28 +125,25 @@ export function queuesPage(app) {
     const sums = numbers();
     const body = el('tbody');
     const table = el('table', {}, head(['Queue', 'text name'], ['Waiting', 'count'], ['Oldest', HIDING.oldest],
-        ['In hand', HIDING.held], ['Scheduled', HIDING.scheduled], ['Rejected', HIDING.rejected],
-        ['Dead', 'count'],
-        ['Waiting, last hour', 'spark'], ['', 'step']), body);
+        ['In hand', HIDING.held], ['Scheduled', HIDING.scheduled], ['Dead', 'count'],
+        ['Failed', HIDING.failed], ['Done, last hour', 'spark'], ['', 'step']), body);
+    const period = table.querySelector('th.spark');
     const none = el('p', {class: 'empty', hidden: ''}, 'No worker has served a queue here yet.');
     const other = el('input', {placeholder: 'Another queue', 'aria-label': 'Name of another queue'});
     const open = el('form', {class: 'row', onsubmit: event => {
         event.preventDefault();
         location.hash = `#/queue/${encodeURIComponent(other.value)}/waiting`;
     }}, other, el('button', {}, 'Open'));
-    let history = {queues: {}, most: 120};
-    let asked = 0;
 
     const update = async state => {
-        if (Date.now() - asked > Math.min(history.step ?? 0, 30_000)) {
-            asked = Date.now();
-            history = await get('history');
-        }
+        await renewHistory();
+        const hour = history.most * history.step;
+        fill(period, `Done, last ${hour === 3_600_000 ? 'hour' : duration(hour)}`);
         sums.update(state.queues);
         none.hidden = state.queues.length > 0 || state.age === null;
         table.hidden = state.queues.length === 0;
         fillRows(body, state.queues, queue => makeRow(app, queue),
-            (row, queue) => updateRow(row, queue, history));
+            updateRow);
     };
     return {title: 'Queues', nodes: [sums.node, table, none, open], update};
 }
@@ -131,14 +152,15 @@ export function queuesPage(app) {
 export function workersTable(withQueue) {
     const body = el('tbody');
     const table = el('table', {}, head(['Worker', 'text'], ...withQueue ? [['Queue', 'text']] : [],
-        ['In hand'], ['Steps', 'rare'], ['Lease left']), body);
+        ['In hand'], ['Running', 'rare'], ['Done', 'rare'], ['Lease left']), body);
     const none = el('p', {class: 'empty', hidden: ''}, 'No worker is registered.');
     const update = workers => {
         none.hidden = workers.length > 0;
         table.hidden = workers.length === 0;
         const items = workers.map(worker => ({...worker, key: `${worker.key} ${worker.id}`}));
         fillRows(body, items, () => el('tr', {}, el('td', {class: 'text'}),
-            ...withQueue ? [el('td', {class: 'text'})] : [], el('td'), el('td', {class: 'rare'}), el('td')),
+            ...withQueue ? [el('td', {class: 'text'})] : [], el('td'), el('td', {class: 'rare'}),
+            el('td', {class: 'rare'}), el('td')),
         (row, worker) => {
             const cells = [...row.children];
             fill(cells.shift(), line(worker.id));
@@ -147,9 +169,11 @@ export function workersTable(withQueue) {
                 fill(cells.shift(), line(worker.queue));
             }
             count(cells[0], worker.held);
-            count(cells[1], worker.steps);
+            const told = worker.done !== null;
+            fill(cells[1], told ? `${worker.running} of ${worker.threads}` : '–', told ? '' : 'zero');
+            fill(cells[2], told ? number(worker.done) : '–', told ? '' : 'zero');
             const gone = worker.leaseLeft === null;
-            fill(cells[2], gone ? 'not heard' : duration(worker.leaseLeft), gone ? 'warn' : '');
+            fill(cells[3], gone ? 'not heard' : duration(worker.leaseLeft), gone ? 'warn' : '');
         });
     };
     return {nodes: [table, none], update};
