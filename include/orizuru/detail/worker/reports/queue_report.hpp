@@ -85,8 +85,8 @@ class QueueReport {
           m_started(job_time()),
           m_known(queue.counts().row()) {}
 
-    /// Reports what has changed; else, every second time, only that the worker is alive: PEXPIRE,
-    /// so that an idle queue costs less than the beats of its consumer. Throws as Connection does.
+    /// Reports what has changed; else, every second time, only that the worker is alive, by
+    /// PEXPIRE: a fifth of a report's cost. Throws as Connection does.
     void step(TimePoint now = Clock::now()) {
         m_queue.counts().read_clocks();
         const std::string id = m_queue.consumer_id();
