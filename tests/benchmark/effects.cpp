@@ -154,24 +154,23 @@ class Effects {
         return timed([&](int) {
             Consumer<Job<int>> consumer(m_redis.uri(), "inbox batches",
                                         {.prefetch = batch, .ack = AckMode::deferred});
-            while (left > 0) {
-                auto guards = next_batch(consumer, {.size = batch, .time = {}});
+            while (left.fetch_sub(batch) > 0) {
+                auto guards = next_batch(consumer, {.size = batch});
                 std::vector<std::string> ids;
                 for (const Guard& guard : guards) {
                     ids.push_back(guard->id);
                 }
-                const auto results = inbox.run_batch(ids, [&](pqxx::work& tx, auto fresh) {
+                static_cast<void>(inbox.run_batch(ids, [&](pqxx::work& tx, auto fresh) {
                     std::string rows;
                     for (const std::size_t position : fresh) {
                         rows += ',' + std::to_string(guards[position]->payload % 1000);
                     }
                     tx.exec("UPDATE rows SET number = number + 1 WHERE id IN (" + rows.substr(1) +
                             ")");
-                });
+                }));
                 for (Guard& guard : guards) {
                     guard.ack();
                 }
-                left -= static_cast<int>(results.size());
             }
         });
     }
