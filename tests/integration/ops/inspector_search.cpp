@@ -76,7 +76,9 @@ TEST_CASE_FIXTURE(Fixture, "a job is found by its id in each place, and nowhere 
                                                          {held, Place::held},
                                                          {scheduled, Place::scheduled},
                                                          {waiting, Place::waiting}};
-    for (const auto& [id, place] : all) {
+    for (const auto& one : all) {
+        const std::string& id = one.first;
+        const Place place = one.second;
         CAPTURE(id);
         const std::vector<PlacedMessage> found = find(id);
         REQUIRE(found.size() == 1);
