@@ -73,8 +73,8 @@ struct Job {
     /// What makes it the same as another job, when it was pushed so (unique.hpp): the id of the
     /// lock that its ack releases.
     std::string unique_id = {};
-    /// The queue that it was pushed to, when a retry has brought it to another one: the lock is
-    /// that queue's.
+    /// The queue that it was pushed to, when a retry or an Inspector has brought it to another one:
+    /// the lock is that queue's.
     std::string unique_queue = {};
     /// What travels beside the payload: a trace context, a tenant.
     JobAttributes attributes = {};

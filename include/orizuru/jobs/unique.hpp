@@ -9,8 +9,8 @@
 // The lock bounds pushes, not runs: deliveries repeat as those of any message, and a worker that
 // acks before its handlers run (Guarantee::at_most_once) releases the lock then. The lock belongs
 // to the queue of the push, also when `retry` brings the job to another one
-// (RetryPolicy::retry_queue). ScheduledList::cancel releases it as an ack does. A job that is
-// buried or moved otherwise keeps its lock until that expires.
+// (RetryPolicy::retry_queue) or an Inspector moves it there. ScheduledList::cancel releases it as
+// an ack does. A job that is buried or moved otherwise keeps its lock until that expires.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>

@@ -169,6 +169,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
                                                     std::int64_t first, std::uint64_t most) {
     const Place place = some.front().place;
     std::vector<std::optional<detail::OwnLock>> locks;
+    locks.reserve(some.size());
     for (const PlacedMessage& message : some) {
         locks.push_back(detail::own_lock(message.payload, keys));
     }

@@ -83,10 +83,10 @@ ORIZURU_INLINE bool Inspector::move(const std::string& queue, const PlacedMessag
         if (error.code() != "CROSSSLOT") {
             throw;
         }
-        throw ReplyError(error.code(),
-                         detail::joined({"queues '", queue, "' and '", to,
-                                         "' are in different slots of the Cluster: nothing goes "
-                                         "from one to the other in one step"}));
+        throw ReplyError(
+            error.code(),
+            detail::joined({"queues '", queue, "' and '", to,
+                            "' must be in one slot of the Cluster to move a message"}));
     }
     if (!detail::is_count(reply, -1) || reply.integer > 1) {
         connection.refuse("EVAL");

@@ -207,30 +207,31 @@ TEST_CASE_FIXTURE(Fixture,
     }
 }
 
-TEST_CASE_FIXTURE(Fixture, "those that are chosen run, each once") {
+TEST_CASE_FIXTURE(Fixture, "those that wait and are chosen run before all others, each once") {
     push(numbers(250));
-    Place place = Place::waiting;
-    SUBCASE("waiting: before all others") {
-        CHECK(inspector.run_if("q", place, odd, no_limit) == 125);
-        const Texts all = payloads(place);
-        REQUIRE(all.size() == 250);
-        CHECK(all[0] == "001");
-        CHECK(all[124] == "249");
-        CHECK(all[125] == "000");
-        CHECK(std::is_sorted(all.begin(), all.begin() + 125));
-        CHECK(std::is_sorted(all.begin() + 125, all.end()));
-        return;
+    CHECK(inspector.run_if("q", Place::waiting, odd, no_limit) == 125);
+    const Texts all = payloads(Place::waiting);
+    REQUIRE(all.size() == 250);
+    CHECK(all[0] == "001");
+    CHECK(all[124] == "249");
+    CHECK(all[125] == "000");
+    CHECK(std::is_sorted(all.begin(), all.begin() + 125));
+    CHECK(std::is_sorted(all.begin() + 125, all.end()));
+}
+
+TEST_CASE_FIXTURE(Fixture, "those that are chosen elsewhere run behind all that wait, in order") {
+    for (const Place place : {Place::scheduled, Place::rejected, Place::dead}) {
+        CAPTURE(static_cast<int>(place));
+        redis.flushall();
+        push(numbers(250));
+        bring_to(place);
+        push({"b"});
+        CHECK(inspector.run_if("q", place, odd, 3) == 3);
+        CHECK(payloads(Place::waiting) == Texts{"b", "245", "247", "249"});
+        CHECK(inspector.run_if("q", place, odd, no_limit) == 122);
+        CHECK(payloads(place).size() == 125);
+        CHECK(payloads(Place::waiting).size() == 126);
     }
-    SUBCASE("scheduled") { place = Place::scheduled; }
-    SUBCASE("rejected") { place = Place::rejected; }
-    SUBCASE("dead") { place = Place::dead; }
-    bring_to(place);
-    push({"b"});
-    CHECK(inspector.run_if("q", place, odd, 3) == 3);
-    CHECK(payloads(Place::waiting) == Texts{"b", "245", "247", "249"});
-    CHECK(inspector.run_if("q", place, odd, no_limit) == 122);
-    CHECK(payloads(place).size() == 125);
-    CHECK(payloads(Place::waiting).size() == 126);
 }
 
 TEST_CASE_FIXTURE(Fixture, "dead elements that are no entries do not run, and can be removed") {

@@ -12,12 +12,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace inspector_search_test {
@@ -74,7 +76,9 @@ TEST_CASE_FIXTURE(Fixture, "a job is found by its id in each place, and nowhere 
                                                          {held, Place::held},
                                                          {scheduled, Place::scheduled},
                                                          {waiting, Place::waiting}};
-    for (const auto& [id, place] : all) {
+    for (const auto& one : all) {
+        const std::string& id = one.first;
+        const Place place = one.second;
         CAPTURE(id);
         const std::vector<PlacedMessage> found = find(id);
         REQUIRE(found.size() == 1);
@@ -105,9 +109,25 @@ TEST_CASE_FIXTURE(Fixture, "so many are looked at, those that are served last fi
     CHECK(find(id, 0).empty());
     CHECK_THROWS_AS(static_cast<void>(find(id, -1)), std::invalid_argument);
     CHECK_THROWS_AS(static_cast<void>(find("", 1)), std::invalid_argument);
+    const std::string soon = push_job("soon", 1h);
+    const std::string late = push_job("late", 2h);
+    CHECK(find(late, 1).size() == 1);
+    CHECK(find(soon, 1).empty());
+    CHECK(find(soon, 2).size() == 1);
     Consumer<Raw> consumer(uri, "q", {.prefetch = 50});
     const auto guard = consumer.next();
     CHECK(find(id, 1).at(0).place == Place::held);
+}
+
+TEST_CASE_FIXTURE(Fixture, "each of many jobs is found") {
+    Texts ids;
+    for (int i = 0; i < 30; ++i) {
+        ids.push_back(push_job("a"));
+    }
+    CHECK(std::ranges::all_of(ids, [&](const std::string& id) { return find(id).size() == 1; }));
+    Consumer<Raw> consumer(uri, "q", {.prefetch = 30});
+    const auto guard = consumer.next();
+    CHECK(std::ranges::all_of(ids, [&](const std::string& id) { return find(id).size() == 1; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a user who may only read finds jobs and queues") {
@@ -139,6 +159,7 @@ TEST_CASE("each key of a queue tells the queue's name") {
             CHECK(queue_of_key(key) == queue);
         }
     }
+    CHECK(queue_of_key(Keys("q").unique("{q}:dead")) == "q");
     // Keys of a later version tell it, too, where the name has no hash tag.
     CHECK(queue_of_key("orizuru:{q}:counts:20261125") == "q");
     for (const std::string key : {"q", "orizuru:queues", "orizuru:{", "orizuru:{}:dead",
