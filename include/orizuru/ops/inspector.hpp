@@ -172,6 +172,6 @@ class Inspector {
 #include <orizuru/ops/inspector.ipp>
 #include <orizuru/ops/inspector_bulk.ipp>
 #include <orizuru/ops/inspector_changes.ipp>
-#include <orizuru/ops/inspector_search.ipp>
 #include <orizuru/ops/inspector_counts.ipp>
+#include <orizuru/ops/inspector_search.ipp>
 #endif
