@@ -14,12 +14,12 @@
 #include <orizuru/ops/serve.hpp>
 #include <orizuru/worker.hpp>
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <mutex>

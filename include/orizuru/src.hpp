@@ -69,8 +69,8 @@
 #include <orizuru/ops/inspector.ipp>
 #include <orizuru/ops/inspector_bulk.ipp>
 #include <orizuru/ops/inspector_changes.ipp>
-#include <orizuru/ops/inspector_search.ipp>
 #include <orizuru/ops/inspector_counts.ipp>
+#include <orizuru/ops/inspector_search.ipp>
 #include <orizuru/ops/job_metrics.hpp>
 #include <orizuru/ops/job_metrics.ipp>
 #include <orizuru/ops/metrics.hpp>

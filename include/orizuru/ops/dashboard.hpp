@@ -27,9 +27,9 @@ class DashboardCore;
 /// ends with "/": the page's links are relative. All members may be called from several threads.
 ///
 /// A thread of its own reads the numbers of all queues for all viewers: for each queue a script,
-/// O(consumers), and TIME, as DashboardOptions::refresh says, and HGETALL as history_step says. Lists of messages are
-/// read as they are asked for, at most once a second each. Redis that is away is asked again and
-/// again; the page says so meanwhile.
+/// O(consumers), and TIME, as DashboardOptions::refresh says, and HGETALL as history_step says.
+/// Lists of messages are read as they are asked for, at most once a second each. Redis that is away
+/// is asked again and again; the page says so meanwhile.
 ///
 /// Each response forbids all content but its own, frames and caching. A request whose Host is not
 /// one of DashboardOptions::hosts is refused. The page itself is open, as it has no data. All data

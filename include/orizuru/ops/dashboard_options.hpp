@@ -43,7 +43,7 @@ struct DashboardOptions {
     std::function<std::string(std::string_view queue, std::string_view payload)> format_payload =
         {};
     /// How often the numbers of all queues are read while somebody looks, 100 ms to 1 min. When
-    /// reading takes long, it is done less often: it then takes at most a twentieth of the time.
+    /// reading takes more than a twentieth of that, it is done less often, down to a fifth.
     std::chrono::milliseconds refresh = std::chrono::seconds(2);
     /// How far two of the 120 points of a queue's sparkline are apart, 100 ms to 1 h. The numbers
     /// are read as often when nobody looks.

@@ -141,7 +141,7 @@ class QueueSampler {
         if (m_renewing) {
             return m_begun + haste;
         }
-        const auto refresh = std::max<Clock::duration>(m_refresh, 20 * m_took);
+        const auto refresh = std::clamp<Clock::duration>(20 * m_took, m_refresh, 5 * m_refresh);
         const bool watched = m_asked + attention > m_begun;
         return watched ? std::min(m_begun + refresh, m_next_point) : m_next_point;
     }
