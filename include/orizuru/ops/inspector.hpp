@@ -124,7 +124,7 @@ class Inspector {
     /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
     /// of each place, those that are served last first (of the dead the newest). One that
     /// moves meanwhile may be found twice, or, if it goes back, missed. Redis: scripts that read,
-    /// up to 1000 messages each. Throws std::invalid_argument for an empty id or a negative number.
+    /// up to 100 messages each. Throws std::invalid_argument for an empty id or a negative number.
     [[nodiscard]] std::vector<PlacedMessage> find(const std::string& queue,
                                                   const std::string& job_id, std::int64_t most);
 

@@ -87,7 +87,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
                                              std::vector<PlacedMessage>& found) {
     const std::string key = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
-    detail::ChunkSize chunk(1000);
+    detail::ChunkSize chunk(100);
     std::int64_t looked_at = 0;
     while (looked_at < most) {
         const auto count = std::min(most - looked_at, static_cast<std::int64_t>(chunk.next()));
@@ -124,7 +124,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
 
 ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& job_id,
                                          std::int64_t most, std::vector<PlacedMessage>& found) {
-    detail::ChunkSize chunk(1000);
+    detail::ChunkSize chunk(100);
     std::int64_t looked_at = 0;
     while (looked_at < most) {
         const auto count = std::min(most - looked_at, static_cast<std::int64_t>(chunk.next()));
