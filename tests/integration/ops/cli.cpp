@@ -211,6 +211,29 @@ TEST_CASE_FIXTURE(Fixture, "show has the numbers and consumers of a queue, worke
     CHECK(contains(text({"workers"}), "gone"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "workers and metrics show what workers have reported") {
+    Consumer<Raw> plain(uri, "q");
+    redis.command({"SADD", "orizuru:{q}:consumers", "w:host:1:0123456789abcdef"});
+    redis.command({"HSET", "orizuru:{q}:worker:w:host:1:0123456789abcdef", "started", "5",
+                   "threads", "4", "running", "2", "succeeded", "30", "settled", "1", "failed",
+                   "7"});
+    redis.command({"HSET", "orizuru:{q}:counts", "succeeded", "80"});
+    const Json all = json({"workers", "q"}).at("consumers");
+    REQUIRE(all.size() == 2);
+    const bool first = all[0].at("id") == "w:host:1:0123456789abcdef";
+    const Json worker = all[first ? 0 : 1].at("worker");
+    CHECK(worker.at("running") == 2);
+    CHECK(worker.at("threads") == 4);
+    CHECK(worker.at("succeeded") == 30);
+    CHECK(worker.at("failed") == 7);
+    CHECK(worker.at("started") == "1970-01-01T00:00:00.005Z");
+    CHECK(all[first ? 1 : 0].at("worker").is_null());
+    CHECK(contains(text({"workers", "q"}), "2    31       7\n"));
+    CHECK(contains(text({"workers", "q"}), "-     -       -\n"));
+    CHECK(contains(text({"metrics", "q"}),
+                   "orizuru_jobs_total{queue=\"q\",outcome=\"succeeded\"} 80\n"));
+}
+
 TEST_CASE_FIXTURE(Fixture, "peek shows the messages of each place") {
     JobProducer<Raw>(uri, "q", {.kind = "mail"}).push({"dead one"});
     push({"rejected one"});

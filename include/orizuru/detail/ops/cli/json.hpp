@@ -10,6 +10,7 @@
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
+#include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
 #include <chrono>
@@ -80,6 +81,20 @@ namespace orizuru::detail::cli {
 }
 
 /// All but the payload.
+[[nodiscard]] inline Json json_of(const WorkerReport& worker) {
+    const auto& outcomes = worker.jobs.outcomes;
+    return {{"started", json_of(std::optional(worker.started))},
+            {"running", worker.running},
+            {"threads", worker.threads},
+            {"succeeded", outcomes.succeeded},
+            {"failed", outcomes.failed},
+            {"died", outcomes.died},
+            {"expired", outcomes.expired},
+            {"discarded", outcomes.discarded},
+            {"settled", outcomes.settled},
+            {"requeued", outcomes.requeued}};
+}
+
 [[nodiscard]] inline Json json_of(const Job<Raw>& job) {
     return {{"id", job.id},
             {"kind", job.kind},

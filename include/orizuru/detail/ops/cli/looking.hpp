@@ -9,9 +9,14 @@
 #include <orizuru/detail/ops/cli/table.hpp>
 #include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
+#include <orizuru/ops/job_metrics.hpp>
 #include <orizuru/ops/metrics.hpp>
+#include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -69,23 +74,36 @@ inline void metrics(CliCall& call) {
         throw std::invalid_argument("metrics are Prometheus' text, not JSON");
     }
     std::vector<QueueState> states = states_of(call);
+    std::vector<QueueStatistics> counts;
     for (QueueState& state : states) {
+        counts.push_back(call.inspector().counts(state.queue));
         // Prometheus takes UTF-8 only, and a person may look at it.
         state.queue = VisibleText(state.queue).text();
+        counts.back().queue = state.queue;
     }
-    call.answer([] { return Json(); }, [&](std::ostream& out) { out << prometheus(states); });
+    call.answer([] { return Json(); },
+                [&](std::ostream& out) { out << prometheus(states) << prometheus(counts); });
 }
 
 struct QueueConsumer {
     std::string queue;
     ConsumerState state;
+    std::optional<WorkerReport> worker; ///< when it is a worker's
 };
 
 inline void add_consumers(CliCall& call, const std::string& queue,
                           std::vector<QueueConsumer>& all) {
+    const std::vector<WorkerReport> workers = call.inspector().workers(queue);
     for (ConsumerState& state : call.inspector().consumers(queue)) {
-        all.push_back({queue, std::move(state)});
+        const auto report = std::ranges::find(workers, state.id, &WorkerReport::consumer_id);
+        all.push_back({queue, std::move(state),
+                       report == workers.end() ? std::nullopt : std::optional(*report)});
     }
+}
+
+/// As an operator counts them.
+[[nodiscard]] inline std::uint64_t done(const WorkerReport& report) {
+    return report.jobs.outcomes.succeeded + report.jobs.outcomes.settled;
 }
 
 [[nodiscard]] inline Table table_of(const std::vector<QueueConsumer>& consumers) {
@@ -94,19 +112,28 @@ inline void add_consumers(CliCall& call, const std::string& queue,
                  {"alive"},
                  {"lease left", Align::right},
                  {"held", Align::right},
-                 {"steps", Align::right}});
-    for (const auto& [queue, state] : consumers) {
+                 {"steps", Align::right},
+                 {"running", Align::right},
+                 {"done", Align::right},
+                 {"failed", Align::right}});
+    for (const auto& [queue, state, worker] : consumers) {
+        const auto reported = [&report = worker](std::uint64_t number) {
+            return report ? std::to_string(number) : std::string("-");
+        };
+        const WorkerReport report = worker.value_or(WorkerReport());
         table.add({queue, state.id, state.lease_left ? "yes" : "no",
                    optional_text(state.lease_left), std::to_string(state.held),
-                   std::to_string(state.steps)});
+                   std::to_string(state.steps), reported(report.running), reported(done(report)),
+                   reported(report.jobs.outcomes.failed)});
     }
     return table;
 }
 
 [[nodiscard]] inline Json json_of(const std::vector<QueueConsumer>& consumers) {
     Json all = Json::array();
-    for (const auto& [queue, state] : consumers) {
+    for (const auto& [queue, state, worker] : consumers) {
         all.push_back(json_of(queue, state));
+        all.back()["worker"] = worker ? json_of(*worker) : Json();
     }
     return all;
 }
