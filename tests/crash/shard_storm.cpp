@@ -26,6 +26,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -114,7 +115,9 @@ class Pushes {
     std::set<std::uint64_t> m_refused;
 };
 
-void produce(const std::string& uri, std::uint64_t own, Pushes& pushes, std::stop_token stop) {
+/// `full`: the workers do not keep up, on a machine with a slow disk.
+void produce(const std::string& uri, std::uint64_t own, Pushes& pushes,
+             const std::atomic<bool>& full, std::stop_token stop) {
     ShardedProducer<Job<std::uint64_t>> producer(uri, queue);
     for (std::uint64_t next = own * Work::most_messages; !stop.stop_requested();) {
         const std::uint64_t count = own == 0 ? 50 : 1;
@@ -139,7 +142,7 @@ void produce(const std::string& uri, std::uint64_t own, Pushes& pushes, std::sto
             }
         }
         next += count;
-        std::this_thread::sleep_for(own == 0 ? 20ms : 1ms);
+        std::this_thread::sleep_for(full ? 200ms : own == 0 ? 20ms : 1ms);
     }
 }
 
@@ -155,13 +158,14 @@ class Storm {
         }
         for (std::uint64_t own = 0; own < 3; ++own) {
             m_producers.emplace_back([this, own](std::stop_token stop) {
-                produce(m_uri, own, m_pushes, std::move(stop));
+                produce(m_uri, own, m_pushes, m_full, std::move(stop));
             });
         }
     }
 
     void fault() {
         std::this_thread::sleep_for(std::chrono::milliseconds(m_chance.between(20, 200)));
+        hold_back();
         switch (m_chance.below(8)) {
         case 0:
             return kill_node();
@@ -248,7 +252,11 @@ class Storm {
             start(worker);
         }
         use_shards(m_uri, queue, m_shards);
-        if (!eventually([&] { return retires(); }, 60s)) {
+        const auto retired = [&] {
+            hold_back();
+            return retires();
+        };
+        if (!eventually(retired, 180s)) {
             m_report.violation("the former shards do not drain");
         }
         m_report.came(m_shards > before ? "times grown" : "times shrunk");
@@ -269,6 +277,8 @@ class Storm {
     }
 
     [[nodiscard]] std::vector<std::string> read() const { return shards(m_uri, queue); }
+    /// What waits must not grow without end: the former shards have to drain.
+    void hold_back() { m_full = waiting() > 5000; }
     /// Jobs of all shards that there have been, wherever they are.
     [[nodiscard]] std::int64_t waiting() {
         std::set<std::string> names = m_retired;
@@ -326,6 +336,7 @@ class Storm {
                       false,
                       {"--appendonly", "yes", "--appendfsync", "always",
                        "--cluster-require-full-coverage", "no"}};
+    std::atomic<bool> m_full{false};
     std::string m_uri = m_cluster.uri({0, 1, 2}) + "?connect_timeout=1000&command_timeout=2000";
     TempDir m_folder;
     std::string m_journal = m_folder.path() + "/journal";

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/ops/web/http_session.hpp>
 #include <orizuru/ops/dashboard.hpp>
+#include <orizuru/ops/serve_options.hpp>
 
 #include <fcntl.h>
 
