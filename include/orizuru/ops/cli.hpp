@@ -93,8 +93,8 @@ class Cli {
         Command run;
     };
 
-    int run(const std::vector<std::string>& arguments,
-            const detail::cli::CliStreams& streams) const;
+    [[nodiscard]] int run(const std::vector<std::string>& arguments,
+                          const detail::cli::CliStreams& streams) const;
 
     Connect m_connect;
     std::map<std::string, Format, std::less<>> m_formats;

@@ -9,18 +9,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 namespace orizuru {
 
 ORIZURU_INLINE std::string prometheus(const Worker& worker) {
     const std::size_t busy = worker.running().size();
     const std::size_t all = std::max(worker.threads(), busy); // it may just have begun
-    return detail::joined({prometheus(worker.queue_statistics()),
-                           "# HELP orizuru_worker_threads What the worker's threads do.\n"
-                           "# TYPE orizuru_worker_threads gauge\n"
-                           "orizuru_worker_threads{state=\"busy\"} ",
-                           detail::Digits(busy), "\norizuru_worker_threads{state=\"idle\"} ",
-                           detail::Digits(all - busy), "\n"});
+    constexpr std::string_view name = "orizuru_worker_threads";
+    return detail::joined({prometheus(worker.queue_statistics()), "# HELP ", name,
+                           " What the worker's threads do.\n# TYPE ", name, " gauge\n", name,
+                           "{state=\"busy\"} ", detail::Digits(busy), "\n", name,
+                           "{state=\"idle\"} ", detail::Digits(all - busy), "\n"});
 }
 
 } // namespace orizuru
