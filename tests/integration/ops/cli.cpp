@@ -7,6 +7,7 @@
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/cli.hpp>
+#include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
