@@ -283,6 +283,7 @@ run_sanitized() {
     export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     export UBSAN_OPTIONS=print_stacktrace=1
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    TSAN_OPTIONS+=:suppressions="'$root/tests/support/threads.supp'"
 }
 
 # run_tests NAME OPTIONS...: builds and runs the tests of build/NAME (OPTIONS are meson test's). Sets
