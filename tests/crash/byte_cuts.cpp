@@ -87,7 +87,7 @@ class Player {
   private:
     std::vector<std::string> play(const Scenario& scenario) {
         const std::string queue = "q" + std::to_string(1'000'000 + m_plays++);
-        Stage stage(with_query(m_transport.complete(m_proxy.uri()), impatient),
+        Stage stage(with_query(m_transport.complete(m_proxy.uri()), m_transport.impatience()),
                     m_server.plain_uri(), queue, &m_proxy);
         std::vector<std::string> wrong;
         try {

@@ -25,9 +25,6 @@
 
 namespace orizuru::test {
 
-/// Timeouts that make a silent connection cost little, and that a busy machine can keep.
-inline constexpr const char* impatient = "connect_timeout=250&command_timeout=250";
-
 /// A line of the user's book, to be written into any ledger.
 using Entry = std::function<void(Ledger&)>;
 

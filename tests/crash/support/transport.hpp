@@ -30,6 +30,11 @@ class Transport {
     [[nodiscard]] std::string complete(const std::string& uri) const {
         return m_tls ? uri + Certificates::made().trusting() : uri;
     }
+    /// Timeouts that make a silent connection cost little, and that a busy machine can keep.
+    [[nodiscard]] std::string impatience() const {
+        // Handshakes take their time where many threads are at them.
+        return std::string("connect_timeout=") + (m_tls ? "1000" : "250") + "&command_timeout=250";
+    }
 
   private:
     bool m_tls;
