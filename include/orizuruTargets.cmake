@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The Orizuru authors
 
 # Defines orizuru::orizuru; where there is OpenSSL, orizuru::tls; where there are libpqxx and libpq,
-# orizuru::postgres: for the installed package, and for projects that have the sources in their tree.
+# orizuru::postgres; where there is nlohmann/json, with CLI11 orizuru::cli and with Boost
+# orizuru::web: for the installed package, and for projects that have the sources in their tree.
 
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.16...3.25)
@@ -127,6 +128,23 @@ function(orizuru_define_targets folder)
     add_library(orizuru::postgres INTERFACE IMPORTED ${scope})
     set_target_properties(orizuru::postgres PROPERTIES
       INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_PQXX};${ORIZURU_PQ}")
+  endif()
+
+  _orizuru_find(ORIZURU_JSON MODULE nlohmann_json>=3.9 PACKAGE nlohmann_json
+                TARGETS nlohmann_json::nlohmann_json)
+  _orizuru_find(ORIZURU_CLI11 MODULE CLI11>=2.1 PACKAGE CLI11 TARGETS CLI11::CLI11)
+  if(ORIZURU_JSON AND ORIZURU_CLI11)
+    add_library(orizuru::cli INTERFACE IMPORTED ${scope})
+    set_target_properties(orizuru::cli PROPERTIES
+      INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_JSON};${ORIZURU_CLI11}")
+  endif()
+
+  # Of Boost headers only.
+  _orizuru_find(ORIZURU_BOOST PACKAGE Boost TARGETS Boost::headers)
+  if(ORIZURU_JSON AND ORIZURU_BOOST)
+    add_library(orizuru::web INTERFACE IMPORTED ${scope})
+    set_target_properties(orizuru::web PROPERTIES
+      INTERFACE_LINK_LIBRARIES "orizuru::orizuru;${ORIZURU_JSON};${ORIZURU_BOOST}")
   endif()
 endfunction()
 

@@ -3,7 +3,7 @@
 
 """`meson install` into a prefix, consumed through pkg-config and through CMake."""
 
-from support import CONSUMER, MESON, POSTGRES, SOURCE_ROOT, TLS, ZONES, build_with_cmake
+from support import CLI, CONSUMER, MESON, POSTGRES, SOURCE_ROOT, TLS, WEB, ZONES, build_with_cmake
 from support import check_consumer, cmake_project, commit, compile_consumer, configure_cmake, flags
 from support import optional_programs, run, scratch
 import json
@@ -125,3 +125,5 @@ with scratch() as scratch_folder:
     check_cmake(scratch_folder / "cmake", scratch_prefix)
     check_cmake_component(scratch_folder / "postgres", scratch_prefix, POSTGRES, "libpqxx")
     check_cmake_component(scratch_folder / "tls", scratch_prefix, TLS, "OpenSSL")
+    check_cmake_component(scratch_folder / "cli", scratch_prefix, CLI, "CLI11")
+    check_cmake_component(scratch_folder / "web", scratch_prefix, WEB, "Boost")

@@ -22,6 +22,8 @@ JOBS = HERE / "jobs.cpp"
 ZONES = HERE / "zones.cpp"
 POSTGRES = HERE / "postgres.cpp"
 TLS = HERE / "tls.cpp"
+CLI = HERE / "cli.cpp"
+WEB = HERE / "web.cpp"
 
 
 @contextlib.contextmanager
@@ -99,9 +101,18 @@ def has_tls():
     return has_modules("openssl >= 1.1.1")
 
 
+def has_cli():
+    return has_modules("nlohmann_json >= 3.9", "CLI11 >= 2.1")
+
+
+def has_web():
+    """Boost has nothing for pkg-config."""
+    return has_modules("nlohmann_json >= 3.9") and pathlib.Path("/usr/include/boost").is_dir()
+
+
 def optional_programs():
     """Those whose libraries are here."""
-    return [POSTGRES] * has_postgres() + [TLS] * has_tls()
+    return [POSTGRES] * has_postgres() + [TLS] * has_tls() + [CLI] * has_cli() + [WEB] * has_web()
 
 
 def build_with_parent(folder, *setup_options, env=None):
@@ -126,12 +137,12 @@ def cmake_project(folder, lines, sources, suffix=""):
     With the suffix "compiled", the library is compiled once.
     """
     once = "_" + suffix if suffix else ""
-    targets = {POSTGRES: "orizuru::postgres" + once, TLS: "orizuru::tls" + once}
+    parts = {program: f"orizuru::{program.stem}{once}" for program in [POSTGRES, TLS, CLI, WEB]}
     folder.mkdir(parents=True, exist_ok=True)
     programs = ""
     for source in sources:
         shutil.copy(source, folder)
-        target = targets.get(source, f"orizuru::{suffix or 'orizuru'}")
+        target = parts.get(source, f"orizuru::{suffix or 'orizuru'}")
         programs += f"""
 add_executable({source.stem} {source.name})
 target_link_libraries({source.stem} PRIVATE {target})
