@@ -73,6 +73,8 @@
 #include <orizuru/ops/inspector_search.ipp>
 #include <orizuru/ops/job_metrics.hpp>
 #include <orizuru/ops/job_metrics.ipp>
+#include <orizuru/ops/ledger_metrics.hpp>
+#include <orizuru/ops/ledger_metrics.ipp>
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/metrics.ipp>
 #include <orizuru/ops/trace.hpp>

@@ -3,9 +3,9 @@
 
 // A job's way through the ledger, with a process that is killed before and after each of its sends:
 // the submitter, the reconciler, a worker whose function succeeds or fails, these two with an
-// emptied Redis, and a reconciler that finds one message buried and the others gone. After each
-// death others go on; then every committed job has its one effect and is completed, and no other
-// job has any.
+// emptied Redis, a reconciler that finds one message buried and the others gone, and one who
+// revives dead jobs. After each death others go on; then every committed job has its one effect and
+// is completed, and no other job has any.
 //
 // usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
 
@@ -57,6 +57,7 @@ class World {
         run("TRUNCATE orders, effects, orizuru_ledger, orizuru_ledger_history, "
             "orizuru_ledger_queue RESTART IDENTITY");
         lose_redis();
+        m_given_up = false;
     }
     void lose_redis() { RedisClient(m_redis.uri()).flushall(); }
 
@@ -102,8 +103,23 @@ class World {
         }
     }
 
+    void give_all_up() {
+        auto ledger = open();
+        for (const LedgerEntry& entry : ledger.list(LedgerState::pending)) {
+            ledger.give_up(entry.id, "nobody needs it");
+        }
+        m_given_up = true;
+    }
+    void revive() {
+        auto ledger = open();
+        for (const LedgerEntry& entry : ledger.list(LedgerState::dead)) {
+            ledger.revive(entry.id);
+        }
+    }
+
     void go_on() {
         m_finished = eventually([this] {
+            revive();
             reconcile();
             RedisClient redis(m_redis.uri());
             collect_dead(redis, m_redis.uri(), queue);
@@ -136,6 +152,15 @@ class World {
         expect_none("a burial that was counted twice",
                     "SELECT FROM orizuru_ledger_history WHERE to_state = 'failed' AND note LIKE "
                     "'undecodable%' GROUP BY job HAVING count(*) > 1");
+        // In the one flow each job has died once; its revival is known, and the death as well.
+        const auto lives = [](const char* times) {
+            return std::string("SELECT FROM orizuru_ledger_history GROUP BY job HAVING "
+                               "count(*) FILTER (WHERE from_state = 'dead') <> ") +
+                   times;
+        };
+        expect_none("a job whose history has not each of its deaths and revivals",
+                    lives("count(*) FILTER (WHERE to_state = 'dead')"));
+        expect_none("a job that has not died as often as it should", lives(m_given_up ? "1" : "0"));
         if (!m_finished) {
             words.emplace_back("not everything was finished");
         }
@@ -151,6 +176,7 @@ class World {
         return pqxx::nontransaction(m_connection).exec(sql);
     }
 
+    bool m_given_up = false;
     bool m_finished = false;
     PostgresServer m_postgres;
     RedisServer m_redis;
@@ -171,6 +197,11 @@ void lose_messages(World& world) {
     world.lose_messages();
 }
 
+void give_up(World& world) {
+    world.submit();
+    world.give_all_up();
+}
+
 const std::array flows{
     Flow<World>{"submitter", [](World&) {}, [](World& world) { world.submit(); }},
     Flow<World>{"reconciler", [](World& world) { world.submit(); },
@@ -183,6 +214,7 @@ const std::array flows{
                     world.work();
                 }},
     Flow<World>{"searching", lose_messages, [](World& world) { world.reconcile(); }},
+    Flow<World>{"reviver", give_up, [](World& world) { world.revive(); }},
 };
 
 const FaultProgram program("ledger_kills", [](int count, char** arguments) {

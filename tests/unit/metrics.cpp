@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/ops/job_metrics.hpp>
+#include <orizuru/ops/ledger_metrics.hpp>
 #include <orizuru/ops/metrics.hpp>
 
 #include <doctest/doctest.h>
@@ -137,6 +138,31 @@ TEST_CASE("a name cannot break out of its label") {
     const std::vector<QueueState> queues{{.queue = "a\"} 1\nb{c=\"\\"}};
     CHECK(lines_of(prometheus(queues), "orizuru_queue_paused") ==
           "orizuru_queue_paused{queue=\"a\\\"} 1\\nb{c=\\\"\\\\\"} 0\n");
+}
+
+TEST_CASE("a ledger's jobs are gauges by their state, with the age of the oldest that is pending") {
+    const std::vector<orizuru::LedgerCounts> ledgers{
+        {.queue = "a\"b",
+         .pending = 1,
+         .running = 2,
+         .failed = 3,
+         .dead = 4,
+         .oldest = orizuru::JobTime(1500ms),
+         .now = orizuru::JobTime(3505ms)},
+        {.queue = "idle", .now = orizuru::JobTime(5s)}};
+    const std::string text = prometheus(ledgers);
+    CHECK(lines_of(text, "orizuru_ledger_jobs") ==
+          "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"pending\"} 1\n"
+          "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"running\"} 2\n"
+          "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"failed\"} 3\n"
+          "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"dead\"} 4\n"
+          "orizuru_ledger_jobs{queue=\"idle\",state=\"pending\"} 0\n"
+          "orizuru_ledger_jobs{queue=\"idle\",state=\"running\"} 0\n"
+          "orizuru_ledger_jobs{queue=\"idle\",state=\"failed\"} 0\n"
+          "orizuru_ledger_jobs{queue=\"idle\",state=\"dead\"} 0\n");
+    CHECK(lines_of(text, "orizuru_ledger_oldest_seconds") ==
+          "orizuru_ledger_oldest_seconds{queue=\"a\\\"b\"} 2.005\n"
+          "orizuru_ledger_oldest_seconds{queue=\"idle\"} 0.000\n");
 }
 
 } // namespace metrics_test

@@ -23,9 +23,7 @@ namespace detail {
     if (!since || !queue.now) {
         return std::nullopt;
     }
-    const std::int64_t ms = *since < *queue.now ? (*queue.now - *since).count() : 0;
-    const std::string_view zeros = ms % 1000 < 10 ? "00" : ms % 1000 < 100 ? "0" : "";
-    return joined({Digits(ms / 1000), ".", zeros, Digits(ms % 1000)});
+    return seconds_between(*since, *queue.now);
 }
 
 } // namespace detail

@@ -14,7 +14,8 @@
 //
 // Each claim gives the job a higher token. The effects and the completion are one transaction,
 // which needs the token: of two that run a job, because a lease ended too early, one commits. The
-// database refuses all other changes of state, from any client; completed and dead are for ever.
+// database refuses all other changes of state, from any client; completed is for ever, and dead
+// until somebody revives the job.
 //
 // A queue in a Redis belongs to one ledger: another database, or another prefix, takes other
 // queues. To remove a queue, DELETE it FROM <prefix>ledger_queue when no Ledger is left for it.
@@ -27,6 +28,7 @@
 #include <orizuru/message_guard.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
+#include <orizuru/postgres/ledger_counts.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
@@ -34,6 +36,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -150,10 +153,32 @@ class Ledger {
         return m_core.history(id);
     }
 
+    /// The queue's jobs in a state, in the order of their ids, which is that of `submit`: at most
+    /// `most`, 1 to 10,000, with an id above `after`. Without their payloads.
+    ///
+    ///     for (auto dead = ledger.list(LedgerState::dead); !dead.empty();
+    ///          dead = ledger.list(LedgerState::dead, 100, dead.back().id)) { ... }
+    ///
+    /// PostgreSQL: one statement. It reads what it returns; for pending, running and failed all
+    ///     jobs of that state. Throws std::invalid_argument for another `most`.
+    [[nodiscard]] std::vector<LedgerEntry> list(LedgerState state, std::size_t most = 100,
+                                                const std::string& after = {}) {
+        return m_core.list(state, most, after);
+    }
+    /// How many of the queue's jobs are in which state. One statement, which reads the index of
+    /// those that it counts.
+    [[nodiscard]] LedgerCounts count() { return m_core.count(); }
+
     /// Makes a pending or failed job dead; false when it is neither. One statement and one commit.
     bool give_up(std::string_view id, std::string_view reason) {
         return m_core.give_up(id, reason);
     }
+
+    /// Makes a dead job pending, with at least so many attempts, 1 to 1,000,000; false when it is
+    /// not dead. Its attempts and its history go on; `retry_for` begins anew. A reconciler sends
+    /// it as after `submit`. One statement and one commit. Throws std::invalid_argument for other
+    /// `attempts`.
+    bool revive(std::string_view id, int attempts = 1) { return m_core.revive(id, attempts); }
 
     /// Forgets the queue's jobs, and their history, that are completed or dead for longer than
     /// `age`, a thousand at a time, each a transaction; returns how many. A message that comes

@@ -58,6 +58,10 @@ const std::vector<std::pair<std::string, std::string>> operations{
     {"another queue", "SET queue = 'other'"},
     {"another id", "SET id = 'other'"},
     {"more attempts", "SET max_attempts = 100"},
+    {"revive", "SET state = 'pending', max_attempts = attempt + 5"},
+    {"revive with a token", "SET state = 'pending', token = token + 1"},
+    {"revive with an attempt back", "SET state = 'pending', attempt = attempt - 1"},
+    {"revive without an attempt left", "SET state = 'pending', max_attempts = attempt"},
     {"another age", "SET created_at = created_at - interval '1 h'"},
     {"another end", "SET finished_at = clock_timestamp()"},
     {"an unknown state", "SET state = 'lost'"},
@@ -71,7 +75,7 @@ const std::map<std::string, std::set<std::string>> allowed{
     {"failed", {"kill", "put back"}},
     {"due", {"claim", "kill", "put back"}},
     {"completed", {"delete"}},
-    {"dead", {"delete"}}};
+    {"dead", {"delete", "put back", "revive"}}};
 
 TEST_CASE_FIXTURE(LedgerFixture,
                   "the database allows the transitions of each state, and no others") {

@@ -5,7 +5,10 @@
 // Writes the lines of metrics as Prometheus' text.
 
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/jobs/job_time.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,6 +26,13 @@ namespace orizuru::detail {
         }
     }
     return out;
+}
+
+/// In seconds, to the millisecond; 0 when it would be negative.
+[[nodiscard]] inline std::string seconds_between(JobTime since, JobTime now) {
+    const std::int64_t ms = since < now ? (now - since).count() : 0;
+    const std::string_view zeros = ms % 1000 < 10 ? "00" : ms % 1000 < 100 ? "0" : "";
+    return joined({Digits(ms / 1000), ".", zeros, Digits(ms % 1000)});
 }
 
 /// One metric, with the lines of all queues.

@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 4;
+inline constexpr int schema_needed = 5;
 
 } // namespace orizuru::detail

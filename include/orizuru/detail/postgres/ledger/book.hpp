@@ -55,6 +55,7 @@ class LedgerBook {
     /// The try has failed, and the job is dead.
     [[nodiscard]] LedgerOutcome fail_for_good(const LedgerClaim& claim, std::string_view reason);
     [[nodiscard]] bool give_up(std::string_view job, std::string_view reason);
+    [[nodiscard]] bool revive(std::string_view job, int attempts);
 
     [[nodiscard]] LedgerLeases& leases() noexcept { return m_leases; }
 
@@ -62,7 +63,19 @@ class LedgerBook {
     /// `next(transaction)` says when the next try is, and why this one failed.
     template <class Next>
     [[nodiscard]] LedgerOutcome fail_with(const LedgerClaim& claim, Next next);
+    /// `change`, and whether this call has changed the job by it, now or before.
+    [[nodiscard]] static std::string changed_by_name(const std::string& change) {
+        return "WITH changed AS (UPDATE $p$ledger " + change +
+               "RETURNING id) SELECT EXISTS (SELECT FROM changed) OR EXISTS ("
+               "SELECT FROM $p$ledger_history WHERE job = $1 AND who = $2)";
+    }
     [[nodiscard]] LedgerTries tries(pqxx::work& transaction, const LedgerClaim& claim) const;
+    /// Has `sql` change the state of a job, whose parameters are the job, this call's name, by
+    /// which it knows what it has changed when the answer was lost, and one more.
+    template <class Parameter>
+    [[nodiscard]] bool change(std::string_view job, const std::string& sql,
+                              const Parameter& parameter);
+    [[nodiscard]] std::string next_name() { return m_worker + '/' + std::to_string(++m_runs); }
     /// What this run wrote before, when its claim no longer holds; `fenced` when it wrote nothing.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
@@ -91,7 +104,9 @@ WHERE state = 'running' AND id = )sql");
     const std::string m_tries = m_pool.sql(R"sql(
 SELECT attempt, max_attempts, coalesce((
     SELECT extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history
-    WHERE job = id AND to_state = 'failed'), 0)::bigint
+    WHERE job = id AND to_state = 'failed' AND number > coalesce((
+        SELECT max(number) FROM $p$ledger_history WHERE job = id AND from_state = 'dead'), 0)
+    ), 0)::bigint
 FROM $p$ledger WHERE id = $1
 )sql");
     const std::string m_fail = m_pool.sql(R"sql(
@@ -102,10 +117,15 @@ WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
 )sql");
     const std::string m_before =
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
-    const std::string m_give_up = m_pool.sql(R"sql(
-UPDATE $p$ledger SET state = 'dead', error = $2, changed_at = clock_timestamp(), changed_by = $3
+    const std::string m_give_up = m_pool.sql(changed_by_name(R"sql(
+SET state = 'dead', error = $3, changed_at = clock_timestamp(), changed_by = $2
 WHERE id = $1 AND state IN ('pending', 'failed')
-)sql");
+)sql"));
+    const std::string m_revive = m_pool.sql(changed_by_name(R"sql(
+SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3),
+    changed_at = clock_timestamp(), changed_by = $2
+WHERE id = $1 AND state = 'dead'
+)sql"));
 };
 
 inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job) {
@@ -113,7 +133,7 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
         return LedgerOutcome::unknown;
     }
     // Unique to this run, so that the database recognises a repeated claim whose answer was lost.
-    LedgerClaim claim{std::string(job), m_worker + '/' + std::to_string(++m_runs), 0};
+    LedgerClaim claim{std::string(job), next_name(), 0};
     const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
         return execute(transaction, m_claim, claim.job, claim.worker, m_lease.count());
@@ -196,13 +216,23 @@ inline LedgerTries LedgerBook::tries(pqxx::work& transaction, const LedgerClaim&
 }
 
 inline bool LedgerBook::give_up(std::string_view job, std::string_view reason) {
+    return change(job, m_give_up, storable_reason(reason));
+}
+
+inline bool LedgerBook::revive(std::string_view job, int attempts) {
+    return change(job, m_revive, attempts);
+}
+
+template <class Parameter>
+bool LedgerBook::change(std::string_view job, const std::string& sql, const Parameter& parameter) {
     if (!storable(job)) {
         return false;
     }
+    const std::string name = next_name();
     return attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        return execute(transaction, m_give_up, std::string(job), storable_reason(reason), m_worker)
-                   .affected_rows() == 1;
+        const pqxx::result answer = execute(transaction, sql, std::string(job), name, parameter);
+        return answer[0][0].as<bool>();
     });
 }
 

@@ -8,12 +8,14 @@
 #include <orizuru/detail/postgres/stored_messages.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/ledger_counts.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
 #include <pqxx/pqxx>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,7 +47,11 @@ class LedgerCore {
     LedgerOutcome run(std::string_view id, const std::function<void(pqxx::work&)>& effects);
     [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
     [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);
+    [[nodiscard]] std::vector<LedgerEntry> list(LedgerState state, std::size_t most,
+                                                const std::string& after);
+    [[nodiscard]] LedgerCounts count();
     bool give_up(std::string_view id, std::string_view reason);
+    bool revive(std::string_view id, int attempts);
     std::uint64_t purge(std::chrono::seconds age);
 
   private:

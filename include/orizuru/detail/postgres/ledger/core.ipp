@@ -18,6 +18,7 @@
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -114,6 +115,19 @@ ORIZURU_INLINE std::vector<LedgerChange> LedgerCore::history(std::string_view id
     return ledger_history(m_book->pool(), id);
 }
 
+ORIZURU_INLINE std::vector<LedgerEntry> LedgerCore::list(LedgerState state, std::size_t most,
+                                                         const std::string& after) {
+    if (most < 1 || most > 10'000) {
+        throw std::invalid_argument("a ledger lists 1 to 10000 jobs at a time");
+    }
+    if (!after.empty()) {
+        check_text_id(after);
+    }
+    return list_ledger(m_book->pool(), m_queue, state, most, after);
+}
+
+ORIZURU_INLINE LedgerCounts LedgerCore::count() { return count_ledger(m_book->pool(), m_queue); }
+
 ORIZURU_INLINE std::uint64_t LedgerCore::purge(std::chrono::seconds age) {
     check_age(age);
     const std::string sql = m_book->pool().sql("SELECT $p$ledger_purge($1, $2)");
@@ -133,6 +147,14 @@ ORIZURU_INLINE std::uint64_t LedgerCore::purge(std::chrono::seconds age) {
 ORIZURU_INLINE bool LedgerCore::give_up(std::string_view id, std::string_view reason) {
     check_id(id);
     return m_book->give_up(id, reason);
+}
+
+ORIZURU_INLINE bool LedgerCore::revive(std::string_view id, int attempts) {
+    check_id(id);
+    if (attempts < 1 || attempts > 1'000'000) {
+        throw std::invalid_argument("a job is revived for 1 to 1000000 attempts");
+    }
+    return m_book->revive(id, attempts);
 }
 
 } // namespace orizuru::detail

@@ -8,11 +8,13 @@
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/job_time.hpp>
+#include <orizuru/postgres/ledger_counts.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 
 #include <pqxx/pqxx>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -59,25 +61,19 @@ template <class Field>
     });
 }
 
-[[nodiscard]] inline std::optional<LedgerEntry> find_in_ledger(Pool& pool, std::string_view id) {
-    if (!storable(id)) {
-        return std::nullopt;
-    }
-    const pqxx::result found =
-        read_ledger(pool,
-                    "SELECT id, queue, state, attempt, max_attempts, worker, " + as_time("due") +
-                        ", error, " + as_time("created_at") + ", " + as_time("changed_at") +
-                        ", changed_by, " + as_time("finished_at") + " FROM $p$ledger WHERE id = $1",
-                    id);
-    if (found.empty()) {
-        return std::nullopt;
-    }
-    const auto& row = found[0];
+/// Entries, as entry_of reads them.
+[[nodiscard]] inline std::string select_entries() {
+    return "SELECT id, queue, state, attempt, max_attempts, worker, " + as_time("due") +
+           ", error, " + as_time("created_at") + ", " + as_time("changed_at") + ", changed_by, " +
+           as_time("finished_at") + " FROM ";
+}
+template <class Row>
+[[nodiscard]] LedgerEntry entry_of(const Row& row) {
     return LedgerEntry{.id = text_of(row[0]),
                        .queue = text_of(row[1]),
                        .state = ledger_state(text_of(row[2])),
-                       .attempt = row[3].as<int>(),
-                       .max_attempts = row[4].as<int>(),
+                       .attempt = row[3].template as<int>(),
+                       .max_attempts = row[4].template as<int>(),
                        .worker = text_of(row[5]),
                        .due = optional_time_of(row[6]),
                        .error = text_of(row[7]),
@@ -85,6 +81,61 @@ template <class Field>
                        .changed_at = time_of(row[9]),
                        .changed_by = text_of(row[10]),
                        .finished_at = optional_time_of(row[11])};
+}
+
+[[nodiscard]] inline std::optional<LedgerEntry> find_in_ledger(Pool& pool, std::string_view id) {
+    if (!storable(id)) {
+        return std::nullopt;
+    }
+    const pqxx::result found = read_ledger(pool, select_entries() + "$p$ledger WHERE id = $1", id);
+    return found.empty() ? std::nullopt : std::optional(entry_of(found[0]));
+}
+
+/// Those of one state with an id above `after`, in the order of ids.
+[[nodiscard]] inline std::vector<LedgerEntry> list_ledger(Pool& pool, const std::string& queue,
+                                                          LedgerState state, std::size_t most,
+                                                          const std::string& after) {
+    // What has not ended is read by its index and sorted: by the order of ids the planner might
+    // read all that has.
+    const bool ended = state == LedgerState::completed || state == LedgerState::dead;
+    const bool has_time = state == LedgerState::running || state == LedgerState::failed;
+    const std::string sql = pool.sql(
+        select_entries() + "(SELECT * FROM $p$ledger WHERE queue = $1 AND state = '" +
+        std::string(to_string(state)) + "' AND id > $2" + (has_time ? " AND due IS NOT NULL" : "") +
+        (ended ? "" : " OFFSET 0") + ") AS jobs ORDER BY id LIMIT $3");
+    const pqxx::result found = attempt_own(pool, [&](pqxx::connection& connection) {
+        pqxx::nontransaction transaction(connection);
+        return execute(transaction, sql, queue, after, most);
+    });
+    std::vector<LedgerEntry> entries;
+    for (const auto& row : found) {
+        entries.push_back(entry_of(row));
+    }
+    return entries;
+}
+
+[[nodiscard]] inline LedgerCounts count_ledger(Pool& pool, const std::string& queue) {
+    const pqxx::result found =
+        read_ledger(pool,
+                    "SELECT waits.total, " + as_time("waits.oldest") +
+                        ", held.running, held.failed, dead.total, " + as_time("clock_timestamp()") +
+                        R"sql(
+FROM (SELECT count(*) AS total, min(created_at) AS oldest FROM $p$ledger
+      WHERE queue = $1 AND state = 'pending') AS waits,
+     (SELECT count(*) FILTER (WHERE state = 'running') AS running,
+             count(*) FILTER (WHERE state = 'failed') AS failed FROM $p$ledger
+      WHERE queue = $1 AND due IS NOT NULL) AS held,
+     (SELECT count(*) AS total FROM $p$ledger WHERE queue = $1 AND state = 'dead') AS dead
+)sql",
+                    queue);
+    const auto& row = found[0];
+    return {.queue = queue,
+            .pending = row[0].as<std::uint64_t>(),
+            .running = row[2].as<std::uint64_t>(),
+            .failed = row[3].as<std::uint64_t>(),
+            .dead = row[4].as<std::uint64_t>(),
+            .oldest = optional_time_of(row[1]),
+            .now = time_of(row[5])};
 }
 
 [[nodiscard]] inline std::vector<LedgerChange> ledger_history(Pool& pool, std::string_view id) {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// How many jobs of a queue a ledger has, by their state.
+
+#include <orizuru/jobs/job_time.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace orizuru {
+
+/// Completed jobs are not counted: that would read all of them.
+struct LedgerCounts {
+    std::string queue;
+    std::uint64_t pending = 0;
+    std::uint64_t running = 0;
+    std::uint64_t failed = 0; ///< they are tried again
+    std::uint64_t dead = 0;
+    std::optional<JobTime> oldest = {}; ///< when the pending job that was submitted first was
+    JobTime now = {};                   ///< the database's
+};
+
+} // namespace orizuru
