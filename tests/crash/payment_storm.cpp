@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// A storm of SIGKILL, every 20 to 100 ms, over payers, clerks, relays, reconcilers, collectors and
-// submitters of transfers, PostgreSQL, and two Redis servers, of which one is empty afterwards.
-// Then all is calm, and each transfer must have been carried out once, and its receipt filed once.
-// The seed decides which processes and when; the machine decides what they are doing then.
+// A storm of SIGKILL, every 20 to 100 ms, over payers, clerks, relays, reconcilers, revivers,
+// collectors and submitters of transfers, PostgreSQL, and two Redis servers, of which one is empty
+// afterwards. Then all is calm, and each transfer must have been carried out once, and its receipt
+// filed once. The seed decides which processes and when; the machine decides what they are doing
+// then.
 //
 // usage: payment_storm [--seed N] [--size KILLS] [--transfers LEAST]
 
@@ -58,8 +59,8 @@ const FaultProgram program("payment_storm", [](int count, char** arguments) {
             return report.finish({"PostgreSQL killed and restarted", "Redis killed and restarted",
                                   "Redis killed and restarted with its data", "clerk killed",
                                   "collector killed", "payer killed", "payer paused",
-                                  "reconciler killed", "relay killed", "submitter killed",
-                                  "transfer carried out"});
+                                  "reconciler killed", "relay killed", "reviver killed",
+                                  "submitter killed", "transfer carried out", "transfer revived"});
         });
 });
 

@@ -82,6 +82,7 @@ inline PaymentCrowd::PaymentCrowd(RedisServer& forgetful, RedisServer& lasting,
     add_all("clerk", 2);
     add_all("relay", 2);
     add_all("reconciler", 2);
+    add_all("reviver", 2);
     add_all("collector", 1, transfers_queue);
     add_all("collector", 1, receipts_queue);
     add_all("submitter", 2);
@@ -146,11 +147,17 @@ inline std::vector<std::string> PaymentCrowd::finish() {
     expect_none("receipts are doubled", "SELECT FROM filed GROUP BY number HAVING count(*) > 1");
     expect_none("jobs of the ledger are not completed",
                 "SELECT FROM orizuru_ledger WHERE state <> 'completed'");
+    expect_none("jobs have not each of their deaths and revivals in their history",
+                "SELECT FROM orizuru_ledger_history GROUP BY job "
+                "HAVING count(*) FILTER (WHERE from_state = 'dead') "
+                "<> count(*) FILTER (WHERE to_state = 'dead')");
     expect_none("accounts have a wrong balance",
                 "SELECT FROM accounts a WHERE balance <> 1000 "
                 "+ (SELECT coalesce(sum(amount), 0) FROM requested WHERE to_id = a.id) "
                 "- (SELECT coalesce(sum(amount), 0) FROM requested WHERE from_id = a.id)");
     report().came("transfer carried out", number("SELECT count(*) FROM applied"));
+    report().came("transfer revived", number("SELECT count(*) FROM orizuru_ledger_history "
+                                             "WHERE from_state = 'dead'"));
     return std::move(wrong());
 }
 

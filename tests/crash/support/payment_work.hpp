@@ -3,8 +3,9 @@
 
 // The processes that move money, each of which may be killed at any moment. A transfer is submitted
 // to the ledger and carried out by a payer, which puts a receipt into the outbox in the same
-// transaction; a clerk files the receipt, by an inbox. The tables have no unique key, which would
-// hide a double.
+// transaction; a clerk files the receipt, by an inbox, one by one or in batches. Some transfers
+// die, and a reviver lets them live again. The tables have no unique key, which would hide a
+// double.
 
 #pragma once
 
@@ -14,7 +15,9 @@
 #include <orizuru/consumer.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>
+#include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/message_guard.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres.hpp>
 
@@ -24,10 +27,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace orizuru::test {
 
@@ -65,7 +71,9 @@ class PaymentWork {
         } else if (m_work.role == "payer") {
             pay();
         } else if (m_work.role == "clerk") {
-            file_receipts();
+            m_work.index % 2 == 0 ? file_receipts() : file_batches();
+        } else if (m_work.role == "reviver") {
+            revive();
         } else if (m_work.role == "reconciler") {
             once_reachable([&] {
                 return connected<LedgerReconciler>(database(), m_work.endpoint());
@@ -96,7 +104,9 @@ class PaymentWork {
 
     void submit();
     void pay();
+    void revive();
     void file_receipts();
+    void file_batches();
 
     const Work& m_work;
     Chance m_chance;
@@ -112,6 +122,7 @@ inline void PaymentWork::submit() {
         try {
             while (true) {
                 pqxx::work tx(*connection);
+                std::vector<Transfer> transfers;
                 for (std::size_t i = 0; i < 10; ++i) {
                     const Transfer transfer{++number, static_cast<int>(m_chance.between(1, 50)),
                                             static_cast<int>(m_chance.between(1, 50)),
@@ -119,8 +130,9 @@ inline void PaymentWork::submit() {
                     tx.exec("INSERT INTO requested VALUES (" + std::to_string(number) + ", " +
                             std::to_string(transfer.from) + ", " + std::to_string(transfer.to) +
                             ", " + std::to_string(transfer.amount) + ")");
-                    ledger->submit(tx, transfer);
+                    transfers.push_back(transfer);
                 }
+                ledger->submit_all(tx, transfers);
                 tx.commit();
                 std::this_thread::sleep_for(std::chrono::milliseconds(10'000 / m_work.rate));
             }
@@ -144,6 +156,9 @@ inline void PaymentWork::pay() {
         if (m_chance.happens(0.03)) {
             throw std::runtime_error("the bank is closed");
         }
+        if (m_chance.happens(0.02)) {
+            throw DoNotRetry("no such account");
+        }
     };
     const auto transfers = connected<Consumer<Job<Transfer>>>(
         m_work.endpoint(), std::string(transfers_queue),
@@ -155,6 +170,19 @@ inline void PaymentWork::pay() {
             }
         } catch (const Error&) { // NOLINT(bugprone-empty-catch)
         }
+    }
+}
+
+inline void PaymentWork::revive() {
+    const auto ledger = open_ledger();
+    while (true) {
+        try {
+            for (const LedgerEntry& entry : ledger->list(LedgerState::dead)) {
+                ledger->revive(entry.id);
+            }
+        } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 }
 
@@ -172,6 +200,40 @@ inline void PaymentWork::file_receipts() {
                                    tx.exec("INSERT INTO filed VALUES (" +
                                            std::to_string(receipt.payload) + ")");
                                });
+            }
+        } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+}
+
+inline void PaymentWork::file_batches() {
+    const auto inbox =
+        once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
+    const auto receipts = connected<Consumer<Job<std::uint64_t>>>(
+        m_work.endpoint(), std::string(receipts_queue),
+        ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+    while (true) {
+        try {
+            std::vector<MessageGuard<Job<std::uint64_t>>> guards;
+            std::vector<std::string> ids;
+            while (guards.size() < 10) {
+                auto guard = guards.empty() ? receipts->next()
+                                            : receipts->next(std::chrono::milliseconds(0));
+                if (!guard) {
+                    break;
+                }
+                ids.push_back((*guard)->id);
+                guards.push_back(std::move(*guard));
+            }
+            const auto results =
+                inbox->run_batch(ids, [&](pqxx::work& tx, std::span<const std::size_t> fresh) {
+                    for (const std::size_t position : fresh) {
+                        tx.exec("INSERT INTO filed VALUES (" +
+                                std::to_string(guards[position]->payload) + ")");
+                    }
+                });
+            for (std::size_t i = 0; i < guards.size(); ++i) {
+                results[i].outcome == InboxOutcome::busy ? guards[i].reject() : guards[i].ack();
             }
         } catch (const Error&) { // NOLINT(bugprone-empty-catch)
         }
