@@ -165,4 +165,13 @@ TEST_CASE("a ledger's jobs are gauges by their state, with the age of the oldest
           "orizuru_ledger_oldest_seconds{queue=\"idle\"} 0.000\n");
 }
 
+TEST_CASE("a queue's name is UTF-8 in metrics") {
+    const auto line = [](const std::string& name) {
+        const std::vector<orizuru::LedgerCounts> ledgers{{.queue = name}};
+        return lines_of(prometheus(ledgers), "orizuru_ledger_oldest_seconds");
+    };
+    CHECK(line("\xff\u00e9\xc3") ==
+          "orizuru_ledger_oldest_seconds{queue=\"\\\\xff\u00e9\\\\xc3\"} 0.000\n");
+}
+
 } // namespace metrics_test

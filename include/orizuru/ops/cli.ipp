@@ -26,14 +26,15 @@ namespace orizuru {
 namespace detail::cli {
 
 inline constexpr const char* cli_footer =
-    R"(Exit codes: 0 done; 1 Redis is away or refuses, or the message has gone; 2 wrong usage.
+    R"(Exit codes: 0 done; 1 Redis is away or refuses, also one of several queues, or the message has
+gone; 2 wrong usage.
 
 JSON has times as ISO 8601 in UTC, lengths of time in milliseconds (fields named _ms), null for
 what is not known, and a payload as text when its payload_encoding is "utf-8", else in "hex".
 With ls -n there is a document in each line.
 )";
 
-/// The message of CLI11, without the password of an address that stood in a wrong place.
+/// A message without the password of an address that stood in a wrong place.
 [[nodiscard]] inline std::string without_passwords(std::string message,
                                                    const std::vector<std::string>& arguments) {
     for (const std::string& argument : arguments) {
@@ -49,15 +50,13 @@ With ls -n there is a document in each line.
     return message;
 }
 
-inline void complain(const CliStreams& streams, const VisibleText& reason) {
-    streams.err << "orizuru: " << reason << '\n';
-}
-
 } // namespace detail::cli
 
 ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
                             const detail::cli::CliStreams& streams) const {
-    using detail::cli::complain;
+    const auto complain = [&](const std::exception& error) {
+        detail::cli::complain(streams, detail::cli::without_passwords(error.what(), arguments));
+    };
     CLI::App app("Looks into queues of Orizuru on a Redis, and tidies them.", "orizuru");
     app.require_subcommand(0, 1)->fallthrough()->footer(detail::cli::cli_footer);
     detail::cli::CliOptions options;
@@ -94,19 +93,19 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
         detail::cli::CliCall call(options, m_connect(options.url), m_formats, streams);
         chosen->run(call);
         call.write();
-        return 0;
+        return call.is_whole() ? 0 : 1;
     } catch (const CLI::Success&) {
         streams.out << app.help();
         return 0;
     } catch (const CLI::ParseError& error) {
-        complain(streams, detail::cli::without_passwords(error.what(), arguments));
-        complain(streams, "--help tells of the commands and their arguments");
+        complain(error);
+        detail::cli::complain(streams, "--help tells of the commands and their arguments");
         return 2;
     } catch (const std::invalid_argument& error) {
-        complain(streams, error.what());
+        complain(error);
         return 2;
     } catch (const std::exception& error) {
-        complain(streams, error.what());
+        complain(error);
         return 1;
     }
 }

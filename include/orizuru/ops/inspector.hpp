@@ -22,7 +22,7 @@
 
 namespace orizuru {
 
-/// For one thread at a time: one connection, in a Cluster one for each slot, made when it is
+/// For one thread at a time: one connection, in a Cluster one for each hash tag, made when it is
 /// needed.
 ///
 /// Reading needs no right to write: a user with `+@read +eval_ro` and a replica suffice, but for

@@ -637,10 +637,11 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothin
         CHECK(contains(ran.out, arguments[0] == "peek" ? "a" : "q"));
     }
     const std::string before = all_keys();
-    for (const Texts& arguments : std::vector<Texts>{{"pause", "q"},
-                                                     {"clear", "q", "--where", "dead", "--yes"},
-                                                     {"rm", "q", "--where", "dead", "--reason", ""},
-                                                     {"run", "q", "--where", "dead"}}) {
+    for (const Texts& arguments :
+         std::vector<Texts>{{"pause", "q"},
+                            {"clear", "q", "--where", "dead", "--yes"},
+                            {"rm", "q", "--where", "dead", "--reason", "a"},
+                            {"run", "q", "--where", "dead"}}) {
         const Ran refused = run_at(guest, arguments);
         CHECK(refused.status == 1);
         CHECK(contains(refused.err, "NOPERM"));
@@ -664,6 +665,46 @@ TEST_CASE_FIXTURE(Fixture, "a command of the user's gets the address and its arg
     const Ran away = run_at("unix:///nonexistent/redis.sock", {"count", "q", "x"});
     CHECK(away.status == 1);
     CHECK(contains(away.err, "/nonexistent/redis.sock"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue that is refused hides no other, unless it was asked for") {
+    jobs.push({"a"});
+    redis.command({"SADD", "orizuru:queues", "q", "odd", "a{"});
+    redis.command({"SET", "odd", "no list"});
+    for (const std::string command : {"ls", "metrics", "workers"}) {
+        CAPTURE(command);
+        const Ran ran = run({command});
+        CHECK(ran.status == 1);
+        CHECK(contains(ran.err, "queue 'a{': "));
+        CHECK(contains(ran.err, "queue 'odd': ") == (command != "workers"));
+    }
+    CHECK(contains(run({"metrics"}).out, "{queue=\"q\",state=\"waiting\"} 1"));
+    const Json document = Json::parse(run({"ls", "--json"}).out);
+    CHECK(document.at("queues").size() == 1);
+    CHECK(document.at("queues")[0].at("queue") == "q");
+    CHECK(run({"ls", "q"}).status == 0);
+    const Ran asked = run({"ls", "q", "odd"});
+    CHECK(asked.status == 1);
+    CHECK(asked.out.empty());
+    CHECK(run({"ls", "a{"}).status == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a choice that chooses nothing removes nothing") {
+    push({"dead"});
+    bury_next();
+    const std::string before = all_keys();
+    complaint({"rm", "q", "--where", "dead", "--reason", ""});
+    complaint({"rm", "q", "--where", "dead", "--older", "0s"});
+    CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what an own command complains of shows no password") {
+    cli.command("odd", "Complain", [](const Cli::Call& call) {
+        throw std::invalid_argument("what is " + call.arguments[0] + "?");
+    });
+    const std::string told = complaint({"odd", "redis://:secret@host:1"});
+    CHECK(contains(told, "what is redis://"));
+    CHECK_FALSE(contains(told, "secret"));
 }
 
 } // namespace cli_test

@@ -5,13 +5,16 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/cluster.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
+#include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace inspector_cluster_test {
@@ -60,6 +63,23 @@ TEST_CASE("in a Cluster a message moves within its slot only, and all nodes' que
     CHECK(inspector.clear("b", Place::waiting) == 1);
     CHECK_FALSE(cluster.client_of("b").exists("orizuru:{b}:unique:u"));
     CHECK(inspector.find_queues().empty());
+}
+
+TEST_CASE("in a Cluster an Inspector keeps 128 connections, however many queues it is asked for") {
+    Cluster cluster(1);
+    const orizuru::Endpoint endpoint = cluster.uri({0});
+    Inspector inspector(endpoint);
+    RedisClient redis = cluster.client_of("q");
+    for (int i = 0; i < 200; ++i) {
+        CHECK(inspector.state("q" + std::to_string(i)).waiting == 0);
+    }
+    const auto clients = [&] {
+        const std::string list = redis.command({"CLIENT", "LIST", "TYPE", "NORMAL"}).text;
+        return std::ranges::count(list, '\n');
+    };
+    CHECK(orizuru::test::eventually([&] { return clients() <= 130; }));
+    CHECK(clients() >= 128);
+    CHECK(inspector.state("q0").waiting == 0);
 }
 
 } // namespace inspector_cluster_test

@@ -6,24 +6,35 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/utf8.hpp>
 #include <orizuru/jobs/job_time.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace orizuru::detail {
 
-/// Anyone who can push chooses names of queues.
+/// Anyone who can push chooses names of queues. A byte that is no UTF-8, for which Prometheus would
+/// refuse the whole text, shows as \x9b.
 [[nodiscard]] inline std::string label_value(std::string_view text) {
+    constexpr std::string_view digits = "0123456789abcdef";
     std::string out;
-    for (const char c : text) {
-        if (c == '\n') {
+    while (!text.empty()) {
+        const std::size_t size = utf8_size(text);
+        const char first = text.front();
+        if (size == 0) {
+            const auto byte = static_cast<unsigned char>(first);
+            out += joined({"\\\\x", digits.substr(byte >> 4U, 1), digits.substr(byte & 15U, 1)});
+        } else if (first == '\n') {
             out += "\\n";
         } else {
-            out += c == '"' || c == '\\' ? "\\" : "";
-            out += c;
+            out += first == '"' || first == '\\' ? "\\" : "";
+            out += text.substr(0, size);
         }
+        text.remove_prefix(std::max<std::size_t>(size, 1));
     }
     return out;
 }

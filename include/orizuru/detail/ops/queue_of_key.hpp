@@ -17,12 +17,14 @@ namespace orizuru::detail {
 
 /// Whether a key can end so, behind its queue's part.
 [[nodiscard]] inline bool ends_a_key(std::string_view text) {
-    static constexpr std::array<std::string_view, 15> words{
+    static constexpr std::array<std::string_view, 16> words{
         "consumers", "unack",      "dead",      "recoveries", "collected",
         "swept",     "scheduled",  "recurring", "paused",     "scheduled:sequence",
-        "fences",    "schedulers", "shards",    "ledger",     "scheduled:wake"};
-    static constexpr std::array<std::string_view, 6> before_ids{
-        "heartbeat:", "processing:", "unique:", "progress:", "result:", "once:"};
+        "fences",    "schedulers", "shards",    "ledger",     "scheduled:wake",
+        "counts"};
+    static constexpr std::array<std::string_view, 8> before_ids{
+        "heartbeat:", "processing:", "unique:", "progress:",
+        "result:",    "once:",       "worker:", "counts:"};
     return std::ranges::find(words, text) != words.end() ||
            std::ranges::any_of(before_ids,
                                [&](std::string_view word) { return text.starts_with(word); });

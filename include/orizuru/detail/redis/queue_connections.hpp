@@ -3,7 +3,8 @@
 #pragma once
 
 // The connections for one kind of work on many queues: one for all, and in a Cluster one for each
-// hash tag. Queues with the same tag are in one slot, so on one node.
+// hash tag, but not for more than 128, of which the one goes that was not asked for the longest.
+// Queues with the same tag are in one slot, so on one node.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/address.hpp>
@@ -12,6 +13,9 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,7 +39,8 @@ class QueueConnections {
     explicit QueueConnections(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
-    /// Connects where there is none yet, and throws as Connection does.
+    /// Connects where there is none yet, and throws as Connection does. The reference is good until
+    /// the next call.
     [[nodiscard]] const std::shared_ptr<Connection>& of(const Keys& keys) {
         return of(group_of(m_endpoint, keys), keys.source());
     }
@@ -47,15 +52,30 @@ class QueueConnections {
 
   private:
     const std::shared_ptr<Connection>& of(const std::string& group, const std::string& key) {
-        std::shared_ptr<Connection>& connection = m_connections[group];
-        if (!connection) {
-            connection = std::make_shared<Connection>(Route::to_key(m_endpoint, key));
+        const auto found = m_connections.find(group);
+        if (found != m_connections.end()) {
+            found->second.asked = ++m_asked;
+            return found->second.connection;
         }
-        return connection;
+        Item item{std::make_shared<Connection>(Route::to_key(m_endpoint, key)), ++m_asked};
+        if (m_connections.size() == most) {
+            const auto oldest = std::ranges::min_element(
+                m_connections, {}, [](const auto& connected) { return connected.second.asked; });
+            m_connections.erase(oldest);
+        }
+        return m_connections.emplace(group, std::move(item)).first->second.connection;
     }
 
+    struct Item {
+        std::shared_ptr<Connection> connection;
+        std::uint64_t asked; ///< when it was asked for last
+    };
+    // Anyone who can ask chooses names of queues.
+    static constexpr std::size_t most = 128;
+
     Endpoint m_endpoint;
-    std::map<std::string, std::shared_ptr<Connection>> m_connections;
+    std::map<std::string, Item> m_connections;
+    std::uint64_t m_asked = 0;
 };
 
 } // namespace orizuru::detail

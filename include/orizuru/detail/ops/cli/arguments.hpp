@@ -114,6 +114,9 @@ inline void choice_arguments(CLI::App& command, CliOptions& options) {
         .add_option_function<std::string>("--reason", set_reason,
                                           "Only those that died, or failed last, for a reason with "
                                           "this text in it")
+        ->check([](const std::string& text) {
+            return std::string(text.empty() ? "an empty text would choose all" : "");
+        })
         ->needs(where)
         ->type_name("TEXT");
     const auto set_older = [&options](const std::string& text) { options.older = to_length(text); };
@@ -123,7 +126,9 @@ inline void choice_arguments(CLI::App& command, CliOptions& options) {
                                           "ago: 250ms, 90s, 15m, 1h, 7d. Of those that are not "
                                           "dead only jobs are known to be old")
         ->check([](const std::string& text) {
-            return to_length(text) ? std::string() : text + " is no length of time such as 90s";
+            const auto length = to_length(text);
+            return length && length->count() > 0 ? std::string()
+                                                 : text + " is no length of time such as 90s";
         })
         ->needs(where)
         ->type_name("LENGTH");

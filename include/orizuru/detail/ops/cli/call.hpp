@@ -7,7 +7,9 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
@@ -21,6 +23,7 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -63,6 +66,10 @@ struct CliStreams {
     Screen screen = Screen::none;
 };
 
+inline void complain(const CliStreams& streams, const VisibleText& reason) {
+    streams.err << "orizuru: " << reason << '\n';
+}
+
 /// What a command works with.
 class CliCall {
   public:
@@ -97,6 +104,27 @@ class CliCall {
         }
         return queues;
     }
+
+    /// Calls `look` with each of these queues. One that no argument names and that is refused is
+    /// left out, and told of once: then the answer is not whole.
+    void each_queue(const auto& look) {
+        for (const std::string& queue : queues()) {
+            if (!m_options.queues.empty()) {
+                look(queue);
+                continue;
+            }
+            try {
+                look(queue);
+            } catch (const ConnectionError&) {
+                throw;
+            } catch (const std::exception& error) {
+                if (m_left_out.insert(queue).second) {
+                    complain(m_streams, joined({"queue '", queue, "': ", error.what()}));
+                }
+            }
+        }
+    }
+    [[nodiscard]] bool is_whole() const noexcept { return m_left_out.empty(); }
 
     /// Answers with the document that `document` returns, in a line, or with what `write` writes.
     void answer(const auto& document, const auto& write) {
@@ -162,6 +190,7 @@ class CliCall {
     const Formats& m_formats;
     const CliStreams& m_streams;
     std::optional<std::vector<std::string>> m_scanned;
+    std::set<std::string> m_left_out;
     std::string m_answer;
     bool m_drawn = false;
 };

@@ -14,8 +14,8 @@
 #include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
-#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
@@ -29,9 +29,8 @@ using Align = Table::Align;
 
 [[nodiscard]] inline std::vector<QueueState> states_of(CliCall& call) {
     std::vector<QueueState> states;
-    for (const std::string& queue : call.queues()) {
-        states.push_back(call.inspector().state(queue));
-    }
+    call.each_queue(
+        [&](const std::string& queue) { states.push_back(call.inspector().state(queue)); });
     return states;
 }
 
@@ -73,14 +72,15 @@ inline void metrics(CliCall& call) {
     if (call.options().json) {
         throw std::invalid_argument("metrics are Prometheus' text, not JSON");
     }
-    std::vector<QueueState> states = states_of(call);
+    std::vector<QueueState> states;
     std::vector<QueueStatistics> counts;
-    for (QueueState& state : states) {
-        counts.push_back(call.inspector().counts(state.queue));
-        // Prometheus takes UTF-8 only, and a person may look at it.
-        state.queue = VisibleText(state.queue).text();
-        counts.back().queue = state.queue;
-    }
+    call.each_queue([&](const std::string& queue) {
+        QueueState state = call.inspector().state(queue);
+        counts.push_back(call.inspector().counts(queue));
+        // A person may look at it.
+        counts.back().queue = state.queue = VisibleText(queue).text();
+        states.push_back(std::move(state));
+    });
     call.answer([] { return Json(); },
                 [&](std::ostream& out) { out << prometheus(states) << prometheus(counts); });
 }
@@ -93,11 +93,14 @@ struct QueueConsumer {
 
 inline void add_consumers(CliCall& call, const std::string& queue,
                           std::vector<QueueConsumer>& all) {
-    const std::vector<WorkerReport> workers = call.inspector().workers(queue);
+    std::map<std::string, WorkerReport> workers;
+    for (WorkerReport& report : call.inspector().workers(queue)) {
+        workers.emplace(report.consumer_id, std::move(report));
+    }
     for (ConsumerState& state : call.inspector().consumers(queue)) {
-        const auto report = std::ranges::find(workers, state.id, &WorkerReport::consumer_id);
+        const auto report = workers.find(state.id);
         all.push_back({queue, std::move(state),
-                       report == workers.end() ? std::nullopt : std::optional(*report)});
+                       report == workers.end() ? std::nullopt : std::optional(report->second)});
     }
 }
 
@@ -140,9 +143,7 @@ inline void add_consumers(CliCall& call, const std::string& queue,
 
 inline void workers(CliCall& call) {
     std::vector<QueueConsumer> consumers;
-    for (const std::string& queue : call.queues()) {
-        add_consumers(call, queue, consumers);
-    }
+    call.each_queue([&](const std::string& queue) { add_consumers(call, queue, consumers); });
     call.answer(
         [&] {
             return Json{{"consumers", json_of(consumers)}};
