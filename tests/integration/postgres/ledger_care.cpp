@@ -51,10 +51,17 @@ TEST_CASE_FIXTURE(Care, "a dead job that is revived is sent and runs again, and 
                         "on") {
     const std::string id = ledger.submit("x");
     LedgerReconciler reconciler(database, uri, reconciling());
+    CHECK(reconciler.reconcile().sent == 1);
+    CHECK(ledger.give_up(id, "too early"));
+    CHECK(handle_all(ledger) == std::vector{LedgerOutcome::repeated});
+    CHECK(ledger.revive(id)); // while its message is known as sent
+    CHECK(reconciler.reconcile().sent == 1);
+    CHECK(redis.llen("q") == 1);
     for (int i = 0; i < 3; ++i) {
         ledger.run(id, fail);
     }
     CHECK(state(id) == "dead");
+    CHECK(handle_all(ledger) == std::vector{LedgerOutcome::repeated});
     CHECK(reconciler.reconcile().sent == 0);
 
     CHECK(ledger.revive(id));
@@ -67,10 +74,11 @@ TEST_CASE_FIXTURE(Care, "a dead job that is revived is sent and runs again, and 
     CHECK(reconciler.reconcile().sent == 1);
     CHECK(handle_all(ledger) == std::vector{LedgerOutcome::completed});
     CHECK(effects(id) == 1);
-    CHECK(changes(id) == ">pending pending>running running>failed failed>running running>failed "
+    CHECK(changes(id) == ">pending pending>dead dead>pending pending>running running>failed "
+                         "failed>running running>failed "
                          "failed>running running>dead dead>pending pending>running "
                          "running>completed");
-    const LedgerChange revived = ledger.history(id)[7];
+    const LedgerChange revived = ledger.history(id)[9];
     CHECK(revived.who.starts_with("worker:"));
     CHECK(revived.note.empty());
     CHECK(revived.attempt == 3);
