@@ -33,7 +33,8 @@ class Transport {
     /// Timeouts that make a silent connection cost little, and that a busy machine can keep.
     [[nodiscard]] std::string impatience() const {
         // Handshakes take their time where many threads are at them.
-        return std::string("connect_timeout=") + (m_tls ? "1000" : "250") + "&command_timeout=250";
+        return m_tls ? "connect_timeout=1000&command_timeout=1000"
+                     : "connect_timeout=250&command_timeout=250";
     }
 
   private:

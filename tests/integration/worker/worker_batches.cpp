@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -254,6 +255,7 @@ TEST_CASE_FIXTURE(Fixture, "the acks of a batch go to Redis in one request, befo
     Worker worker(uri, options());
     QueueOptions of_queue;
     std::vector<std::size_t> held;
+    std::promise<void> looked; // with the client that the test goes on to use
     std::size_t expected = 100;
     SUBCASE("behind the handler") {}
     SUBCASE("behind the handler, fetched ahead") { of_queue.prefetch = 100; }
@@ -262,11 +264,16 @@ TEST_CASE_FIXTURE(Fixture, "the acks of a batch go to Redis in one request, befo
         expected = 0;
     }
     worker.handle_batch<Raw>(
-        "q", [&](JobBatch<Raw>) { held.push_back(held_jobs().size()); }, {.size = 100, .time = 1h},
-        of_queue);
+        "q",
+        [&](JobBatch<Raw>) {
+            held.push_back(held_jobs().size());
+            looked.set_value();
+        },
+        {.size = 100, .time = 1h}, of_queue);
     push_jobs(Texts(100, "a"));
     redis.command({"CONFIG", "RESETSTAT"});
     Running running(worker);
+    REQUIRE(looked.get_future().wait_for(10s) == std::future_status::ready);
     REQUIRE(eventually([&] { return worker.statistics().succeeded == 100; }));
     CHECK(eventually([this] { return held_jobs().empty(); }));
     const std::string calls = redis.command({"INFO", "commandstats"}).text;
