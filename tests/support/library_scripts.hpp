@@ -81,6 +81,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"find messages", find_messages_script()},
         {"move an element", move_element_script()},
         {"move a message", move_message_script()},
+        {"look back", look_back_script()},
         {"remove some", remove_some_script()},
         {"run some", run_some_script()},
         {"replace a text", replace_text_text},

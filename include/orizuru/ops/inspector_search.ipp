@@ -100,15 +100,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
             connection.refuse("EVAL_RO");
         }
         for (Reply& one : parts[2].elements) {
-            std::vector<Reply>& words = one.elements;
-            const std::size_t size = place == Place::scheduled ? 2 : 1;
-            if (place != Place::dead && (!detail::is_strings(one) || words.size() != size)) {
-                connection.refuse("EVAL_RO");
-            }
-            PlacedMessage message = place == Place::dead ? dead_message(keys, one)
-                                    : place == Place::scheduled
-                                        ? scheduled_message(connection, words[0], words[1])
-                                        : PlacedMessage{place, words[0].text, words[0].text};
+            PlacedMessage message = message_of(keys, place, one);
             if (detail::envelope_id(message.payload) == job_id) {
                 found.push_back(std::move(message));
             }
