@@ -79,6 +79,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"states of consumers", consumer_states_script()},
         {"list what is held", held_messages_script()},
         {"find messages", find_messages_script()},
+        {"find what is held", find_held_script()},
         {"move an element", move_element_script()},
         {"move a message", move_message_script()},
         {"look back", look_back_script()},

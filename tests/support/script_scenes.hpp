@@ -332,6 +332,8 @@ inline void Scenes::inspector() {
     add("find messages", "of those that wait", m_held, {m_source}, {"0", "9", "e", "waiting"});
     add("find messages", "of the scheduled", later, {scheduled}, {"0", "9", "x", "scheduled"});
     add("find messages", "of the dead", died, {m_dead}, {"0", "9", "p", "dead"});
+    add("find what is held", "", m_held, {m_consumers},
+        {m_keys.processing(""), "e", "1", "1", "x", "id", "other"});
     add("move a message", "that waits", m_held, {m_source, other}, {"e", "waiting"});
     add("move a message", "that is dead", died, {m_dead, other}, {m_entry, "dead"});
     add("move a message", "that is scheduled, of a unique job",

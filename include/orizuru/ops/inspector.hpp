@@ -125,9 +125,14 @@ class Inspector {
     std::uint64_t clear(const std::string& queue, Place place);
 
     /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
-    /// of each place, those that are served last first (of the dead the newest). One that
-    /// moves meanwhile may be found twice, or, if it goes back, missed. Redis: scripts that read,
-    /// up to 100 messages each. Throws std::invalid_argument for an empty id or a negative number.
+    /// of each place, those that are served last first (of the dead the newest), of a consumer's
+    /// the oldest. One that moves meanwhile may be found twice, or, if it goes back, missed. One
+    /// that a consumer holds all the time is found once.
+    ///
+    /// Redis: SMEMBERS and scripts that read, up to 1000 messages or about a mebibyte each; O(bytes
+    /// of all that it looks at + consumers), for Redis copies each message whole: a list with a
+    /// gibibyte has a thousand steps. Throws std::invalid_argument for an empty id or a negative
+    /// number.
     [[nodiscard]] std::vector<PlacedMessage> find(const std::string& queue,
                                                   const std::string& job_id, std::int64_t most);
 

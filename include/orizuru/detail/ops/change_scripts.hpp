@@ -7,6 +7,7 @@
 // They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/ops/index_of.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <string_view>
@@ -20,29 +21,6 @@ local function payload_of(element, place)
     if place ~= 'dead' then return element end
     local first, last = read(element)
     return first and string.sub(element, first, last)
-end
-)lua";
-
-/// The Lua function index_of(list, element, expected, length): where an element of a list is that
-/// was at `expected` before others pushed and took; nil when it has gone, or is more than 10,000
-/// away. Of equal ones the nearest from there on, for pushes move it that way; else the nearest
-/// before. O(1) when nothing has moved, else O(20,000) near an end.
-inline constexpr char index_of_function[] = R"lua(
-local function index_of(list, element, expected, length)
-    if redis.call('LINDEX', list, expected) == element then return expected end
-    local at_right, found = 2 * expected > length, nil
-    local most = (at_right and math.max(length - expected, 0) or expected) + 10000
-    for _, at in ipairs(redis.call('LPOS', list, element, 'RANK', at_right and -1 or 1,
-            'COUNT', 0, 'MAXLEN', most)) do
-        local better = not found
-        if at >= expected then
-            better = better or found < expected or at < found
-        else
-            better = better or found < expected and at > found
-        end
-        if better then found = at end
-    end
-    return found
 end
 )lua";
 
