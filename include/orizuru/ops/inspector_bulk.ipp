@@ -238,7 +238,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
     for (const PlacedMessage& message : some) {
         locks.push_back(detail::own_lock(message.payload, keys));
     }
-    const auto remove = [&] {
+    return detail::without_foreign_locks(locks, keys, [&] {
         const std::string marker = detail::random_hex<32>();
         const detail::Digits at(first);
         const detail::Digits window(most);
@@ -261,23 +261,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
         const Reply reply =
             detail::evaluate(connection, detail::remove_some_script(), script_keys, arguments);
         return detail::count_up_to(connection, reply, some.size());
-    };
-    try {
-        return remove();
-    } catch (const ReplyError& error) {
-        if (error.code() != "CROSSSLOT") {
-            throw;
-        }
-    }
-    // A payload may name any queue for its lock.
-    const std::string dead = keys.dead();
-    const std::string_view own = std::string_view(dead).substr(0, dead.find('}') + 1);
-    for (std::optional<detail::OwnLock>& lock : locks) {
-        if (lock && !lock->key.starts_with(own)) {
-            lock.reset();
-        }
-    }
-    return remove();
+    });
 }
 
 ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,

@@ -530,6 +530,34 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read can change nothing") {
     redis.command({"ACL", "DELUSER", "guest"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "a job that names another queue's lock is removed without that right") {
+    redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~q", "~orizuru:{q}*", "+@all"});
+    Inspector guest("unix://guest:x@" + server().socket_path());
+    const std::string foreign = "orizuru:{r}:unique:u";
+    for (const Place place : places) {
+        CAPTURE(static_cast<int>(place));
+        redis.flushall();
+        for (const std::string queue : {"r", "r", "r", "q"}) {
+            Job<Raw> job = orizuru::make_job(Raw{"a"});
+            job.unique_id = "u";
+            job.unique_queue = queue;
+            orizuru::Producer<Job<Raw>>(uri, "q").push(job);
+            redis.set(queue == "q" ? lock : foreign, "ack " + job.id);
+        }
+        bring_to(place);
+        const auto others = [](const PlacedMessage& message) {
+            return message.job()->unique_queue == "r";
+        };
+        CHECK(guest.remove("q", guest.peek("q", place, 0, 4).at(place == Place::dead ? 3 : 0)));
+        CHECK(guest.remove_if("q", place, others, 1) == 1);
+        CHECK(guest.clear("q", place) == 2);
+        CHECK(payloads(place).empty());
+        CHECK_FALSE(redis.exists(lock));
+        CHECK(redis.exists(foreign));
+    }
+    redis.command({"ACL", "DELUSER", "guest"});
+}
+
 /// What has become of 12,000 messages.
 struct Race : Fixture {
     static constexpr int count = 12'000;
