@@ -102,7 +102,8 @@ class Inspector {
     /// newest), and misses none that is there all the time, while others push, take and remove;
     /// only of equal messages, while others remove from the back, it may miss some. It may ask for
     /// one twice. What is pushed later it does not look for, so it ends. The messages that it takes
-    /// from up to 100 are one atomic step; about a mebibyte of them is in memory at a time.
+    /// from up to 100 are one atomic step. So many are in memory at a time, whole: about a mebibyte
+    /// when their sizes are like those of the ones before, and always up to 10.
     /// Completed steps stay done, whatever it throws, also what `chosen` throws.
     ///
     /// Redis: two scripts for up to 100 messages, each O(what they read) while nothing else
@@ -127,7 +128,8 @@ class Inspector {
     /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
     /// of each place, those that are served last first (of the dead the newest), of a consumer's
     /// the oldest. One that moves meanwhile may be found twice, or, if it goes back, missed. One
-    /// that a consumer holds all the time is found once.
+    /// that a consumer holds all the time is found once. It ends when it has found 100, or 8 MiB:
+    /// whoever gets so many has perhaps not all.
     ///
     /// Redis: SMEMBERS and scripts that read, up to 1000 messages or about a mebibyte each; O(bytes
     /// of all that it looks at + consumers), for Redis copies each message whole: a list with a

@@ -28,6 +28,15 @@ namespace detail {
 /// So many messages one step of a search looks at.
 inline constexpr std::int64_t most_searched = 1000;
 
+/// A search ends with so many messages, or when they have so many bytes.
+[[nodiscard]] inline bool is_enough(const std::vector<PlacedMessage>& found) {
+    std::size_t bytes = 0;
+    for (const PlacedMessage& message : found) {
+        bytes += message.bytes.size();
+    }
+    return found.size() >= 100 || bytes >= 8 << 20;
+}
+
 /// Adds the queues whose keys a node has.
 inline void scan_queues(Connection& connection, const std::stop_token& token,
                         std::set<std::string>& queues) {
@@ -91,7 +100,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
                                              std::vector<PlacedMessage>& found) {
     const std::string key = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
-    bool ended = false;
+    bool ended = detail::is_enough(found);
     for (std::int64_t looked_at = 0; !ended && looked_at < most;) {
         const std::int64_t count = std::min(most - looked_at, detail::most_searched);
         Reply reply = connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key,
@@ -103,12 +112,12 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
         }
         for (Reply& one : parts[2].elements) {
             PlacedMessage message = message_of(keys, place, one);
-            if (detail::envelope_id(message.payload) == job_id) {
+            if (!detail::is_enough(found) && detail::envelope_id(message.payload) == job_id) {
                 found.push_back(std::move(message));
             }
         }
         looked_at += parts[0].integer;
-        ended = parts[1].integer == 1 || parts[0].integer == 0;
+        ended = parts[1].integer == 1 || parts[0].integer == 0 || detail::is_enough(found);
     }
 }
 
@@ -125,7 +134,8 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& jo
     std::int64_t at = 0;   // in this one's list, where it has looked last at
     std::string last;      // this message
     std::int64_t left = 0; // so many more at most: who settles fast must not hold it up
-    for (std::int64_t looked_at = 0; looked_at < most && consumer < ids.size();) {
+    for (std::int64_t looked_at = 0;
+         looked_at < most && consumer < ids.size() && !detail::is_enough(found);) {
         const std::int64_t count = std::min(most - looked_at, detail::most_searched);
         const std::size_t some = std::min<std::size_t>(ids.size() - consumer, 100);
         Reply reply = connection.roundtrip(key, "EVAL_RO", [&](std::string& out) {
@@ -162,7 +172,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& jo
             }
             const std::string& id = one.elements[0].text;
             std::string& bytes = one.elements[1].text;
-            if (detail::envelope_id(bytes) == job_id) {
+            if (!detail::is_enough(found) && detail::envelope_id(bytes) == job_id) {
                 PlacedMessage message{Place::held, bytes, bytes};
                 message.consumer = id;
                 found.push_back(std::move(message));
