@@ -332,21 +332,28 @@ inline void Scenes::inspector() {
     add("find messages", "of those that wait", m_held, {m_source}, {"0", "9", "e", "waiting"});
     add("find messages", "of the scheduled", later, {scheduled}, {"0", "9", "x", "scheduled"});
     add("find messages", "of the dead", died, {m_dead}, {"0", "9", "p", "dead"});
+    add("find what is held", "", m_held, {m_consumers},
+        {m_keys.processing(""), "e", "1", "1", "x", "id", "other"});
     add("move a message", "that waits", m_held, {m_source, other}, {"e", "waiting"});
     add("move a message", "that is dead", died, {m_dead, other}, {m_entry, "dead"});
     add("move a message", "that is scheduled, of a unique job",
         {{"ZADD", scheduled.name, "5", "12345678x\xa0"}}, {scheduled, other},
         {"12345678x\xa0", "scheduled", "1", "\xa1q"});
+    add("look back", "at those that wait", {{"LPUSH", "q", "a", "b", "c", "d"}}, {m_source},
+        {"waiting", "0", "9", "b", "x", "2", "b", "0"});
+    add("look back", "at the scheduled", later, {scheduled},
+        {"scheduled", "0", "9", "12345678x", "", "0", "", "0"});
+    add("look back", "at the dead", died, {m_dead}, {"dead", "0", "9", m_entry, "", "0", "", "0"});
     add("remove some", "that are dead, one with its lock", died, {m_dead, lock},
         {"dead", "marker", "0", "10", m_entry, "2", "ack id", "no entry", "0", ""});
     add("remove some", "that are scheduled", later, {scheduled, lock},
         {"scheduled", "marker", "0", "10", "12345678x", "2", "ack id"});
     add("run some", "that wait", m_held, {m_source, m_source},
-        {"waiting", "marker", "-1", "10", "e"});
+        {"waiting", "marker", "-1", "10", "2", "x", "e"});
     add("run some", "that are dead", died, {m_dead, m_source},
-        {"dead", "marker", "0", "10", m_entry});
+        {"dead", "marker", "0", "10", "0", "", m_entry});
     add("run some", "that are scheduled", later, {scheduled, m_source},
-        {"scheduled", "marker", "0", "10", "12345678x"});
+        {"scheduled", "marker", "0", "10", "0", "", "12345678x"});
 }
 
 } // namespace orizuru::test

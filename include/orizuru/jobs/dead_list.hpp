@@ -97,7 +97,8 @@ class DeadList {
     bool redrive(const DeadEntry& entry);
 
     /// Removes an element, readable or not; false when it has gone. A unique job releases its lock
-    /// in the same step, as its ack would (unique.hpp). Of equal elements one goes.
+    /// in the same step, as its ack would (unique.hpp), but one in another slot of a Cluster stays,
+    /// and another queue's, to which the user has no right. Of equal elements one goes.
     /// Redis: LPOS and LREM, and GET and DEL of the lock, in one script, O(20,000) at most. Throws
     /// ReplyError with the code FAR as redrive does.
     bool remove(const DeadEntry& entry);

@@ -102,8 +102,8 @@ ORIZURU_INLINE bool DeadList::redrive(const DeadEntry& entry) {
 }
 
 ORIZURU_INLINE bool DeadList::remove(const DeadEntry& entry) {
-    return detail::remove_element(*m_connection, m_dead, entry.bytes,
-                                  detail::own_lock(entry.payload, m_keys));
+    return detail::remove_message(*m_connection, detail::remove_dead_script(), m_dead, entry.bytes,
+                                  entry.payload, m_keys);
 }
 
 ORIZURU_INLINE Redriven DeadList::redrive_all(std::uint64_t limit) {

@@ -63,7 +63,8 @@ class ScheduledList {
     std::vector<ScheduledEntry> list(std::int64_t first, std::int64_t count);
 
     /// Removes an entry; false when it has gone. A unique job releases its lock in the same step,
-    /// as its ack would (unique.hpp).
+    /// as its ack would (unique.hpp), but one in another slot of a Cluster stays, and another
+    /// queue's, to which the user has no right.
     /// Redis: ZREM, and GET and DEL of the lock, in one script, O(log(n)).
     bool cancel(const ScheduledEntry& entry);
 

@@ -99,14 +99,8 @@ ORIZURU_INLINE std::vector<ScheduledEntry> ScheduledList::list(std::int64_t firs
 }
 
 ORIZURU_INLINE bool ScheduledList::cancel(const ScheduledEntry& entry) {
-    const auto lock = detail::own_lock(entry.payload, m_keys);
-    if (!lock) {
-        return detail::is_yes(m_connection->command(
-            m_scheduled, "EVAL", detail::cancel_scheduled_script(), 1, m_scheduled, entry.bytes));
-    }
-    return detail::is_yes(m_connection->command(m_scheduled, "EVAL",
-                                                detail::cancel_scheduled_script(), 2, m_scheduled,
-                                                lock->key, entry.bytes, lock->value));
+    return detail::remove_message(*m_connection, detail::cancel_scheduled_script(), m_scheduled,
+                                  entry.bytes, entry.payload, m_keys);
 }
 
 ORIZURU_INLINE bool ScheduledList::run_now(const ScheduledEntry& entry) {

@@ -99,15 +99,19 @@ class Inspector {
     /// removed `limit`; returns how many.
     ///
     /// It asks `chosen` for one after the other, those that are served last first (of the dead the
-    /// newest), and misses none that is there all the time; it may ask for one twice that others
-    /// push at the same time. What is pushed later it does not look for, so it ends. The
-    /// messages that it takes from up to 100 are one atomic step; about a mebibyte of them is in
-    /// memory at a time. Completed steps stay done, whatever it throws, also what `chosen` throws.
+    /// newest), and misses none that is there all the time, while others push, take and remove;
+    /// only of equal messages, while others remove from the back, it may miss some. It may ask for
+    /// one twice. What is pushed later it does not look for, so it ends. The messages that it takes
+    /// from up to 100 are one atomic step. So many are in memory at a time, whole: about a mebibyte
+    /// when their sizes are like those of the ones before, and always up to 10.
+    /// Completed steps stay done, whatever it throws, also what `chosen` throws.
     ///
-    /// Redis: reads each message once; a step is O(10,000) at most. In a list, when 10,000 of the
-    /// last stay, it goes on with the first 10,000: if there are more between them, it throws
-    /// ReplyError with the code FAR at the end, which says how many it has removed.
-    /// Throws std::invalid_argument for held ones.
+    /// Redis: two scripts for up to 100 messages, each O(what they read) while nothing else
+    /// changes, and at most O(20,000), for run_if of waiting ones O(those run) more. In a list,
+    /// when 10,000 of the last stay, it goes on with the first 10,000: if there are more between
+    /// them, it throws ReplyError with the code FAR at the end, which says how many it has removed;
+    /// so it does when it has to look again so often that it ends before it has seen all. Throws
+    /// std::invalid_argument for held ones.
     std::uint64_t remove_if(const std::string& queue, Place place,
                             const std::function<bool(const PlacedMessage&)>& chosen,
                             std::uint64_t limit);
@@ -122,9 +126,15 @@ class Inspector {
     std::uint64_t clear(const std::string& queue, Place place);
 
     /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
-    /// of each place, those that are served last first (of the dead the newest). One that
-    /// moves meanwhile may be found twice, or, if it goes back, missed. Redis: scripts that read,
-    /// up to 100 messages each. Throws std::invalid_argument for an empty id or a negative number.
+    /// of each place, those that are served last first (of the dead the newest), of a consumer's
+    /// the oldest. One that moves meanwhile may be found twice, or, if it goes back, missed. One
+    /// that a consumer holds all the time is found once. It ends when it has found 100, or 8 MiB:
+    /// whoever gets so many has perhaps not all.
+    ///
+    /// Redis: SMEMBERS and scripts that read, up to 1000 messages or about a mebibyte each; O(bytes
+    /// of all that it looks at + consumers), for Redis copies each message whole: a list with a
+    /// gibibyte has a thousand steps. Throws std::invalid_argument for an empty id or a negative
+    /// number.
     [[nodiscard]] std::vector<PlacedMessage> find(const std::string& queue,
                                                   const std::string& job_id, std::int64_t most);
 
@@ -138,25 +148,29 @@ class Inspector {
                                                        std::int64_t last);
     [[nodiscard]] std::vector<PlacedMessage> peek_scheduled(const Keys& keys, std::int64_t first,
                                                             std::int64_t last);
-    /// The one that is served last is first. Not for held ones.
-    [[nodiscard]] std::vector<PlacedMessage> peek_back(const Keys& keys, Place place,
-                                                       std::int64_t first, std::int64_t count);
     [[nodiscard]] std::vector<PlacedMessage> peek_held(const Keys& keys, std::int64_t first,
                                                        std::int64_t count);
     PlacedMessage dead_message(const Keys& keys, Reply& reply);
     static PlacedMessage scheduled_message(Connection& connection, Reply& element,
                                            const Reply& score);
 
+    /// `reply` has the element, then the score of a scheduled one, and of a dead one where its
+    /// parts are. Not for held ones.
+    PlacedMessage message_of(const Keys& keys, Place place, Reply& reply);
+
+    struct Position;
+    std::vector<PlacedMessage> look_back(const Keys& keys, Place place, Position& position,
+                                         std::int64_t most, std::int64_t& length);
     std::int64_t size_of(const Keys& keys, Place place);
     std::uint64_t change_if(const Keys& keys, Place place, Change change,
                             const std::function<bool(const PlacedMessage&)>& chosen,
                             std::uint64_t limit);
-    /// They look at `most` messages of a list, from the one that `first` others precede; at its
-    /// right end if that is -1.
+    /// They look at `most` messages of a list, from the first to the last of `some`, the first of
+    /// which was at `first`; at its right end if that is -1.
     std::uint64_t remove_some(const Keys& keys, const std::vector<PlacedMessage>& some,
                               std::int64_t first, std::uint64_t most);
     std::uint64_t run_some(const Keys& keys, const std::vector<PlacedMessage>& some,
-                           std::int64_t first, std::uint64_t most);
+                           std::int64_t first, std::uint64_t most, Position& position);
 
     void find_in_place(const Keys& keys, Place place, const std::string& job_id, std::int64_t most,
                        std::vector<PlacedMessage>& found);

@@ -152,20 +152,6 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& que
 }
 
 ORIZURU_INLINE std::vector<PlacedMessage>
-Inspector::peek_back(const Keys& keys, Place place, std::int64_t first, std::int64_t count) {
-    const std::int64_t last = first + count - 1;
-    if (place == Place::dead) {
-        return peek_dead(keys, first, last);
-    }
-    if (place != Place::scheduled) {
-        return peek_list(keys, place, first, last);
-    }
-    std::vector<PlacedMessage> found = peek_scheduled(keys, -last - 1, -first - 1);
-    std::ranges::reverse(found);
-    return found;
-}
-
-ORIZURU_INLINE std::vector<PlacedMessage>
 Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int64_t last) {
     const std::string list = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
@@ -228,6 +214,19 @@ ORIZURU_INLINE PlacedMessage Inspector::scheduled_message(Connection& connection
     std::string& bytes = element.text;
     std::string payload = bytes.substr(std::min(bytes.size(), detail::scheduled_number));
     return {Place::scheduled, std::move(payload), std::move(bytes), "", due};
+}
+
+ORIZURU_INLINE PlacedMessage Inspector::message_of(const Keys& keys, Place place, Reply& reply) {
+    if (place == Place::dead) {
+        return dead_message(keys, reply);
+    }
+    Connection& connection = *m_connections.of(keys);
+    std::vector<Reply>& parts = reply.elements;
+    if (!detail::is_strings(reply) || parts.size() != (place == Place::scheduled ? 2 : 1)) {
+        connection.refuse("EVAL_RO");
+    }
+    return place == Place::scheduled ? scheduled_message(connection, parts[0], parts[1])
+                                     : PlacedMessage{place, parts[0].text, parts[0].text};
 }
 
 ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek_held(const Keys& keys, std::int64_t first,

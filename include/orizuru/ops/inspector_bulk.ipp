@@ -29,12 +29,11 @@ namespace detail {
 inline constexpr std::int64_t reach = 10'000;
 inline constexpr std::uint64_t most_changed = 100;
 
-/// How many messages a script has changed, of at most `most`.
-[[nodiscard]] inline std::uint64_t changed_by(Connection& connection, std::string_view script,
-                                              const std::vector<std::string>& keys,
-                                              const std::vector<std::string_view>& arguments,
-                                              std::uint64_t most) {
-    const Reply reply = connection.roundtrip(keys.front(), "EVAL", [&](std::string& out) {
+/// What EVAL answers to a script with many arguments.
+[[nodiscard]] inline Reply evaluate(Connection& connection, std::string_view script,
+                                    const std::vector<std::string>& keys,
+                                    const std::vector<std::string_view>& arguments) {
+    return connection.roundtrip(keys.front(), "EVAL", [&](std::string& out) {
         begin_command(out, 3 + keys.size() + arguments.size());
         append_argument(out, "EVAL");
         append_argument(out, script);
@@ -46,6 +45,10 @@ inline constexpr std::uint64_t most_changed = 100;
             append_argument(out, argument);
         }
     });
+}
+/// A number of messages, of at most `most`.
+[[nodiscard]] inline std::uint64_t count_up_to(Connection& connection, const Reply& reply,
+                                               std::uint64_t most) {
     if (!is_count(reply) || static_cast<std::uint64_t>(reply.integer) > most) {
         connection.refuse("EVAL");
     }
@@ -77,65 +80,127 @@ Inspector::run_if(const std::string& queue, Place place,
     return change_if(Keys(queue), place, Change::run, chosen, limit);
 }
 
-// It counts from the end where messages come in: what is pushed meanwhile has it look at some once
-// more, and what consumers take changes nothing. From the other end it would miss some.
+/// Where change_if goes on. An empty text stands for no element.
+struct Inspector::Position {
+    std::int64_t at = 0;       ///< -1: with those that are served first
+    std::string next;          ///< the element there, not looked at yet
+    std::string before;        ///< the last that it has looked at, and that stays
+    bool far = false;          ///< it has passed over those in the middle
+    std::int64_t in_front = 0; ///< so many it has put before all others,
+    std::string boundary;      ///< this one first
+};
+
+/// Reads `most` and one more.
+ORIZURU_INLINE std::vector<PlacedMessage> Inspector::look_back(const Keys& keys, Place place,
+                                                               Position& position,
+                                                               std::int64_t most,
+                                                               std::int64_t& length) {
+    const std::string key = detail::key_of(keys, place);
+    Connection& connection = *m_connections.of(keys);
+    Reply reply = connection.command(key, "EVAL_RO", detail::look_back_script(), 1, key,
+                                     detail::place_name(place), position.at, most, position.next,
+                                     position.before, position.in_front, position.boundary,
+                                     position.far ? "-1" : "0");
+    std::vector<Reply>& parts = reply.elements;
+    const auto is_number = [](const Reply& part) { return detail::is_count(part); };
+    if (parts.size() != 4 || !std::all_of(parts.begin(), parts.begin() + 3, is_number) ||
+        !parts[3].is(Reply::Type::array) ||
+        static_cast<std::int64_t>(parts[3].elements.size()) > most + 1) {
+        connection.refuse("EVAL_RO");
+    }
+    position.at = parts[0].integer;
+    length = parts[1].integer;
+    position.in_front = parts[2].integer;
+    std::vector<PlacedMessage> found;
+    found.reserve(parts[3].elements.size());
+    for (Reply& one : parts[3].elements) {
+        found.push_back(message_of(keys, place, one));
+    }
+    return found;
+}
+
+// It goes from the end where messages come in to the other. Others change both ends meanwhile, so
+// it finds its place again by the elements there. When a step does not find all that were chosen,
+// it looks at these once more.
 ORIZURU_INLINE std::uint64_t
 Inspector::change_if(const Keys& keys, Place place, Change change,
                      const std::function<bool(const PlacedMessage&)>& chosen, std::uint64_t limit) {
-    const std::int64_t length = size_of(keys, place);
+    std::int64_t length = size_of(keys, place);
+    bool ended = length == 0;
+    Position position;
     std::uint64_t changed = 0;
-    std::int64_t kept = 0; // at the back
-    bool far = false;
     detail::ChunkSize chunk(detail::most_changed);
-    // Pushes that are faster than this must not keep it from ever ending.
-    for (std::int64_t unseen = 2 * length; unseen > 0 && changed < limit;) {
-        // Those that it has put before all others it does not look at.
-        const bool requeues = change == Change::run && place == Place::waiting;
-        const std::int64_t in_front = requeues ? static_cast<std::int64_t>(changed) : 0;
-        std::int64_t left = size_of(keys, place) - kept - in_front;
-        const std::int64_t reached = std::max<std::int64_t>(detail::reach - in_front, 0);
-        if (place != Place::scheduled && !far && kept >= detail::reach && left > reached) {
-            far = true;
-            kept += left - reached;
-            left = reached;
+    // What it must look at again must not keep it from ever ending.
+    for (std::int64_t unseen = 2 * length + 1000; !ended && unseen > 0 && changed < limit;) {
+        const auto most = std::min(unseen, static_cast<std::int64_t>(chunk.next()));
+        std::vector<PlacedMessage> found = look_back(keys, place, position, most, length);
+        const std::int64_t left = length - position.in_front - position.at;
+        if (place != Place::scheduled && !position.far && position.at >= detail::reach &&
+            left > std::max<std::int64_t>(detail::reach - position.in_front, 0)) {
+            position.far = true;
+            position.at = -1;
+            position.next.clear();
+            position.before.clear();
+            continue;
         }
-        std::vector<PlacedMessage> found;
-        if (left > 0) {
-            const auto most = static_cast<std::int64_t>(chunk.next());
-            found = peek_back(keys, place, kept, std::min({left, unseen, most}));
+        ended = static_cast<std::int64_t>(found.size()) <= most;
+        std::string next;
+        if (!ended) {
+            next = std::move(found.back().bytes);
+            found.pop_back();
         }
-        if (found.empty()) {
-            break;
-        }
-        std::uint64_t looked_at = 0;
+        const std::string first = found.empty() ? std::string() : found.front().bytes;
+        std::string before = position.before;
+        std::int64_t looked_at = 0;
+        std::int64_t begin = 0; // of those that are chosen
+        std::int64_t end = 0;
         std::uint64_t bytes = 0;
         std::vector<PlacedMessage> some;
         for (PlacedMessage& message : found) {
             if (some.size() == limit - changed) {
                 break;
             }
-            ++looked_at;
             bytes += message.bytes.size();
             const bool has_payload = place != Place::dead || message.time;
             if ((change == Change::removal || has_payload) && chosen(message)) {
+                begin = some.empty() ? looked_at : begin;
+                end = looked_at + 1;
                 some.push_back(std::move(message));
+            } else {
+                before = std::move(message.bytes);
             }
+            ++looked_at;
         }
-        chunk.learn(looked_at, bytes);
-        // Others may have pushed since it looked.
-        const std::uint64_t window = looked_at + std::max<std::uint64_t>(found.size(), 10);
+        chunk.learn(static_cast<std::uint64_t>(looked_at), bytes);
+        unseen -= std::max<std::int64_t>(looked_at, 1);
+        std::uint64_t done = 0;
         if (!some.empty()) {
-            changed += change == Change::removal ? remove_some(keys, some, kept, window)
-                                                 : run_some(keys, some, kept, window);
+            const auto window = static_cast<std::uint64_t>(end - begin);
+            if (change == Change::removal) {
+                done = remove_some(keys, some, position.at + begin, window);
+            } else {
+                done = run_some(keys, some, position.at + begin, window, position);
+            }
+            changed += done;
         }
-        kept += static_cast<std::int64_t>(looked_at - some.size());
-        unseen -= static_cast<std::int64_t>(looked_at);
+        if (done == some.size()) {
+            position.at += looked_at - static_cast<std::int64_t>(done);
+            position.next = std::move(next);
+            position.before = std::move(before);
+        } else {
+            position.next = first;
+            ended = false;
+        }
     }
-    if (far && changed < limit) {
+    if (changed < limit && (position.far || !ended)) {
         throw ReplyError(
-            "FAR", detail::joined({detail::key_of(keys, place),
-                                   ": only the elements at either end were looked at, and ",
-                                   detail::Digits(changed), " changed; 10000 at either end stay"}));
+            "FAR",
+            detail::joined({detail::key_of(keys, place),
+                            position.far ? ": only the elements at either end were looked at, and "
+                                         : ": others change it faster than it is looked at, and ",
+                            detail::Digits(changed),
+                            position.far ? " changed; 10000 at either end stay"
+                                         : " changed; some may be left"}));
     }
     return changed;
 }
@@ -173,7 +238,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
     for (const PlacedMessage& message : some) {
         locks.push_back(detail::own_lock(message.payload, keys));
     }
-    const auto remove = [&] {
+    return detail::without_foreign_locks(locks, keys, [&] {
         const std::string marker = detail::random_hex<32>();
         const detail::Digits at(first);
         const detail::Digits window(most);
@@ -192,40 +257,43 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
             arguments.emplace_back(numbers.back());
             arguments.emplace_back(locks[i] ? std::string_view(locks[i]->value) : "");
         }
-        return detail::changed_by(*m_connections.of(keys), detail::remove_some_script(),
-                                  script_keys, arguments, some.size());
-    };
-    try {
-        return remove();
-    } catch (const ReplyError& error) {
-        if (error.code() != "CROSSSLOT") {
-            throw;
-        }
-    }
-    // A payload may name any queue for its lock.
-    const std::string dead = keys.dead();
-    const std::string_view own = std::string_view(dead).substr(0, dead.find('}') + 1);
-    for (std::optional<detail::OwnLock>& lock : locks) {
-        if (lock && !lock->key.starts_with(own)) {
-            lock.reset();
-        }
-    }
-    return remove();
+        Connection& connection = *m_connections.of(keys);
+        const Reply reply =
+            detail::evaluate(connection, detail::remove_some_script(), script_keys, arguments);
+        return detail::count_up_to(connection, reply, some.size());
+    });
 }
 
 ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
                                                  const std::vector<PlacedMessage>& some,
-                                                 std::int64_t first, std::uint64_t most) {
+                                                 std::int64_t first, std::uint64_t most,
+                                                 Position& position) {
     const Place place = some.front().place;
     const std::string marker = detail::random_hex<32>();
     const detail::Digits at(first);
     const detail::Digits window(most);
-    std::vector<std::string_view> arguments{detail::place_name(place), marker, at, window};
+    const detail::Digits in_front(position.in_front);
+    std::vector<std::string_view> arguments{detail::place_name(place), marker, at, window, in_front,
+                                            position.boundary};
     for (const PlacedMessage& message : some) {
         arguments.emplace_back(message.bytes);
     }
-    return detail::changed_by(*m_connections.of(keys), detail::run_some_script(),
-                              {detail::key_of(keys, place), keys.source()}, arguments, some.size());
+    Connection& connection = *m_connections.of(keys);
+    const Reply reply = detail::evaluate(connection, detail::run_some_script(),
+                                         {detail::key_of(keys, place), keys.source()}, arguments);
+    const std::vector<Reply>& parts = reply.elements;
+    if (parts.size() != 3 || !detail::is_count(parts[2])) {
+        connection.refuse("EVAL");
+    }
+    const std::uint64_t done = detail::count_up_to(connection, parts[0], some.size());
+    const std::uint64_t leftmost = detail::count_up_to(connection, parts[1], some.size());
+    if (place == Place::waiting && done > 0 && leftmost > 0) {
+        if (parts[2].integer == 0) {
+            position.boundary = some[leftmost - 1].bytes;
+        }
+        position.in_front = parts[2].integer + static_cast<std::int64_t>(done);
+    }
+    return done;
 }
 
 } // namespace orizuru

@@ -6,6 +6,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
@@ -36,8 +37,9 @@ ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMess
     case Place::dead:
         break;
     }
-    return detail::remove_element(*connection, detail::key_of(keys, message.place), message.bytes,
-                                  detail::own_lock(message.payload, keys));
+    return detail::remove_message(*connection, detail::remove_dead_script(),
+                                  detail::key_of(keys, message.place), message.bytes,
+                                  message.payload, keys);
 }
 
 ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMessage& message) {

@@ -14,6 +14,7 @@
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/queue_of_key.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
@@ -23,6 +24,18 @@
 namespace orizuru {
 
 namespace detail {
+
+/// So many messages one step of a search looks at.
+inline constexpr std::int64_t most_searched = 1000;
+
+/// A search ends with so many messages, or when they have so many bytes.
+[[nodiscard]] inline bool is_enough(const std::vector<PlacedMessage>& found) {
+    std::size_t bytes = 0;
+    for (const PlacedMessage& message : found) {
+        bytes += message.bytes.size();
+    }
+    return found.size() >= 100 || bytes >= 8 << 20;
+}
 
 /// Adds the queues whose keys a node has.
 inline void scan_queues(Connection& connection, const std::stop_token& token,
@@ -87,61 +100,93 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
                                              std::vector<PlacedMessage>& found) {
     const std::string key = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
-    detail::ChunkSize chunk(100);
-    std::int64_t looked_at = 0;
-    while (looked_at < most) {
-        const auto count = std::min(most - looked_at, static_cast<std::int64_t>(chunk.next()));
-        Reply reply =
-            connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key, looked_at,
-                               looked_at + count - 1, job_id, detail::place_name(place));
+    bool ended = detail::is_enough(found);
+    for (std::int64_t looked_at = 0; !ended && looked_at < most;) {
+        const std::int64_t count = std::min(most - looked_at, detail::most_searched);
+        Reply reply = connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key,
+                                         looked_at, count, job_id, detail::place_name(place));
         std::vector<Reply>& parts = reply.elements;
         if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > count ||
             !detail::is_count(parts[1]) || !parts[2].is(Reply::Type::array)) {
             connection.refuse("EVAL_RO");
         }
         for (Reply& one : parts[2].elements) {
-            std::vector<Reply>& words = one.elements;
-            const std::size_t size = place == Place::scheduled ? 2 : 1;
-            if (place != Place::dead && (!detail::is_strings(one) || words.size() != size)) {
-                connection.refuse("EVAL_RO");
-            }
-            PlacedMessage message = place == Place::dead ? dead_message(keys, one)
-                                    : place == Place::scheduled
-                                        ? scheduled_message(connection, words[0], words[1])
-                                        : PlacedMessage{place, words[0].text, words[0].text};
-            if (detail::envelope_id(message.payload) == job_id) {
+            PlacedMessage message = message_of(keys, place, one);
+            if (!detail::is_enough(found) && detail::envelope_id(message.payload) == job_id) {
                 found.push_back(std::move(message));
             }
         }
         looked_at += parts[0].integer;
-        if (parts[0].integer < count) {
-            break;
-        }
-        chunk.learn(static_cast<std::uint64_t>(parts[0].integer),
-                    static_cast<std::uint64_t>(parts[1].integer));
+        ended = parts[1].integer == 1 || parts[0].integer == 0 || detail::is_enough(found);
     }
 }
 
 ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& job_id,
                                          std::int64_t most, std::vector<PlacedMessage>& found) {
-    detail::ChunkSize chunk(100);
-    std::int64_t looked_at = 0;
-    while (looked_at < most) {
-        const auto count = std::min(most - looked_at, static_cast<std::int64_t>(chunk.next()));
-        std::vector<PlacedMessage> held = peek_held(keys, looked_at, count);
-        const auto size = static_cast<std::int64_t>(held.size());
-        std::uint64_t bytes = 0;
-        for (PlacedMessage& message : held) {
-            bytes += message.bytes.size();
-            if (detail::envelope_id(message.payload) == job_id) {
+    const std::string key = keys.consumers();
+    Connection& connection = *m_connections.of(keys);
+    const Reply members = connection.command(key, "SMEMBERS", key);
+    if (!detail::is_strings(members)) {
+        connection.refuse("SMEMBERS");
+    }
+    const std::vector<Reply>& ids = members.elements;
+    std::size_t consumer = 0;
+    std::int64_t at = 0;   // in this one's list, where it has looked last at
+    std::string last;      // this message
+    std::int64_t left = 0; // so many more at most: who settles fast must not hold it up
+    for (std::int64_t looked_at = 0;
+         looked_at < most && consumer < ids.size() && !detail::is_enough(found);) {
+        const std::int64_t count = std::min(most - looked_at, detail::most_searched);
+        const std::size_t some = std::min<std::size_t>(ids.size() - consumer, 100);
+        Reply reply = connection.roundtrip(key, "EVAL_RO", [&](std::string& out) {
+            detail::begin_command(out, 9 + some);
+            detail::append_argument(out, "EVAL_RO");
+            detail::append_argument(out, detail::find_held_script());
+            detail::append_argument(out, 1);
+            detail::append_argument(out, key);
+            detail::append_argument(out, keys.processing(""));
+            detail::append_argument(out, job_id);
+            detail::append_argument(out, count);
+            detail::append_argument(out, at);
+            detail::append_argument(out, last);
+            for (std::size_t i = 0; i < some; ++i) {
+                detail::append_argument(out, ids[consumer + i].text);
+            }
+        });
+        std::vector<Reply>& parts = reply.elements;
+        const auto is_number = [&](std::size_t part) { return detail::is_count(parts[part]); };
+        if (parts.size() != 7 || !is_number(0) || !is_number(1) || !is_number(3) || !is_number(4) ||
+            !is_number(5) || static_cast<std::uint64_t>(parts[0].integer) > some ||
+            !parts[2].is(Reply::Type::string) || !parts[6].is(Reply::Type::array)) {
+            connection.refuse("EVAL_RO");
+        }
+        if (parts[5].integer == 1) {
+            std::erase_if(found, [&](const PlacedMessage& message) {
+                return message.consumer == ids[consumer].text;
+            });
+        }
+        const auto done = static_cast<std::size_t>(parts[0].integer);
+        for (Reply& one : parts[6].elements) {
+            if (!detail::is_strings(one) || one.elements.size() != 2) {
+                connection.refuse("EVAL_RO");
+            }
+            const std::string& id = one.elements[0].text;
+            std::string& bytes = one.elements[1].text;
+            if (!detail::is_enough(found) && detail::envelope_id(bytes) == job_id) {
+                PlacedMessage message{Place::held, bytes, bytes};
+                message.consumer = id;
                 found.push_back(std::move(message));
             }
         }
-        looked_at += size;
-        if (size < count) {
-            break;
+        looked_at += parts[4].integer;
+        left = done == 0 && at > 0 ? left - parts[4].integer : 2 * parts[3].integer;
+        at = parts[1].integer;
+        last = std::move(parts[2].text);
+        consumer += done;
+        if (at > 0 && left <= 0) {
+            ++consumer;
+            at = 0;
         }
-        chunk.learn(held.size(), bytes);
     }
 }
 

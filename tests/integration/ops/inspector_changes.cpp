@@ -302,6 +302,122 @@ TEST_CASE_FIXTURE(Fixture, "no message that stays is missed while others push an
     CHECK(removed > 300);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "all chosen ones run first, although consumers take what was put there") {
+    push(numbers(1000));
+    int asked = 0;
+    std::uint64_t taken = 0;
+    const auto chosen = [&](const PlacedMessage& message) {
+        ++asked;
+        // Whatever was put in front, and nothing else.
+        while (!redis.lrange("q", -1, -1).empty() && redis.lrange("q", -1, -1)[0] != "000") {
+            const std::string text = redis.command({"RPOP", "q"}).text;
+            CHECK(odd({Place::waiting, text, text}));
+            ++taken;
+        }
+        return odd(message);
+    };
+    CHECK(inspector.run_if("q", Place::waiting, chosen, no_limit) == 500);
+    CHECK(asked == 1000);
+    CHECK(taken > 300);
+    const Texts left = waiting();
+    REQUIRE(left.size() == 1000 - taken);
+    CHECK(
+        std::ranges::none_of(left.begin() + static_cast<std::ptrdiff_t>(500 - taken), left.end(),
+                             [](const std::string& text) { return (text.back() - '0') % 2 == 1; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "all old ones are changed, however many come in meanwhile") {
+    for (const Place place : {Place::waiting, Place::rejected, Place::scheduled}) {
+        for (const int pushes : {1, 2, 30}) {
+            CAPTURE(static_cast<int>(place));
+            CAPTURE(pushes);
+            redis.flushall();
+            push(numbers(1000));
+            bring_to(place);
+            int pushed = 0;
+            const auto come_in = [&] {
+                const std::string text = "12345678new" + std::to_string(++pushed);
+                if (place == Place::scheduled) {
+                    redis.command({"ZADD", "orizuru:{q}:scheduled", "90000000", text});
+                } else {
+                    redis.lpush(place == Place::waiting ? "q" : unack, text);
+                }
+            };
+            int asked = 0;
+            const auto old = [&](const PlacedMessage& message) {
+                ++asked;
+                for (int i = 0; i < pushes; ++i) {
+                    come_in();
+                }
+                return !contains(message.payload, "new");
+            };
+            CHECK(inspector.remove_if("q", place, old, no_limit) == 1000);
+            CHECK(asked <= 1100);
+            CHECK(payloads(place).size() == static_cast<std::size_t>(pushed));
+        }
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "no message is missed while others remove from the back") {
+    for (const Place place : {Place::waiting, Place::scheduled}) {
+        CAPTURE(static_cast<int>(place));
+        redis.flushall();
+        push(numbers(1000));
+        bring_to(place);
+        std::uint64_t gone = 0;
+        int asked = 0;
+        const auto chosen = [&](const PlacedMessage& message) {
+            if (++asked % 10 == 0) {
+                const Answer answer = place == Place::waiting
+                                          ? redis.command({"LPOP", "q"})
+                                          : redis.command({"ZPOPMAX", "orizuru:{q}:scheduled"});
+                const std::string text =
+                    place == Place::waiting ? answer.text : answer.elements.at(0).text;
+                gone += (text.back() - '0') % 2 == 1 ? 1U : 0U;
+            }
+            return odd(message);
+        };
+        CHECK(inspector.remove_if("q", place, chosen, no_limit) + gone == 500);
+        const Texts left = payloads(place);
+        CHECK(std::ranges::none_of(
+            left, [](const std::string& text) { return (text.back() - '0') % 2 == 1; }));
+        CHECK(left.size() > 300);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "when others change a place too often, it says that some may be left") {
+    push(numbers(1000));
+    int asked = 0;
+    const auto chosen = [&](const PlacedMessage& /*message*/) {
+        // Nothing of what it knows is there any more.
+        ++asked;
+        Texts others = numbers(1000);
+        for (std::string& text : others) {
+            text += " " + std::to_string(asked / 10);
+        }
+        if (asked % 10 == 0) {
+            redis.del("q");
+            push(others);
+        }
+        return false;
+    };
+    CHECK(contains(
+        message_of<ReplyError>([&] { inspector.remove_if("q", Place::waiting, chosen, no_limit); }),
+        "some may be left"));
+    CHECK(asked <= 3000);
+}
+
+TEST_CASE_FIXTURE(Fixture, "equal messages are looked at once, and changed once") {
+    push(Texts(500, "x"));
+    int asked = 0;
+    const auto chosen = [&](const PlacedMessage& /*message*/) { return ++asked % 2 == 0; };
+    CHECK(inspector.run_if("q", Place::waiting, chosen, no_limit) == 250);
+    CHECK(asked == 500);
+    CHECK(inspector.remove_if("q", Place::waiting, chosen, no_limit) == 250);
+    CHECK(asked == 1000);
+}
+
 TEST_CASE_FIXTURE(Fixture, "it ends, however fast others push") {
     push(numbers(100));
     std::int64_t asked = 0;
@@ -411,6 +527,34 @@ TEST_CASE_FIXTURE(Fixture, "a user who may only read can change nothing") {
     CHECK_THROWS_AS(guest.run_if("q", Place::waiting, any, 1), ReplyError);
     CHECK_THROWS_AS(guest.clear("q", Place::waiting), ReplyError);
     CHECK(all_keys() == before);
+    redis.command({"ACL", "DELUSER", "guest"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that names another queue's lock is removed without that right") {
+    redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~q", "~orizuru:{q}*", "+@all"});
+    Inspector guest("unix://guest:x@" + server().socket_path());
+    const std::string foreign = "orizuru:{r}:unique:u";
+    for (const Place place : places) {
+        CAPTURE(static_cast<int>(place));
+        redis.flushall();
+        for (const std::string queue : {"r", "r", "r", "q"}) {
+            Job<Raw> job = orizuru::make_job(Raw{"a"});
+            job.unique_id = "u";
+            job.unique_queue = queue;
+            orizuru::Producer<Job<Raw>>(uri, "q").push(job);
+            redis.set(queue == "q" ? lock : foreign, "ack " + job.id);
+        }
+        bring_to(place);
+        const auto others = [](const PlacedMessage& message) {
+            return message.job()->unique_queue == "r";
+        };
+        CHECK(guest.remove("q", guest.peek("q", place, 0, 4).at(place == Place::dead ? 3 : 0)));
+        CHECK(guest.remove_if("q", place, others, 1) == 1);
+        CHECK(guest.clear("q", place) == 2);
+        CHECK(payloads(place).empty());
+        CHECK_FALSE(redis.exists(lock));
+        CHECK(redis.exists(foreign));
+    }
     redis.command({"ACL", "DELUSER", "guest"});
 }
 

@@ -15,10 +15,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 namespace inspector_cluster_test {
 
+using namespace std::chrono_literals;
 using namespace orizuru::test;
 using orizuru::Inspector;
 using orizuru::Job;
@@ -55,6 +57,12 @@ TEST_CASE("in a Cluster a message moves within its slot only, and all nodes' que
     strange.unique_id = "u";
     strange.unique_queue = "b";
     orizuru::Producer<Job<Raw>>(endpoint, "{a}too").push(strange);
+    orizuru::Producer<Job<Raw>> later(endpoint, "{a}too");
+    push_after(later, 1h, strange);
+    CHECK(inspector.remove("{a}too", inspector.peek("{a}too", Place::scheduled, 0, 1).at(0)));
+    CHECK(inspector.peek("{a}too", Place::scheduled, 0, 1).empty());
+    of_a.del(orizuru::Keys("{a}too").scheduled_sequence());
+    of_a.del(orizuru::Keys("{a}too").scheduled_wake());
     CHECK(of_a.exists("orizuru:{a}:unique:u"));
     CHECK(inspector.remove_if("{a}too", Place::waiting, any, 10) == 3);
     CHECK_FALSE(of_a.exists("orizuru:{a}:unique:u"));

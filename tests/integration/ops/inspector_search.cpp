@@ -13,12 +13,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -128,6 +131,84 @@ TEST_CASE_FIXTURE(Fixture, "each of many jobs is found") {
     Consumer<Raw> consumer(uri, "q", {.prefetch = 30});
     const auto guard = consumer.next();
     CHECK(std::ranges::all_of(ids, [&](const std::string& id) { return find(id).size() == 1; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a search ends when it has found 100 messages or 8 MiB") {
+    const std::string id = push_job("a");
+    push(Texts(149, waiting().at(0)));
+    CHECK(find(id).size() == 100);
+    redis.command({"RENAME", "q", unack});
+    CHECK(find(id).size() == 100);
+    redis.command({"RENAME", unack, processing("id")});
+    redis.command({"SADD", consumers, "id"});
+    redis.command({"RPUSH", processing("id"), "orz:0123456789abcdef:7"});
+    CHECK(find(id).size() == 100);
+    redis.flushall();
+    const std::string large = push_job(std::string(1'000'000, 'x'));
+    push(Texts(19, waiting().at(0)));
+    CHECK(find(large).size() == 9);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the search of what is held asks for each consumer's list once") {
+    for (int i = 0; i < 300; ++i) {
+        add_dead_consumer("id" + std::to_string(i), {"a", "b", "c"});
+    }
+    const std::string id = push_job("a");
+    redis.command({"LMOVE", "q", processing("id7"), "RIGHT", "LEFT"});
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(find(id).size() == 1);
+    CHECK(info("commandstats", "cmdstat_llen:calls") <= 350);
+    CHECK(info("commandstats", "cmdstat_type:calls") <= 350);
+    CHECK(info("commandstats", "cmdstat_lrange:calls") <= 350);
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(inspector.find("q", id, 901).size() + find("none").size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a job that is held all the time is found once while others change") {
+    const std::string id = push_job("a");
+    const std::string message = waiting().at(0);
+    Texts large;
+    for (int i = 0; i < 1500; ++i) {
+        large.push_back(std::to_string(i) + std::string(2000, 'x'));
+    }
+    std::string mine = "zz";
+    SUBCASE("other consumers fetch and settle") { add_dead_consumer(mine, {"x"}); }
+    SUBCASE("its consumer fetches and settles, and holds more than one step reads") {
+        mine = "busy0";
+        add_dead_consumer(mine, large);
+    }
+    redis.command({"LMOVE", "q", processing(mine), "RIGHT", "LEFT"});
+    for (int i = 0; i < 20; ++i) {
+        const std::string other = "busy" + std::to_string(i);
+        if (other != mine) {
+            add_dead_consumer(other, Texts(50, "x"));
+        }
+    }
+    std::atomic<int> changes = 0;
+    const std::jthread changing([&](const std::stop_token& stop) {
+        RedisClient own(uri);
+        while (!stop.stop_requested()) {
+            for (int i = 0; i < 20 && !stop.stop_requested(); ++i) {
+                const std::string list = processing("busy" + std::to_string(i));
+                const bool fetches = own.llen(list) < 200;
+                own.lpush(list, Texts(40, "new" + std::to_string(++changes)));
+                for (int k = 0; k < (fetches ? 1 : 100); ++k) {
+                    // Its oldest ones, but not the job.
+                    const std::string oldest = own.lrange(list, -2, -2).at(0);
+                    if (oldest != message) {
+                        own.command({"LREM", list, "-1", oldest});
+                    }
+                }
+            }
+        }
+    });
+    CHECK(eventually([&] { return changes > 40; }));
+    std::size_t wrong = 0;
+    for (int i = 0; i < 60; ++i) {
+        wrong += find(id).size() == 1 ? 0U : 1U;
+    }
+    CHECK(wrong == 0);
+    CHECK(changes > 50);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a user who may only read finds jobs and queues") {

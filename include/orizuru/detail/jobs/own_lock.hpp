@@ -2,19 +2,20 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Removes a message from a list for people, with the lock of a unique job. It needs no msgpack: the
+// Removes messages for people, with the lock of a unique job. It needs no msgpack: the
 // message may be none of this library's.
 
 #include <orizuru/connection.hpp>
-#include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/unique_options.hpp>
 #include <orizuru/keys.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -68,20 +69,42 @@ struct OwnLock {
     }
 }
 
-/// Removes an element of a list; false when it has gone. Throws as DeadList::remove.
-inline bool remove_element(Connection& connection, const std::string& list,
-                           const std::string& bytes, const std::optional<OwnLock>& lock) {
-    const auto remove = [&](const auto&... keys_and_values) {
-        return is_yes(connection.command(list, "EVAL", remove_dead_script(), keys_and_values...));
-    };
-    try {
-        return lock ? remove(2, list, lock->key, bytes, lock->value) : remove(1, list, bytes);
-    } catch (const ReplyError& error) {
-        if (!lock || error.code() != "CROSSSLOT") {
-            throw;
+/// Runs a step that removes messages and releases their locks. A payload may name any queue for its
+/// lock: when Redis refuses the step, it drops the locks that are in another slot of a Cluster
+/// (CROSSSLOT), or not the queue's (NOPERM), and tries again. Throws as `step` when there are none.
+template <class Step>
+auto without_foreign_locks(std::span<std::optional<OwnLock>> locks, const Keys& here,
+                           const Step& step) {
+    for (;;) {
+        try {
+            return step();
+        } catch (const ReplyError& error) {
+            const bool elsewhere = error.code() == "CROSSSLOT";
+            const std::string dead = here.dead();
+            const std::string_view own = std::string_view(dead).substr(
+                0, elsewhere ? dead.find('}') + 1 : dead.size() - std::string_view("dead").size());
+            const auto is_foreign = [&](const std::optional<OwnLock>& lock) {
+                return lock && !lock->key.starts_with(own);
+            };
+            if ((!elsewhere && error.code() != "NOPERM") ||
+                std::ranges::none_of(locks, is_foreign)) {
+                throw;
+            }
+            std::ranges::replace_if(locks, is_foreign, std::nullopt);
         }
     }
-    return remove(1, list, bytes); // a payload may name any queue for its lock
+}
+
+/// Removes a message from `key` by a script that takes its lock as the second key and value, if it
+/// has one; false when it has gone. Throws as Connection::command.
+inline bool remove_message(Connection& connection, std::string_view script, const std::string& key,
+                           const std::string& bytes, std::string_view payload, const Keys& here) {
+    std::optional<OwnLock> lock = own_lock(payload, here);
+    return without_foreign_locks({&lock, 1}, here, [&] {
+        return is_yes(
+            lock ? connection.command(key, "EVAL", script, 2, key, lock->key, bytes, lock->value)
+                 : connection.command(key, "EVAL", script, 1, key, bytes));
+    });
 }
 
 } // namespace orizuru::detail

@@ -6,6 +6,7 @@
 // their rights by a key that is known.
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/ops/index_of.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
 
@@ -95,30 +96,90 @@ return found
     return script;
 }
 
-// KEYS where the messages of a place are; ARGV the first and the last to look at, the newest being
-// 0, those due last of scheduled ones; a job's id; the place. Returns how many it has looked at,
-// how many bytes these have, and those that may be the job: {element}, with its score if it is
-// scheduled, with what `read` says if it is dead. O(what is looked at)
+/// The Lua function next_piece(looked_at, bytes, most): how many elements to read together, when so
+/// many that have so many bytes are read, and about a mebibyte is wanted; 0 for enough.
+inline constexpr char next_piece_function[] = R"lua(
+local function next_piece(looked_at, bytes, most)
+    local wanted = 1048576 - bytes
+    if wanted <= 0 then return 0 end
+    local piece = looked_at > 0 and math.ceil(wanted / (bytes / looked_at + 1)) or 10
+    return math.min(piece, most - looked_at, 100)
+end
+-- An envelope's id ends within 600 bytes, and few bytes precede the envelope.
+local function may_be(element, id) return string.find(string.sub(element, 1, 700), id, 1, true) end
+)lua";
+
+// KEYS where the messages of a place are; ARGV the first to look at, the newest being 0, those due
+// last of scheduled ones; how many at most; a job's id; the place. It ends when it has read a
+// mebibyte. Returns how many it has looked at, whether these were the last (0 or 1), and those that
+// may be the job: {element}, with its score if it is scheduled, with what `read` says if it is
+// dead. O(first + what is looked at)
 inline std::string_view find_messages_script() {
-    static constexpr auto script = reading_script(read_entry_function, R"lua(
-local key, first, last, id, place = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+    static constexpr auto script = reading_script(read_entry_function, next_piece_function, R"lua(
+local key, first, most, id, place = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local scored = place == 'scheduled'
 local refused = refusal({{key, scored and 'zset' or 'list'}},
     {{scored and 'ZRANGE' or 'LRANGE', key, '0', '0'}})
 if refused then return refused end
-local some = scored and redis.call('ZRANGE', key, first, last, 'REV', 'WITHSCORES')
-    or redis.call('LRANGE', key, first, last)
-local width, found, bytes = scored and 2 or 1, {}, 0
-for i = 1, #some, width do
-    local element = some[i]
-    bytes = bytes + #element
-    -- An envelope's id ends within 600 bytes, and few bytes precede the envelope.
-    if string.find(string.sub(element, 1, 700), id, 1, true) then
-        found[#found + 1] = scored and {element, some[i + 1]}
-            or place == 'dead' and {element, read(element)} or {element}
+local width, looked_at, bytes, found = scored and 2 or 1, 0, 0, {}
+local piece = next_piece(looked_at, bytes, most)
+while piece > 0 do
+    local last = first + piece - 1
+    local some = scored and redis.call('ZRANGE', key, first, last, 'REV', 'WITHSCORES')
+        or redis.call('LRANGE', key, first, last)
+    for i = 1, #some, width do
+        local element = some[i]
+        bytes = bytes + #element
+        if may_be(element, id) then
+            found[#found + 1] = scored and {element, some[i + 1]}
+                or place == 'dead' and {element, read(element)} or {element}
+        end
+    end
+    looked_at = looked_at + #some / width
+    if #some / width < piece then return {looked_at, 1, found} end
+    first = first + piece
+    piece = next_piece(looked_at, bytes, most)
+end
+return {looked_at, 0, found}
+)lua");
+    return script;
+}
+
+// KEYS consumers; ARGV the prefix of processing lists, a job's id, how many to look at; how many of
+// the first consumer's messages were looked at before, the oldest first, and the last of these;
+// then consumers' ids. It ends when it has read a mebibyte. Returns how many consumers it is done
+// with; how many of the next one's messages it has looked at, the last of them, and how many that
+// one holds; how many it has looked at in all; 1 when it has begun the first consumer again,
+// because it did not find its place, else 0; and {id, element} for those that may be the job.
+// O(consumers + what is looked at)
+inline std::string_view find_held_script() {
+    static constexpr auto script =
+        reading_script(held_list_function, index_of_function, next_piece_function, R"lua(
+local consumers, processing, job, most = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local refused = refusal({{consumers, 'set'}}, {{'TYPE', consumers}, {'LLEN', consumers},
+    {'LRANGE', consumers, '0', '0'}, {'LINDEX', consumers, '0'}, {'LPOS', consumers, 'x'}})
+if refused then return refused end
+local looked_at, bytes, again, found = 0, 0, 0, {}
+for i = 6, #ARGV do
+    local id = ARGV[i]
+    local held, list = held_list(processing, id)
+    local at, last = i == 6 and tonumber(ARGV[4]) or 0, ARGV[5]
+    if at > 0 then
+        local index = held > 0 and index_of(list, last, math.max(held - at, 0), held + 1)
+        at, again = index and held - index or 0, index and 0 or 1
+    end
+    while at < held do
+        local piece = math.min(next_piece(looked_at, bytes, most), held - at)
+        if piece <= 0 then return {i - 6, at, last, held, looked_at, again, found} end
+        local some = redis.call('LRANGE', list, held - at - piece, held - at - 1)
+        for k = #some, 1, -1 do
+            bytes = bytes + #some[k]
+            if may_be(some[k], job) then found[#found + 1] = {id, some[k]} end
+        end
+        looked_at, at, last = looked_at + piece, at + piece, some[1]
     end
 end
-return {#some / width, bytes, found}
+return {#ARGV - 5, 0, '', 0, looked_at, again, found}
 )lua");
     return script;
 }
