@@ -4,6 +4,7 @@
 // A Dashboard shows queues to those who may see them, and acts on the very message that was shown.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/fake_server.hpp"
 
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/jobs.hpp>
@@ -14,6 +15,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -214,6 +216,22 @@ TEST_CASE_FIXTURE(Fixture, "what workers have reported is shown as lines, days a
     CHECK(eventually([&] { return line().at("done").back() == 0; }));
 }
 
+TEST_CASE_FIXTURE(Fixture, "each worker is shown with its own report, if it has sent one") {
+    for (const std::string id : {"a", "b", "c", "d"}) {
+        add_dead_consumer(id, {});
+    }
+    redis.command({"HSET", "orizuru:{q}:worker:b", "running", "2", "threads", "3"});
+    redis.command({"HSET", "orizuru:{q}:worker:d", "running", "4", "threads", "5"});
+    redis.command({"HSET", "orizuru:{q}:worker:e", "running", "6", "threads", "7"});
+    const json rows = seen("/api/workers?queue=q").at("workers");
+    REQUIRE(rows.size() == 4);
+    const std::vector<json> threads{nullptr, 3, nullptr, 5};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        CHECK(rows.at(i).at("id") == std::string(1, static_cast<char>('a' + i)));
+        CHECK(rows.at(i).at("threads") == threads.at(i));
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a queue that Redis refuses is named, and the others are shown") {
     redis.set("q", "a text of somebody's");
     redis.command({"SADD", "orizuru:queues", "r"});
@@ -394,6 +412,37 @@ TEST_CASE_FIXTURE(Fixture, "each step acts on the message that was shown, once")
     CHECK(post("/api/remove?id=0-0").status == 404);
     CHECK(post("/api/remove").status == 400);
     CHECK(post("/api/destroy?queue=q").status == 404);
+}
+
+TEST_CASE_FIXTURE(Fixture, "many dead are removed in short steps, and those who die later stay") {
+    const auto bury = [&](const std::string& payload, std::int64_t time) {
+        return "\x94\x02" + msgpack_bin32(payload) + msgpack_bin32("bad") +
+               msgpack_u64(static_cast<std::uint64_t>(time));
+    };
+    const Texts some(10'000, bury("x", 1));
+    for (int i = 0; i < 5; ++i) {
+        redis.lpush(dead, some);
+    }
+    std::string target = "/api/clear?queue=q&place=dead";
+    const auto step = [&] { return json::parse(post(target).body); };
+    const Stopwatch stopwatch;
+    const json first = step();
+    CHECK(stopwatch.elapsed() < 2s);
+    REQUIRE(first.value("more", false));
+    CHECK(first.at("done") == true);
+    CHECK(first.at("removed") == 50'000 - redis.llen(dead));
+    redis.command({"LTRIM", dead, "0", "149"});
+    redis.lpush(dead, {bury("later", server_ms() + 1000)});
+    target += "&until=" + std::to_string(first.at("until").get<std::int64_t>());
+    const json last = step();
+    CHECK(last.at("more") == false);
+    CHECK(last.at("removed") == 150);
+    CHECK(redis.llen(dead) == 1);
+    CHECK(step().at("done") == false);
+    CHECK(messages("dead").at(0).at("preview") == "later");
+    target = "/api/clear?queue=q&place=dead&until=x";
+    CHECK(post(target).status == 400);
+    CHECK(redis.llen(dead) == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a queue is paused and resumed, and the next sample shows it") {
