@@ -303,6 +303,26 @@ TEST_CASE_FIXTURE(Fixture, "a job is found by its id, wherever it is") {
     CHECK(get("/api/find?queue=q&job=").status == 400);
 }
 
+TEST_CASE_FIXTURE(Fixture, "of very many messages with one id, or large ones, some are shown") {
+    std::size_t most = 100;
+    int copies = 101;
+    std::string payload = "x";
+    SUBCASE("all that are shown") { copies = 100; }
+    SUBCASE("many") {}
+    SUBCASE("large") {
+        copies = 12;
+        most = 8;
+        payload.resize(1 << 20, 'x');
+    }
+    const std::string id = *jobs.push({payload});
+    for (int i = 1; i < copies; ++i) {
+        redis.lpush("q", {waiting().front()});
+    }
+    const json found = seen("/api/find?queue=q&job=" + id);
+    CHECK(found.at("messages").size() == most);
+    CHECK(found.at("more") == (copies != 100));
+}
+
 TEST_CASE_FIXTURE(Fixture, "msgpack is shown as JSON, and what is neither it nor text as bytes") {
     std::string deep(4000, '\x91');
     deep += '\xc0';

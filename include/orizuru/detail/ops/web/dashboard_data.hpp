@@ -95,16 +95,24 @@ class DashboardData {
         });
     }
 
-    /// The messages of a job.
+    /// The messages of a job, usually one.
     [[nodiscard]] std::string find(const std::string& query) {
         constexpr std::int64_t most = 10'000; // of each place
+        constexpr std::size_t shown = 100;
         const std::string queue = parameter(query, "queue");
         return shared("find?", query, [&] {
             Json rows = Json::array();
-            for (PlacedMessage& message : m_inspector.find(queue, parameter(query, "job"), most)) {
+            std::size_t bytes = 0;
+            auto found = m_inspector.find(queue, parameter(query, "job"), most);
+            for (PlacedMessage& message : found) {
+                if (rows.size() == shown || bytes >= enough) {
+                    break;
+                }
+                bytes += message.bytes.size();
                 rows.push_back(row(queue, std::move(message)));
             }
-            return json_text({{"messages", std::move(rows)}, {"more", false}});
+            const bool more = rows.size() < found.size();
+            return json_text({{"messages", std::move(rows)}, {"more", more}});
         });
     }
 
