@@ -84,6 +84,11 @@ listen(boost::asio::io_context& io, const typename Protocol::endpoint& endpoint,
     return {ip, static_cast<std::uint16_t>(*port)};
 }
 
+/// As browsers write it.
+[[nodiscard]] inline std::string host_of(const boost::asio::ip::address& address) {
+    return address.is_v6() ? joined({"[", address.to_string(), "]"}) : address.to_string();
+}
+
 /// A file of a server that has ended.
 inline void remove_stale_socket(boost::asio::io_context& io, const std::string& path) {
     struct stat found {};
@@ -151,8 +156,18 @@ ORIZURU_INLINE void serve(Dashboard& dashboard, const std::string& address,
         return;
     }
     const auto endpoint = detail::web::tcp_endpoint(address, options);
+    const bool by_name = endpoint.address().is_unspecified();
+    if (by_name && dashboard.first_host().empty()) {
+        detail::web::refuse_listening(address, "it has no name for browsers; give one: --host, or "
+                                               "DashboardOptions::hosts");
+    }
     auto acceptor = detail::web::listen<detail::web::Tcp>(io, endpoint, address, [] {});
-    const std::string host = address.substr(0, address.rfind(':'));
+    std::string host = by_name ? dashboard.first_host() : "localhost";
+    if (!by_name && !address.starts_with("localhost:")) {
+        // No name leads there, so nobody can rebind one.
+        host = detail::web::host_of(endpoint.address());
+        dashboard.add_host(host);
+    }
     const std::string origin =
         detail::joined({"http://", host, ":", detail::Digits(acceptor.local_endpoint().port())});
     detail::web::serve_on(io, std::move(acceptor), dashboard, origin, stop, options);
