@@ -673,6 +673,36 @@ TEST_CASE("Redis that is away is told, without its password, and is back by itse
     CHECK(ask("/api/messages?queue=q&place=waiting").first == 200);
 }
 
+TEST_CASE_FIXTURE(Fixture, "who may not read the list of queues sees those that are named") {
+    push({"a"});
+    redis.command({"SADD", "orizuru:queues", "other"});
+    redis.command({"ACL", "SETUSER", "viewer", "reset", "on", ">open-sesame", "~q",
+                   "~orizuru:{q}:*", "+@all"});
+    Dashboard narrow("unix://viewer:open-sesame@" + server().socket_path(), quick());
+    const auto ask = [&](const std::string& target) {
+        const DashboardResponse response = narrow.handle(request("GET", target, viewer()));
+        CHECK_FALSE(contains(response.body, "open-sesame"));
+        return std::pair(response.status, json::parse(response.body));
+    };
+    REQUIRE(eventually([&] { return ask("/api/queues").second.at("sample") > 0; }));
+    const json state = ask("/api/queues").second;
+    CHECK(state.at("failure") == "");
+    CHECK(contains(state.value("notice", ""), "orizuru:queues"));
+    CHECK(contains(state.value("notice", ""), "NOPERM"));
+    REQUIRE(state.at("queues").size() == 1);
+    CHECK(state.at("queues").at(0).at("waiting") == 1);
+    CHECK(state.at("age").is_number());
+    CHECK(ask("/api/messages?queue=q&place=waiting").first == 200);
+    CHECK(narrow.handle(request("POST", "/api/pause?queue=q", own_page())).status == 200);
+    // The right may come later.
+    redis.command({"ACL", "SETUSER", "viewer", "~*"});
+    CHECK(eventually([&] {
+        const json now = ask("/api/queues").second;
+        return now.at("notice") == "" && now.at("queues").size() == 2;
+    }));
+    redis.command({"ACL", "DELUSER", "viewer"});
+}
+
 TEST_CASE("Redis that refuses the password is told without it") {
     RedisServer own({"--requirepass", "s3cret"});
     Dashboard dashboard("unix://:wr0ng@" + own.socket_path(), quick());

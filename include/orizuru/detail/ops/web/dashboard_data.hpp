@@ -55,6 +55,7 @@ class DashboardData {
                                       {"age", known ? Json(age.count()) : Json()},
                                       {"refresh", m_refresh.count()},
                                       {"failure", sample->failure},
+                                      {"notice", sample->notice},
                                       {"writes", access == DashboardAccess::write}});
         text.pop_back();
         return text + ",\"queues\":" + rows(*sample) + "}";

@@ -78,8 +78,8 @@ function show(state) {
     const word = away ? 'away' : state.age === null ? 'connecting' : 'live';
     fill(redis, `${line(state.redis)} · `);
     fill(live, Date.now() < said.until ? said.text : word, away ? 'bad' : '');
-    trouble.hidden = !away;
-    fill(trouble, away ? `Redis does not answer: ${line(state.failure)}` : '');
+    trouble.hidden = !away && state.notice === '';
+    fill(trouble, away ? `Redis does not answer: ${line(state.failure)}` : line(state.notice));
     document.body.classList.toggle('away', away);
 }
 
