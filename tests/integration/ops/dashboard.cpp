@@ -703,6 +703,29 @@ TEST_CASE_FIXTURE(Fixture, "who may not read the list of queues sees those that 
     redis.command({"ACL", "DELUSER", "viewer"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "the end waits for one command, however many queues there are") {
+    std::atomic<int> asked = 0;
+    const FakeServer slow(
+        [&](const Texts& argv) -> std::optional<std::string> {
+            if (argv.front() == "EVAL_RO") {
+                ++asked;
+                std::this_thread::sleep_for(50ms);
+            }
+            return FakeServer::pass;
+        },
+        server().socket_path());
+    DashboardOptions options = quick();
+    for (int i = 0; i < 100; ++i) {
+        options.queues.push_back("q" + std::to_string(i));
+    }
+    auto other = std::make_unique<Dashboard>(slow.uri(), options);
+    REQUIRE(eventually([&] { return asked > 1; }));
+    const Stopwatch stopwatch;
+    other.reset();
+    CHECK(stopwatch.elapsed() < 1s);
+    CHECK(asked < 50);
+}
+
 TEST_CASE("Redis that refuses the password is told without it") {
     RedisServer own({"--requirepass", "s3cret"});
     Dashboard dashboard("unix://:wr0ng@" + own.socket_path(), quick());

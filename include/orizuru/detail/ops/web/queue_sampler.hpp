@@ -138,6 +138,11 @@ class QueueSampler {
         }
     }
 
+    [[nodiscard]] bool stopped() const {
+        const std::lock_guard lock(m_mutex);
+        return m_stopped;
+    }
+
     [[nodiscard]] Clock::time_point next_pass() const {
         if (m_passes == 0) {
             return {};
@@ -165,6 +170,9 @@ class QueueSampler {
             std::ranges::sort(names);
             names.erase(std::unique(names.begin(), names.end()), names.end());
             for (std::string& name : names) {
+                if (stopped()) {
+                    break;
+                }
                 sample.rows.push_back(row(std::move(name)));
             }
         } catch (const std::exception& error) {
@@ -188,6 +196,9 @@ class QueueSampler {
     [[nodiscard]] Totals all_totals(const QueueSample& sample) {
         Totals totals;
         for (const QueueSample::Row& row : sample.rows) {
+            if (stopped()) {
+                break;
+            }
             try {
                 const WorkerStatistics jobs = m_inspector.counts(row.state.queue).outcomes;
                 totals[row.state.queue] = {jobs.succeeded + jobs.settled, jobs.failed};
