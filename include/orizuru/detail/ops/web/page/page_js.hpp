@@ -102,7 +102,7 @@ async function poll() {
     if (!document.hidden && !dialog.open) {
         try {
             const state = await refresh();
-            wait = state.age === null || state.age > 2 * state.refresh ? SOON : state.refresh;
+            wait = state.age === null && state.failure === '' ? SOON : state.refresh;
         } catch (error) {
             if (error.status === 401) {
                 askForToken();
