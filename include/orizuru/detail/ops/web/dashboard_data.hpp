@@ -132,12 +132,13 @@ class DashboardData {
             }
             Json rows = Json::array();
             for (const std::string& queue : queues) {
-                const auto reports = m_inspector.workers(queue);
+                const auto reports = m_inspector.workers(queue); // sorted by the ids
                 for (const ConsumerState& consumer : m_inspector.consumers(queue)) {
-                    const auto report =
-                        std::ranges::find(reports, consumer.id, &WorkerReport::consumer_id);
-                    rows.push_back(
-                        json_of(queue, consumer, report != reports.end() ? &*report : nullptr));
+                    const auto report = std::ranges::lower_bound(reports, consumer.id, {},
+                                                                 &WorkerReport::consumer_id);
+                    const bool found =
+                        report != reports.end() && report->consumer_id == consumer.id;
+                    rows.push_back(json_of(queue, consumer, found ? &*report : nullptr));
                 }
             }
             return json_text({{"workers", std::move(rows)}});
