@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/redacted.hpp>
 #include <orizuru/detail/ops/web/http_server.hpp>
 
 #include <sys/stat.h>
@@ -30,8 +31,17 @@ namespace detail::web {
 using Tcp = boost::asio::ip::tcp;
 using Local = boost::asio::local::stream_protocol;
 
+/// Somebody may have taken it for the place of Redis' address, with a password.
+[[nodiscard]] inline std::string shown_address(const std::string& address) {
+    const bool path = address.starts_with('/') || address.starts_with("unix:///");
+    const bool doubtful =
+        address.find('@') != std::string::npos || address.find("://") < address.size();
+    return doubtful && !path ? redacted(address) : address;
+}
+
 [[noreturn]] inline void refuse_listening(const std::string& address, std::string_view reason) {
-    throw std::invalid_argument(joined({"cannot serve at '", address, "': ", reason}));
+    throw std::invalid_argument(
+        joined({"cannot serve at '", shown_address(address), "': ", reason}));
 }
 
 /// Opens, binds and listens; `between` runs before anybody can connect.

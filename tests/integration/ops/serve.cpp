@@ -231,6 +231,13 @@ TEST_CASE("an address is refused when it cannot be, or when others could reach i
         CHECK(contains(told, "DashboardOptions::hosts"));
         CHECK(contains(told, "--host"));
     }
+    for (const std::string address : {"redis://:s3cret@host", "redis://:s3cret@host:1",
+                                      ":s3cret@host:1", "unix://:s3cret@/x"}) {
+        const std::string told = refusal(address);
+        CAPTURE(told);
+        CHECK_FALSE(contains(told, "s3cret"));
+        CHECK(contains(told, "cannot serve at '"));
+    }
     CHECK(is_ok(answer(connect_tcp(Serving("localhost:0").port()), head("GET /"))));
 }
 
