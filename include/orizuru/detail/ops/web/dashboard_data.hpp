@@ -124,7 +124,8 @@ class DashboardData {
             if (auto queue = query_value(query, "queue")) {
                 queues.push_back(std::move(*queue));
             } else {
-                for (const QueueSample::Row& row : m_sampler.latest()->rows) {
+                const auto sample = m_sampler.latest(); // outlives the loop
+                for (const QueueSample::Row& row : sample->rows) {
                     if (row.state.consumers > 0) {
                         queues.push_back(row.state.queue);
                     }
