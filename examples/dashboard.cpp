@@ -21,14 +21,16 @@
 #include <condition_variable>
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <list>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -67,6 +69,7 @@ void work(const std::string& uri, const std::stop_token& stop) {
     orizuru::Worker worker(uri, {.name = "example",
                                  .concurrency = 8,
                                  .order = orizuru::QueueOrder::random,
+                                 .stop_timeout = 1s, // handlers heed the stop at once
                                  .signals = orizuru::SignalHandling::none,
                                  .on_event = [](const orizuru::WorkerEvent&) {}});
     std::mutex mutex;
@@ -93,6 +96,33 @@ void work(const std::string& uri, const std::stop_token& stop) {
     worker.run(stop);
 }
 
+/// Runs in a thread. When it fails, the whole program ends.
+class Part {
+  public:
+    explicit Part(std::function<void(const std::stop_token& stop)> run)
+        : m_thread([this, run = std::move(run)](const std::stop_token& stop) {
+              try {
+                  run(stop);
+              } catch (...) {
+                  m_failure = std::current_exception();
+                  ::kill(::getpid(), SIGTERM);
+              }
+          }) {}
+
+    void request_stop() { m_thread.request_stop(); }
+    /// Waits for its end, and throws what it has thrown.
+    void join() {
+        m_thread.join();
+        if (m_failure) {
+            std::rethrow_exception(m_failure);
+        }
+    }
+
+  private:
+    std::exception_ptr m_failure;
+    std::jthread m_thread;
+};
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -110,35 +140,29 @@ int main(int argc, char** argv) {
         ::sigaddset(&ends, SIGTERM);
         ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
-        std::optional<std::jthread> pushing;
-        std::optional<std::jthread> working;
-        if (loaded) {
-            pushing.emplace([&](const std::stop_token& stop) { push(uri, stop); });
-            working.emplace([&](const std::stop_token& stop) { work(uri, stop); });
-        }
         orizuru::DashboardOptions options;
         if (loaded) {
             options.history_step = 5s; // there is no hour to wait for
         }
         orizuru::Dashboard dashboard(uri, options);
-        std::exception_ptr failure;
-        std::jthread serving([&](const std::stop_token& stop) {
-            try {
-                orizuru::serve(dashboard, words == 3 ? argv[2] : "127.0.0.1:8080", stop,
-                               {.on_listening = [&](const std::string& origin) {
-                                   std::cout << dashboard.link(origin) << std::endl;
-                               }});
-            } catch (...) {
-                failure = std::current_exception();
-                ::kill(::getpid(), SIGTERM);
-            }
+        std::list<Part> parts;
+        parts.emplace_back([&](const std::stop_token& stop) {
+            orizuru::serve(dashboard, words == 3 ? argv[2] : "127.0.0.1:8080", stop,
+                           {.on_listening = [&](const std::string& origin) {
+                               std::cout << dashboard.link(origin) << std::endl;
+                           }});
         });
+        if (loaded) {
+            parts.emplace_back([&](const std::stop_token& stop) { push(uri, stop); });
+            parts.emplace_back([&](const std::stop_token& stop) { work(uri, stop); });
+        }
         int signal = 0;
         ::sigwait(&ends, &signal);
-        serving.request_stop();
-        serving.join();
-        if (failure) {
-            std::rethrow_exception(failure);
+        for (Part& part : parts) {
+            part.request_stop();
+        }
+        for (Part& part : parts) {
+            part.join();
         }
         return 0;
     } catch (const std::exception& error) {

@@ -306,6 +306,16 @@ def check_steps(browser, redis):
     eventually(lambda: redis.command("LLEN", "orizuru:{orders}:dead") == 0)
     browser.saying("p", "Nothing here.")
 
+    # Very many are removed in parts, with their number so far.
+    for _ in range(10):
+        redis.command("LPUSH", "orizuru:{orders}:dead", *[entry % b"z"] * 4000)
+    browser.saying("button", "Remove all").click()
+    browser.saying("button", "Keep")
+    browser.click("button", "Remove all")
+    eventually(lambda: browser.texts("#live")[0].endswith(" removed …"))
+    eventually(lambda: redis.command("LLEN", "orizuru:{orders}:dead") == 0)
+    browser.saying("p", "Nothing here.")
+
     browser.all("main input")[-1].send_keys("no such job", Keys.ENTER)
     browser.saying("span", "It is in none of the places.")
     browser.click(".tabs a", "Workers")

@@ -15,9 +15,12 @@
 #include <orizuru/ops/dashboard_request.hpp>
 
 #include <memory>
+#include <stop_token>
 #include <string>
 
 namespace orizuru {
+
+struct ServeOptions;
 
 namespace detail::web {
 class DashboardCore;
@@ -56,6 +59,14 @@ class Dashboard {
     [[nodiscard]] std::string link(const std::string& origin) const;
 
   private:
+    friend void serve(Dashboard& dashboard, const std::string& address, const std::stop_token& stop,
+                      const ServeOptions& options);
+
+    /// From now on browsers may reach the page at this address, too.
+    void add_host(const std::string& address);
+    /// The first of DashboardOptions::hosts, or nothing.
+    [[nodiscard]] std::string first_host() const;
+
     std::unique_ptr<detail::web::DashboardCore> m_core;
 };
 

@@ -23,4 +23,12 @@ ORIZURU_INLINE std::string Dashboard::link(const std::string& origin) const {
     return origin + "/#token=" + token();
 }
 
+ORIZURU_INLINE void Dashboard::add_host(const std::string& address) {
+    m_core->gatekeeper().add_host(address);
+}
+
+ORIZURU_INLINE std::string Dashboard::first_host() const {
+    return m_core->gatekeeper().first_host();
+}
+
 } // namespace orizuru

@@ -24,8 +24,12 @@ namespace orizuru {
 /// one, or the path of a Unix socket ("unix:///run/orizuru.sock" or "/run/orizuru.sock"), which
 /// only its owner may use. A socket that nobody serves any more is replaced.
 ///
-/// Throws std::invalid_argument for an address that cannot be, or that other machines reach without
-/// `expose`, and std::system_error when it cannot listen there.
+/// An IP address goes into the link, and browsers may reach the page by it, besides by
+/// DashboardOptions::hosts. Of all addresses (0.0.0.0, [::]) the link has the first of those.
+///
+/// Throws std::invalid_argument for an address that cannot be, that other machines reach without
+/// `expose`, or that is all addresses without one of `hosts`, and std::system_error when it cannot
+/// listen there.
 void serve(Dashboard& dashboard, const std::string& address, const std::stop_token& stop,
            const ServeOptions& options = {});
 

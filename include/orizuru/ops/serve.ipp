@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/redacted.hpp>
 #include <orizuru/detail/ops/web/http_server.hpp>
 
 #include <sys/stat.h>
@@ -30,8 +31,17 @@ namespace detail::web {
 using Tcp = boost::asio::ip::tcp;
 using Local = boost::asio::local::stream_protocol;
 
+/// Somebody may have taken it for the place of Redis' address, with a password.
+[[nodiscard]] inline std::string shown_address(const std::string& address) {
+    const bool path = address.starts_with('/') || address.starts_with("unix:///");
+    const bool doubtful =
+        address.find('@') != std::string::npos || address.find("://") < address.size();
+    return doubtful && !path ? redacted(address) : address;
+}
+
 [[noreturn]] inline void refuse_listening(const std::string& address, std::string_view reason) {
-    throw std::invalid_argument(joined({"cannot serve at '", address, "': ", reason}));
+    throw std::invalid_argument(
+        joined({"cannot serve at '", shown_address(address), "': ", reason}));
 }
 
 /// Opens, binds and listens; `between` runs before anybody can connect.
@@ -82,6 +92,11 @@ listen(boost::asio::io_context& io, const typename Protocol::endpoint& endpoint,
         refuse_listening(address, "other machines reach it; if they shall, say so: expose");
     }
     return {ip, static_cast<std::uint16_t>(*port)};
+}
+
+/// As browsers write it.
+[[nodiscard]] inline std::string host_of(const boost::asio::ip::address& address) {
+    return address.is_v6() ? joined({"[", address.to_string(), "]"}) : address.to_string();
 }
 
 /// A file of a server that has ended.
@@ -151,8 +166,18 @@ ORIZURU_INLINE void serve(Dashboard& dashboard, const std::string& address,
         return;
     }
     const auto endpoint = detail::web::tcp_endpoint(address, options);
+    const bool by_name = endpoint.address().is_unspecified();
+    if (by_name && dashboard.first_host().empty()) {
+        detail::web::refuse_listening(address, "it has no name for browsers; give one: --host, or "
+                                               "DashboardOptions::hosts");
+    }
     auto acceptor = detail::web::listen<detail::web::Tcp>(io, endpoint, address, [] {});
-    const std::string host = address.substr(0, address.rfind(':'));
+    std::string host = by_name ? dashboard.first_host() : "localhost";
+    if (!by_name && !address.starts_with("localhost:")) {
+        // No name leads there, so nobody can rebind one.
+        host = detail::web::host_of(endpoint.address());
+        dashboard.add_host(host);
+    }
     const std::string origin =
         detail::joined({"http://", host, ":", detail::Digits(acceptor.local_endpoint().port())});
     detail::web::serve_on(io, std::move(acceptor), dashboard, origin, stop, options);

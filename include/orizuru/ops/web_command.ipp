@@ -29,7 +29,9 @@ ORIZURU_INLINE void add_web_command(Cli& cli, DashboardOptions options) {
             } else if (*at == "--host" && at + 1 != call.arguments.end()) {
                 options.hosts.push_back(*++at);
             } else if (at->starts_with('-')) {
-                throw std::invalid_argument("web: what is " + *at + "?");
+                // Behind its name it may have a password, in an address of Redis.
+                const std::string name = at->substr(0, at->find_first_of("=:/@"));
+                throw std::invalid_argument("web: what is " + name + "?");
             } else {
                 address = *at;
             }

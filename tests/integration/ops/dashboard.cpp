@@ -4,6 +4,7 @@
 // A Dashboard shows queues to those who may see them, and acts on the very message that was shown.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/fake_server.hpp"
 
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/jobs.hpp>
@@ -14,6 +15,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -214,6 +216,22 @@ TEST_CASE_FIXTURE(Fixture, "what workers have reported is shown as lines, days a
     CHECK(eventually([&] { return line().at("done").back() == 0; }));
 }
 
+TEST_CASE_FIXTURE(Fixture, "each worker is shown with its own report, if it has sent one") {
+    for (const std::string id : {"a", "b", "c", "d"}) {
+        add_dead_consumer(id, {});
+    }
+    redis.command({"HSET", "orizuru:{q}:worker:b", "running", "2", "threads", "3"});
+    redis.command({"HSET", "orizuru:{q}:worker:d", "running", "4", "threads", "5"});
+    redis.command({"HSET", "orizuru:{q}:worker:e", "running", "6", "threads", "7"});
+    const json rows = seen("/api/workers?queue=q").at("workers");
+    REQUIRE(rows.size() == 4);
+    const std::vector<json> threads{nullptr, 3, nullptr, 5};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        CHECK(rows.at(i).at("id") == std::string(1, static_cast<char>('a' + i)));
+        CHECK(rows.at(i).at("threads") == threads.at(i));
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a queue that Redis refuses is named, and the others are shown") {
     redis.set("q", "a text of somebody's");
     redis.command({"SADD", "orizuru:queues", "r"});
@@ -283,6 +301,26 @@ TEST_CASE_FIXTURE(Fixture, "a job is found by its id, wherever it is") {
     CHECK(redis.llen("q") == 2);
     CHECK(seen("/api/find?queue=q&job=none").at("messages").empty());
     CHECK(get("/api/find?queue=q&job=").status == 400);
+}
+
+TEST_CASE_FIXTURE(Fixture, "of very many messages with one id, or large ones, some are shown") {
+    std::size_t most = 100;
+    int copies = 101;
+    std::string payload = "x";
+    SUBCASE("all that are shown") { copies = 100; }
+    SUBCASE("many") {}
+    SUBCASE("large") {
+        copies = 12;
+        most = 8;
+        payload.resize(1 << 20, 'x');
+    }
+    const std::string id = *jobs.push({payload});
+    for (int i = 1; i < copies; ++i) {
+        redis.lpush("q", {waiting().front()});
+    }
+    const json found = seen("/api/find?queue=q&job=" + id);
+    CHECK(found.at("messages").size() == most);
+    CHECK(found.at("more") == (copies != 100));
 }
 
 TEST_CASE_FIXTURE(Fixture, "msgpack is shown as JSON, and what is neither it nor text as bytes") {
@@ -394,6 +432,37 @@ TEST_CASE_FIXTURE(Fixture, "each step acts on the message that was shown, once")
     CHECK(post("/api/remove?id=0-0").status == 404);
     CHECK(post("/api/remove").status == 400);
     CHECK(post("/api/destroy?queue=q").status == 404);
+}
+
+TEST_CASE_FIXTURE(Fixture, "many dead are removed in short steps, and those who die later stay") {
+    const auto bury = [&](const std::string& payload, std::int64_t time) {
+        return "\x94\x02" + msgpack_bin32(payload) + msgpack_bin32("bad") +
+               msgpack_u64(static_cast<std::uint64_t>(time));
+    };
+    const Texts some(10'000, bury("x", 1));
+    for (int i = 0; i < 5; ++i) {
+        redis.lpush(dead, some);
+    }
+    std::string target = "/api/clear?queue=q&place=dead";
+    const auto step = [&] { return json::parse(post(target).body); };
+    const Stopwatch stopwatch;
+    const json first = step();
+    CHECK(stopwatch.elapsed() < 2s);
+    REQUIRE(first.value("more", false));
+    CHECK(first.at("done") == true);
+    CHECK(first.at("removed") == 50'000 - redis.llen(dead));
+    redis.command({"LTRIM", dead, "0", "149"});
+    redis.lpush(dead, {bury("later", server_ms() + 1000)});
+    target += "&until=" + std::to_string(first.at("until").get<std::int64_t>());
+    const json last = step();
+    CHECK(last.at("more") == false);
+    CHECK(last.at("removed") == 150);
+    CHECK(redis.llen(dead) == 1);
+    CHECK(step().at("done") == false);
+    CHECK(messages("dead").at(0).at("preview") == "later");
+    target = "/api/clear?queue=q&place=dead&until=x";
+    CHECK(post(target).status == 400);
+    CHECK(redis.llen(dead) == 1);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a queue is paused and resumed, and the next sample shows it") {
@@ -602,6 +671,59 @@ TEST_CASE("Redis that is away is told, without its password, and is back by itse
     own.restart();
     CHECK(eventually([&] { return !failure(); }));
     CHECK(ask("/api/messages?queue=q&place=waiting").first == 200);
+}
+
+TEST_CASE_FIXTURE(Fixture, "who may not read the list of queues sees those that are named") {
+    push({"a"});
+    redis.command({"SADD", "orizuru:queues", "other"});
+    redis.command({"ACL", "SETUSER", "viewer", "reset", "on", ">open-sesame", "~q",
+                   "~orizuru:{q}:*", "+@all"});
+    Dashboard narrow("unix://viewer:open-sesame@" + server().socket_path(), quick());
+    const auto ask = [&](const std::string& target) {
+        const DashboardResponse response = narrow.handle(request("GET", target, viewer()));
+        CHECK_FALSE(contains(response.body, "open-sesame"));
+        return std::pair(response.status, json::parse(response.body));
+    };
+    REQUIRE(eventually([&] { return ask("/api/queues").second.at("sample") > 0; }));
+    const json state = ask("/api/queues").second;
+    CHECK(state.at("failure") == "");
+    CHECK(contains(state.value("notice", ""), "orizuru:queues"));
+    CHECK(contains(state.value("notice", ""), "NOPERM"));
+    REQUIRE(state.at("queues").size() == 1);
+    CHECK(state.at("queues").at(0).at("waiting") == 1);
+    CHECK(state.at("age").is_number());
+    CHECK(ask("/api/messages?queue=q&place=waiting").first == 200);
+    CHECK(narrow.handle(request("POST", "/api/pause?queue=q", own_page())).status == 200);
+    // The right may come later.
+    redis.command({"ACL", "SETUSER", "viewer", "~*"});
+    CHECK(eventually([&] {
+        const json now = ask("/api/queues").second;
+        return now.at("notice") == "" && now.at("queues").size() == 2;
+    }));
+    redis.command({"ACL", "DELUSER", "viewer"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "the end waits for one command, however many queues there are") {
+    std::atomic<int> asked = 0;
+    const FakeServer slow(
+        [&](const Texts& argv) -> std::optional<std::string> {
+            if (argv.front() == "EVAL_RO") {
+                ++asked;
+                std::this_thread::sleep_for(50ms);
+            }
+            return FakeServer::pass;
+        },
+        server().socket_path());
+    DashboardOptions options = quick();
+    for (int i = 0; i < 100; ++i) {
+        options.queues.push_back("q" + std::to_string(i));
+    }
+    auto other = std::make_unique<Dashboard>(slow.uri(), options);
+    REQUIRE(eventually([&] { return asked > 1; }));
+    const Stopwatch stopwatch;
+    other.reset();
+    CHECK(stopwatch.elapsed() < 1s);
+    CHECK(asked < 50);
 }
 
 TEST_CASE("Redis that refuses the password is told without it") {

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -42,7 +43,8 @@ constexpr const char* token = "a.token-of_the.tests";
 /// Serves in a thread of its own.
 class Serving {
   public:
-    explicit Serving(std::string address, ServeOptions options = {}) {
+    explicit Serving(std::string address, ServeOptions options = {}, Texts hosts = {})
+        : m_dashboard(server().uri(), {.token = token, .hosts = std::move(hosts)}) {
         options.on_listening = [this](const std::string& where) { m_listening.set_value(where); };
         m_thread = std::jthread(
             [this, address = std::move(address), options](const std::stop_token& stop) {
@@ -61,7 +63,7 @@ class Serving {
     void stop() { m_thread = {}; }
 
   private:
-    Dashboard m_dashboard{server().uri(), {.token = token}};
+    Dashboard m_dashboard;
     std::promise<std::string> m_listening;
     std::string m_origin;
     std::jthread m_thread;
@@ -224,8 +226,50 @@ TEST_CASE("an address is refused when it cannot be, or when others could reach i
     CHECK(contains(refusal("[::]:0"), "expose"));
     CHECK(contains(refusal("127.0.0.1:0", {.request_timeout = 1ms}), "request_timeout"));
     CHECK(contains(refusal("127.0.0.1:0", {.connections = 0}), "connections"));
-    CHECK(is_ok(answer(connect_tcp(Serving("0.0.0.0:0", {.expose = true}).port()), head("GET /"))));
+    for (const std::string address : {"0.0.0.0:0", "[::]:0"}) {
+        const std::string told = refusal(address, {.expose = true});
+        CHECK(contains(told, "DashboardOptions::hosts"));
+        CHECK(contains(told, "--host"));
+    }
+    for (const std::string address : {"redis://:s3cret@host", "redis://:s3cret@host:1",
+                                      ":s3cret@host:1", "unix://:s3cret@/x"}) {
+        const std::string told = refusal(address);
+        CAPTURE(told);
+        CHECK_FALSE(contains(told, "s3cret"));
+        CHECK(contains(told, "cannot serve at '"));
+    }
     CHECK(is_ok(answer(connect_tcp(Serving("localhost:0").port()), head("GET /"))));
+}
+
+TEST_CASE("the page goes by the name in its link, and by no other address") {
+    const auto status = [](Serving& serving, const std::string& host, const Fd& socket) {
+        const std::string told = answer(socket, "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+        CAPTURE(serving.origin());
+        REQUIRE(told.size() > 12);
+        return told.substr(9, 3);
+    };
+    const auto connect = [](const Serving& serving) { return connect_tcp(serving.port()); };
+    Serving second("127.0.0.2:0");
+    const std::string port = ":" + std::to_string(second.port());
+    CHECK(second.origin() == "http://127.0.0.2" + port);
+    const auto there = [&] {
+        Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        sockaddr_in address = loopback(second.port());
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+        REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+                          sizeof address) == 0);
+        return socket;
+    };
+    CHECK(status(second, "127.0.0.2" + port, there()) == "200");
+    CHECK(status(second, "127.0.0.3" + port, there()) == "403");
+    CHECK(status(second, "evil.example" + port, there()) == "403");
+    Serving first("127.0.0.1:0");
+    CHECK(status(first, "127.0.0.2", connect(first)) == "403");
+    Serving all("0.0.0.0:0", {.expose = true}, {"Queues.example", "other.example"});
+    CHECK(all.origin() == "http://Queues.example:" + std::to_string(all.port()));
+    CHECK(status(all, "queues.example:" + std::to_string(all.port()), connect(all)) == "200");
+    CHECK(status(all, "other.example", connect(all)) == "200");
+    CHECK(status(all, "0.0.0.0", connect(all)) == "403");
 }
 
 TEST_CASE("an address in use is told, and a socket that nobody serves is replaced") {

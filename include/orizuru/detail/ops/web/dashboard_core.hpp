@@ -32,6 +32,7 @@ class DashboardCore {
           m_data(endpoint, options) {}
 
     [[nodiscard]] const std::string& token() const noexcept { return m_gatekeeper.token(); }
+    [[nodiscard]] Gatekeeper& gatekeeper() noexcept { return m_gatekeeper; }
 
     [[nodiscard]] DashboardResponse handle(const DashboardRequest& request) {
         DashboardResponse response;

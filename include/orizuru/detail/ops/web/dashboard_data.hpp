@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/detail/ops/web/clear_step.hpp>
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
 #include <orizuru/detail/ops/web/listed_messages.hpp>
@@ -54,6 +55,7 @@ class DashboardData {
                                       {"age", known ? Json(age.count()) : Json()},
                                       {"refresh", m_refresh.count()},
                                       {"failure", sample->failure},
+                                      {"notice", sample->notice},
                                       {"writes", access == DashboardAccess::write}});
         text.pop_back();
         return text + ",\"queues\":" + rows(*sample) + "}";
@@ -94,16 +96,24 @@ class DashboardData {
         });
     }
 
-    /// The messages of a job.
+    /// The messages of a job, usually one.
     [[nodiscard]] std::string find(const std::string& query) {
         constexpr std::int64_t most = 10'000; // of each place
+        constexpr std::size_t shown = 100;
         const std::string queue = parameter(query, "queue");
         return shared("find?", query, [&] {
             Json rows = Json::array();
-            for (PlacedMessage& message : m_inspector.find(queue, parameter(query, "job"), most)) {
+            std::size_t bytes = 0;
+            auto found = m_inspector.find(queue, parameter(query, "job"), most);
+            for (PlacedMessage& message : found) {
+                if (rows.size() == shown || bytes >= enough) {
+                    break;
+                }
+                bytes += message.bytes.size();
                 rows.push_back(row(queue, std::move(message)));
             }
-            return json_text({{"messages", std::move(rows)}, {"more", false}});
+            const bool more = rows.size() < found.size();
+            return json_text({{"messages", std::move(rows)}, {"more", more}});
         });
     }
 
@@ -114,7 +124,8 @@ class DashboardData {
             if (auto queue = query_value(query, "queue")) {
                 queues.push_back(std::move(*queue));
             } else {
-                for (const QueueSample::Row& row : m_sampler.latest()->rows) {
+                const auto sample = m_sampler.latest(); // outlives the loop
+                for (const QueueSample::Row& row : sample->rows) {
                     if (row.state.consumers > 0) {
                         queues.push_back(row.state.queue);
                     }
@@ -122,12 +133,13 @@ class DashboardData {
             }
             Json rows = Json::array();
             for (const std::string& queue : queues) {
-                const auto reports = m_inspector.workers(queue);
+                const auto reports = m_inspector.workers(queue); // sorted by the ids
                 for (const ConsumerState& consumer : m_inspector.consumers(queue)) {
-                    const auto report =
-                        std::ranges::find(reports, consumer.id, &WorkerReport::consumer_id);
-                    rows.push_back(
-                        json_of(queue, consumer, report != reports.end() ? &*report : nullptr));
+                    const auto report = std::ranges::lower_bound(reports, consumer.id, {},
+                                                                 &WorkerReport::consumer_id);
+                    const bool found =
+                        report != reports.end() && report->consumer_id == consumer.id;
+                    rows.push_back(json_of(queue, consumer, found ? &*report : nullptr));
                 }
             }
             return json_text({{"workers", std::move(rows)}});
@@ -159,13 +171,15 @@ class DashboardData {
         return std::string(MessageView::payload(*message, message->message.job()));
     }
 
-    /// Takes a step: says whether it was done, and which sample shows it at the latest.
+    /// Takes a step: says whether it was done, and which sample shows it at the latest; of `clear`
+    /// also how many it has removed, and whether it has to be taken again, `until` the same time.
     [[nodiscard]] std::string step(std::string_view name, const std::string& query) {
         expect_redis();
         const std::lock_guard lock(m_asking);
-        const bool done = take(name, query);
+        Json answer = name == "clear" ? clear(query) : Json{{"done", take(name, query)}};
         m_recent.forget();
-        return json_text({{"done", done}, {"sample", m_sampler.renew()}});
+        answer["sample"] = m_sampler.renew();
+        return json_text(answer);
     }
 
   private:
@@ -174,6 +188,7 @@ class DashboardData {
     static constexpr std::size_t enough = std::size_t{8} << 20;
     /// No list is read farther: Redis would have to walk to what is there.
     static constexpr std::uint64_t farthest = 100'000;
+    static constexpr std::uint64_t latest = 253'402'300'799'999; // in the year 9999
 
     /// One viewer asks, the others have the answer.
     template <class Make>
@@ -198,6 +213,24 @@ class DashboardData {
         }
     }
 
+    [[nodiscard]] Json clear(const std::string& query) {
+        if (parameter(query, "place") != "dead") {
+            throw HttpRefusal{400, "only dead messages are removed all at once"};
+        }
+        std::optional<JobTime> until;
+        if (const auto given = query_value(query, "until")) {
+            const auto time = whole_number(*given);
+            if (!time || *time > latest) {
+                throw HttpRefusal{400, "there is no such time"};
+            }
+            until = JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(*time)));
+        }
+        const ClearStep step = clear_dead(m_inspector, parameter(query, "queue"), until);
+        return {{"done", step.removed > 0},
+                {"removed", step.removed},
+                {"more", step.more},
+                {"until", json_of(step.until)}};
+    }
     [[nodiscard]] bool take(std::string_view name, const std::string& query) {
         if (name == "pause" || name == "resume") {
             Pause pause(m_endpoint, parameter(query, "queue"));
@@ -206,12 +239,6 @@ class DashboardData {
         }
         if (name == "forget") {
             return m_inspector.forget(parameter(query, "queue"));
-        }
-        if (name == "clear") {
-            if (parameter(query, "place") != "dead") {
-                throw HttpRefusal{400, "only dead messages are removed all at once"};
-            }
-            return m_inspector.clear(parameter(query, "queue"), Place::dead) > 0;
         }
         if (name != "run" && name != "remove" && name != "move") {
             throw HttpRefusal{404, "there is no such step"};

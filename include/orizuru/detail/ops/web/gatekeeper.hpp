@@ -61,6 +61,7 @@ class Gatekeeper {
     explicit Gatekeeper(const DashboardOptions& options)
         : m_token(options.token.empty() ? random_hex<32>() : options.token),
           m_authorize(options.authorize),
+          m_first_host(options.hosts.empty() ? "" : options.hosts.front()),
           m_hosts(options.hosts) {
         constexpr std::string_view plain =
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -78,8 +79,16 @@ class Gatekeeper {
     [[nodiscard]] bool is_ours(const DashboardRequest& request) const {
         const std::string host = lower(request.header("Host").value_or(""));
         const auto name_end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
+        const std::lock_guard lock(m_mutex);
         return std::ranges::find(m_hosts, host.substr(0, name_end)) != m_hosts.end();
     }
+    /// From now on it is a name of ours.
+    void add_host(std::string_view host) {
+        const std::lock_guard lock(m_mutex);
+        m_hosts.push_back(lower(host));
+    }
+    /// The first of DashboardOptions::hosts, or nothing.
+    [[nodiscard]] const std::string& first_host() const noexcept { return m_first_host; }
 
     /// A right token is let in whatever others try: 128 bits need no slowing down, and nobody can
     /// lock the owner out.
@@ -126,7 +135,9 @@ class Gatekeeper {
 
     std::string m_token;
     std::function<DashboardAccess(const DashboardRequest&)> m_authorize;
-    std::vector<std::string> m_hosts;
+    std::string m_first_host;
+    mutable std::mutex m_mutex;
+    std::vector<std::string> m_hosts; // under m_mutex
     RateLimit m_wrong_tokens{10};
 };
 

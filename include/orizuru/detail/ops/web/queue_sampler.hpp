@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/own_thread.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/ops/dashboard_options.hpp>
 #include <orizuru/ops/inspector.hpp>
 
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +39,8 @@ struct QueueSample {
     std::vector<Row> rows;
     /// Why the last pass has not come to its end; then the rest is of the one before.
     std::string failure;
+    /// Why Redis has refused the list of queues; then only those named in the options are here.
+    std::string notice;
 };
 
 /// How many jobs of a queue workers have done, and how many attempts have failed, since ever.
@@ -134,6 +138,11 @@ class QueueSampler {
         }
     }
 
+    [[nodiscard]] bool stopped() const {
+        const std::lock_guard lock(m_mutex);
+        return m_stopped;
+    }
+
     [[nodiscard]] Clock::time_point next_pass() const {
         if (m_passes == 0) {
             return {};
@@ -149,11 +158,21 @@ class QueueSampler {
     [[nodiscard]] QueueSample pass() {
         QueueSample sample;
         try {
-            std::vector<std::string> names = m_inspector.queues();
-            names.insert(names.end(), m_named.begin(), m_named.end());
+            std::vector<std::string> names = m_named;
+            try {
+                std::ranges::move(m_inspector.queues(), std::back_inserter(names));
+            } catch (const ReplyError& error) {
+                if (error.code() != "NOPERM") {
+                    throw;
+                }
+                sample.notice = error.what();
+            }
             std::ranges::sort(names);
             names.erase(std::unique(names.begin(), names.end()), names.end());
             for (std::string& name : names) {
+                if (stopped()) {
+                    break;
+                }
                 sample.rows.push_back(row(std::move(name)));
             }
         } catch (const std::exception& error) {
@@ -177,6 +196,9 @@ class QueueSampler {
     [[nodiscard]] Totals all_totals(const QueueSample& sample) {
         Totals totals;
         for (const QueueSample::Row& row : sample.rows) {
+            if (stopped()) {
+                break;
+            }
             try {
                 const WorkerStatistics jobs = m_inspector.counts(row.state.queue).outcomes;
                 totals[row.state.queue] = {jobs.succeeded + jobs.settled, jobs.failed};

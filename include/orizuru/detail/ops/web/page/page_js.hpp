@@ -13,7 +13,7 @@ inline constexpr std::string_view page_js = R"js(
 // asked while nobody can see the page, or a dialog is open over it.
 
 import {get, post, setToken, takeToken} from './api.js';
-import {el, fill, line} from './elements.js';
+import {el, fill, line, number} from './elements.js';
 import {queuePage} from './queue.js';
 import {queuesPage, workersPage} from './queues.js';
 
@@ -40,7 +40,13 @@ const app = {
         }
         button.ariaBusy = 'true';
         try {
-            const {done, sample: wanted} = await post(route);
+            let {done, sample: wanted, removed, more, until} = await post(route);
+            const again = route + (Number.isInteger(until) ? `&until=${until}` : '');
+            for (let sum = removed; more;) { // a part at a time, so that others are served meanwhile
+                app.say(`${number(sum)} removed …`);
+                ({sample: wanted, removed, more} = await post(again));
+                sum += removed;
+            }
             for (let tries = 0; tries < 20 && sample < wanted; ++tries) {
                 await pause(100);
                 await refresh();
@@ -72,8 +78,8 @@ function show(state) {
     const word = away ? 'away' : state.age === null ? 'connecting' : 'live';
     fill(redis, `${line(state.redis)} · `);
     fill(live, Date.now() < said.until ? said.text : word, away ? 'bad' : '');
-    trouble.hidden = !away;
-    fill(trouble, away ? `Redis does not answer: ${line(state.failure)}` : '');
+    trouble.hidden = !away && state.notice === '';
+    fill(trouble, away ? `Redis does not answer: ${line(state.failure)}` : line(state.notice));
     document.body.classList.toggle('away', away);
 }
 
@@ -96,7 +102,7 @@ async function poll() {
     if (!document.hidden && !dialog.open) {
         try {
             const state = await refresh();
-            wait = state.age === null || state.age > 2 * state.refresh ? SOON : state.refresh;
+            wait = state.age === null && state.failure === '' ? SOON : state.refresh;
         } catch (error) {
             if (error.status === 401) {
                 askForToken();
