@@ -237,6 +237,8 @@ void inspect(const std::string& uri) {
     static_cast<void>(inspector.days("q", 2));
     static_cast<void>(inspector.workers("q"));
     static_cast<void>(inspector.peek("q", Place::held, 0, 10));
+    inspector.remove_if(
+        "q", Place::scheduled, [](const PlacedMessage&) { return false; }, 1);
     for (const Place place : {Place::waiting, Place::scheduled, Place::rejected, Place::dead}) {
         const std::vector<PlacedMessage> found = inspector.peek("q", place, 0, 10);
         inspector.remove("q", found.back()); // unique, of those scheduled and dead
