@@ -34,7 +34,7 @@ inline constexpr std::int64_t most_searched = 1000;
     for (const PlacedMessage& message : found) {
         bytes += message.bytes.size();
     }
-    return found.size() >= 100 || bytes >= 8 << 20;
+    return found.size() >= 200 || bytes >= 16 << 20;
 }
 
 /// Adds the queues whose keys a node has.

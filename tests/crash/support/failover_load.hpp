@@ -106,8 +106,20 @@ class FailoverLoad {
     [[nodiscard]] const Times& acked() const { return m_acked; }
 
   private:
+    /// The nodes of a young Cluster may not agree yet who has the slot.
+    template <class Make>
+    static auto patiently(Make connect) {
+        while (true) {
+            try {
+                return connect();
+            } catch (const ConnectionError&) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            }
+        }
+    }
+
     void produce(int number, const std::stop_token& stop) {
-        Producer<Raw> producer(m_uri, "q");
+        Producer<Raw> producer = patiently([&] { return Producer<Raw>(m_uri, "q"); });
         for (int i = 0; !stop.stop_requested(); ++i) {
             const std::string message = std::to_string(number) + "." + std::to_string(i);
             m_ledger.pushing(message);
@@ -128,7 +140,8 @@ class FailoverLoad {
     }
 
     void consume(int prefetch, std::atomic<std::uint64_t>& count, const std::stop_token& stop) {
-        Consumer<Raw> consumer(m_uri, "q", {.lease = m_lease, .prefetch = prefetch});
+        Consumer<Raw> consumer = patiently(
+            [&] { return Consumer<Raw>(m_uri, "q", {.lease = m_lease, .prefetch = prefetch}); });
         while (!stop.stop_requested()) {
             try {
                 // Short waits, so that some end while Redis has postponed them.
@@ -159,9 +172,10 @@ class FailoverLoad {
     }
 
     void collect(const std::stop_token& stop) {
-        GarbageCollector(m_uri, "q",
-                         {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)})
-            .run(stop, std::chrono::milliseconds(100));
+        patiently([&] {
+            return GarbageCollector(
+                m_uri, "q", {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)});
+        }).run(stop, std::chrono::milliseconds(100));
     }
 
     std::string m_uri;

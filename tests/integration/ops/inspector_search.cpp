@@ -133,20 +133,20 @@ TEST_CASE_FIXTURE(Fixture, "each of many jobs is found") {
     CHECK(std::ranges::all_of(ids, [&](const std::string& id) { return find(id).size() == 1; }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a search ends when it has found 100 messages or 8 MiB") {
+TEST_CASE_FIXTURE(Fixture, "a search ends when it has found 200 messages or 16 MiB") {
     const std::string id = push_job("a");
-    push(Texts(149, waiting().at(0)));
-    CHECK(find(id).size() == 100);
+    push(Texts(249, waiting().at(0)));
+    CHECK(find(id).size() == 200);
     redis.command({"RENAME", "q", unack});
-    CHECK(find(id).size() == 100);
+    CHECK(find(id).size() == 200);
     redis.command({"RENAME", unack, processing("id")});
     redis.command({"SADD", consumers, "id"});
     redis.command({"RPUSH", processing("id"), "orz:0123456789abcdef:7"});
-    CHECK(find(id).size() == 100);
+    CHECK(find(id).size() == 200);
     redis.flushall();
     const std::string large = push_job(std::string(1'000'000, 'x'));
     push(Texts(19, waiting().at(0)));
-    CHECK(find(large).size() == 9);
+    CHECK(find(large).size() == 17);
 }
 
 TEST_CASE_FIXTURE(Fixture, "the search of what is held asks for each consumer's list once") {
