@@ -15,8 +15,8 @@ namespace orizuru {
 
 /// Adds `web [ADDRESS] [--read-only] [--no-payloads] [--expose] [--host NAME]...`, which prints the
 /// page's link and serves it until SIGINT or SIGTERM. ADDRESS is as for `serve`, 127.0.0.1:8080 by
-/// default; all addresses (0.0.0.0) need a NAME for the link. `options` are those that the arguments
-/// do not change.
+/// default; all addresses (0.0.0.0) need a NAME for the link. `options` are those that the
+/// arguments do not change.
 void add_web_command(Cli& cli, DashboardOptions options = {});
 
 } // namespace orizuru

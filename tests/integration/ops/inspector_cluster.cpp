@@ -10,7 +10,6 @@
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/orizuru.hpp>
-#include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
 
