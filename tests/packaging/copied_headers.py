@@ -3,7 +3,7 @@
 
 """The headers copied into a program's own folder: header-only and compiled once, with msgpack and not."""
 
-from support import CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, TLS, check_consumer
+from support import CLI, CONSUMER, CXX, JOBS, POSTGRES, SOURCE_ROOT, TLS, WEB, check_consumer
 from support import compile_consumer, compile_program, flags, optional_programs, run, scratch
 import pathlib
 import shutil
@@ -58,10 +58,11 @@ with scratch() as scratch_folder:
     check_consumer(once)
 
     modules = {POSTGRES: ("libpqxx", "libpq"), TLS: ("openssl",)}
+    headers = {CLI: "ops/cli.hpp>\n#include <orizuru/ops/cli.ipp", WEB: "ops/src.hpp"}
     for program in optional_programs():
         part = program.stem
-        source.write_text(f"#include <orizuru/{part}/src.hpp>\n")
-        libraries = flags("hiredis", *modules[program])
+        source.write_text(f"#include <orizuru/{headers.get(program, f'{part}/src.hpp')}>\n")
+        libraries = flags("hiredis", *modules.get(program, ()))
         own = scratch_folder / f"{part}-and-source"
         compile_program(own, [program, source, definitions], *separate, *libraries)
         run(own)
