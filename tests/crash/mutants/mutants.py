@@ -160,6 +160,7 @@ PROGRAMS = {
                                       "--source-file=*/failing_worker_memory.cpp"),
                                      ("--abort-after=1",), link=("-Wl,--wrap=malloc",)),
     "clock_leaps": postgres("clock_leaps"),
+    "ledger_care": postgres("ledger_care"),
     "ledger_losses": postgres("ledger_losses"),
     "ledger_reconciler": postgres("ledger_reconciler"),
     "ledger_transitions": postgres("ledger_transitions"),
