@@ -128,8 +128,8 @@ class Inspector {
     /// Where the job with this id is: usually in one place or none. Looks at up to `most` messages
     /// of each place, those that are served last first (of the dead the newest), of a consumer's
     /// the oldest. One that moves meanwhile may be found twice, or, if it goes back, missed. One
-    /// that a consumer holds all the time is found once. It ends when it has found 200, or 16 MiB:
-    /// whoever gets so many has perhaps not all.
+    /// that a consumer holds all the time is found once. It ends with 200 messages or 16 MiB;
+    /// there may be more then.
     ///
     /// Redis: SMEMBERS and scripts that read, up to 1000 messages or about a mebibyte each; O(bytes
     /// of all that it looks at + consumers), for Redis copies each message whole: a list with a

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/ops/change_scripts.hpp>
+#include <orizuru/detail/ops/choice.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
@@ -130,6 +131,10 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
     Position position;
     std::uint64_t changed = 0;
     detail::ChunkSize chunk(detail::most_changed);
+    const auto wanted = [&](const PlacedMessage& message) {
+        const bool has_payload = place != Place::dead || message.time;
+        return (change == Change::removal || has_payload) && chosen(message);
+    };
     // What it must look at again must not keep it from ever ending.
     for (std::int64_t unseen = 2 * length + 1000; !ended && unseen > 0 && changed < limit;) {
         const auto most = std::min(unseen, static_cast<std::int64_t>(chunk.next()));
@@ -150,43 +155,24 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
             found.pop_back();
         }
         const std::string first = found.empty() ? std::string() : found.front().bytes;
-        std::string before = position.before;
-        std::int64_t looked_at = 0;
-        std::int64_t begin = 0; // of those that are chosen
-        std::int64_t end = 0;
-        std::uint64_t bytes = 0;
-        std::vector<PlacedMessage> some;
-        for (PlacedMessage& message : found) {
-            if (some.size() == limit - changed) {
-                break;
-            }
-            bytes += message.bytes.size();
-            const bool has_payload = place != Place::dead || message.time;
-            if ((change == Change::removal || has_payload) && chosen(message)) {
-                begin = some.empty() ? looked_at : begin;
-                end = looked_at + 1;
-                some.push_back(std::move(message));
-            } else {
-                before = std::move(message.bytes);
-            }
-            ++looked_at;
-        }
-        chunk.learn(static_cast<std::uint64_t>(looked_at), bytes);
-        unseen -= std::max<std::int64_t>(looked_at, 1);
+        const detail::Choice choice = detail::choose(found, wanted, limit - changed);
+        chunk.learn(choice.looked_at, choice.bytes);
+        unseen -= std::max<std::int64_t>(static_cast<std::int64_t>(choice.looked_at), 1);
+        const std::vector<PlacedMessage>& some = choice.messages;
         std::uint64_t done = 0;
         if (!some.empty()) {
-            const auto window = static_cast<std::uint64_t>(end - begin);
-            if (change == Change::removal) {
-                done = remove_some(keys, some, position.at + begin, window);
-            } else {
-                done = run_some(keys, some, position.at + begin, window, position);
-            }
+            const std::int64_t begin = position.at + static_cast<std::int64_t>(choice.begin);
+            const std::uint64_t window = choice.end - choice.begin;
+            done = change == Change::removal ? remove_some(keys, some, begin, window)
+                                             : run_some(keys, some, begin, window, position);
             changed += done;
         }
         if (done == some.size()) {
-            position.at += looked_at - static_cast<std::int64_t>(done);
+            position.at += static_cast<std::int64_t>(choice.looked_at - done);
             position.next = std::move(next);
-            position.before = std::move(before);
+            if (!choice.last_kept.empty()) {
+                position.before = choice.last_kept;
+            }
         } else {
             position.next = first;
             ended = false;

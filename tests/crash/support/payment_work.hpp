@@ -101,6 +101,14 @@ class PaymentWork {
                 LedgerOptions{.name = m_work.role, .lease = storm_lease, .retry = retry});
         });
     }
+    [[nodiscard]] std::unique_ptr<Inbox> open_inbox() const {
+        return once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
+    }
+    [[nodiscard]] auto open_receipts() const {
+        return connected<Consumer<Job<std::uint64_t>>>(
+            m_work.endpoint(), std::string(receipts_queue),
+            ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+    }
 
     void submit();
     void pay();
@@ -187,11 +195,8 @@ inline void PaymentWork::revive() {
 }
 
 inline void PaymentWork::file_receipts() {
-    const auto inbox =
-        once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
-    const auto receipts = connected<Consumer<Job<std::uint64_t>>>(
-        m_work.endpoint(), std::string(receipts_queue),
-        ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+    const auto inbox = open_inbox();
+    const auto receipts = open_receipts();
     while (true) {
         try {
             if (auto guard = receipts->next()) {
@@ -207,11 +212,8 @@ inline void PaymentWork::file_receipts() {
 }
 
 inline void PaymentWork::file_batches() {
-    const auto inbox =
-        once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
-    const auto receipts = connected<Consumer<Job<std::uint64_t>>>(
-        m_work.endpoint(), std::string(receipts_queue),
-        ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+    const auto inbox = open_inbox();
+    const auto receipts = open_receipts();
     while (true) {
         try {
             std::vector<MessageGuard<Job<std::uint64_t>>> guards;
