@@ -48,7 +48,11 @@ def check_tests_build_their_programs(build):
 
 def check_pkg_config(folder, prefix):
     path = f"{prefix / 'share' / 'pkgconfig'}:{os.environ.get('PKG_CONFIG_PATH', '')}"
-    found = flags("orizuru", env={**os.environ, "PKG_CONFIG_PATH": path})
+    env = {**os.environ, "PKG_CONFIG_PATH": path}
+    for program in optional_programs():
+        if f"-I{prefix / 'include'}" not in flags(f"orizuru-{program.stem}", env=env):
+            raise SystemExit(f"pkg-config does not know orizuru-{program.stem}")
+    found = flags("orizuru", env=env)
     if any("MSGPACK" in flag for flag in found):
         raise SystemExit("how msgpack is used is for the user to choose")
     compile_consumer(folder / "consumer", *found)

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -384,6 +385,24 @@ TEST_CASE_FIXTURE(Fixture, "no message is missed while others remove from the ba
             left, [](const std::string& text) { return (text.back() - '0') % 2 == 1; }));
         CHECK(left.size() > 300);
     }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "when the message behind those looked at goes, none is looked at again") {
+    push(numbers(1000));
+    const Texts before = redis.lrange("q");
+    std::map<std::string, int> asked;
+    const auto chosen = [&](const PlacedMessage& message) {
+        ++asked[message.bytes];
+        if (asked.size() == 10) { // of the first step
+            redis.command({"LREM", "q", "1", before[10]});
+            push(Texts(7, "new"));
+        }
+        return false;
+    };
+    CHECK(inspector.remove_if("q", Place::waiting, chosen, no_limit) == 0);
+    CHECK(asked.size() == 999);
+    CHECK(std::ranges::all_of(asked, [](const auto& times) { return times.second == 1; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "when others change a place too often, it says that some may be left") {
