@@ -109,7 +109,9 @@ TEST_CASE_FIXTURE(Tables, "the rights of a ledger are enough, and none can be le
             const std::string other = ledger->submit("x");
             return ran == LedgerOutcome::completed && ledger->history(id).size() == 3 &&
                    ledger->find(id)->state == LedgerState::completed &&
-                   ledger->run(other, fail) == LedgerOutcome::failed && ledger->give_up(other, "x");
+                   ledger->run(other, fail) == LedgerOutcome::failed &&
+                   ledger->give_up(other, "x") && ledger->list(LedgerState::dead).size() == 1 &&
+                   ledger->revive(other) && ledger->count().dead == 0;
         });
 }
 
