@@ -140,10 +140,11 @@ TEST_CASE_FIXTURE(Fixture, "each outcome of a worker's jobs is counted, since ev
     const std::map<std::string, int> wanted{{"succeeded", 4}, {"failed", 4},  {"died", 1},
                                             {"expired", 1},   {"settled", 1}, {"discarded", 1},
                                             {"requeued", 0}};
-    for (const auto& [name, count] : wanted) {
+    for (const auto& outcome : wanted) {
+        const std::string& name = outcome.first; // clang captures no structured binding
         CAPTURE(name);
-        CHECK(field(counts, name) == count);
-        CHECK(field(day(), name) == count);
+        CHECK(field(counts, name) == outcome.second);
+        CHECK(field(day(), name) == outcome.second);
     }
     const Texts parts = redis.keys("orizuru:{q}:counts:*");
     REQUIRE(parts.size() == 1);
