@@ -324,19 +324,19 @@ TEST_CASE_FIXTURE(Fixture, "of very many messages with one id, or large ones, so
 }
 
 TEST_CASE_FIXTURE(Fixture, "msgpack is shown as JSON, and what is neither it nor text as bytes") {
-    std::string deep(4000, '\x91');
-    deep += '\xc0';
+    const std::string nested = std::string(99, '\x91') + '\xc0';
+    const std::string too_deep = std::string(4000, '\x91') + '\xc0';
     push({std::string("\x82\xa1"
                       "a\x93\x01\x02\xc3\xa1"
                       "b\xa1x",
                       11),
-          "\xc1\xff", "text\n", deep});
+          "\xc1\xff", "text\n", nested, too_deep});
     std::vector<json> payloads;
     for (const json& row : messages("waiting")) {
         payloads.push_back(
             seen("/api/message?id=" + row.at("id").get<std::string>()).at("payload"));
     }
-    REQUIRE(payloads.size() == 4);
+    REQUIRE(payloads.size() == 5);
     CHECK(payloads[0].at("kind") == "msgpack");
     CHECK(json::parse(payloads[0].at("text").get<std::string>()) ==
           json({{"a", {1, 2, true}}, {"b", "x"}}));
@@ -344,7 +344,9 @@ TEST_CASE_FIXTURE(Fixture, "msgpack is shown as JSON, and what is neither it nor
     CHECK(payloads[1].at("hex") == "c1ff");
     CHECK(payloads[2] == json({{"kind", "text"}, {"text", "text\n"}, {"hex", "746578740a"}}));
     CHECK(payloads[3].at("kind") == "msgpack");
-    CHECK(payloads[3].at("text").get<std::string>().size() == 4096);
+    CHECK(json::parse(payloads[3].at("text").get<std::string>()) ==
+          json::from_msgpack(nested));
+    CHECK(payloads[4].at("kind") == "bytes"); // as the reader's stack is only so deep
 }
 
 TEST_CASE_FIXTURE(Fixture, "of a large payload 4 KiB are shown, and all is downloaded as a file") {

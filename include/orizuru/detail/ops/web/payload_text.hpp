@@ -7,6 +7,7 @@
 #include <orizuru/detail/codec/misread.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
 
+#include <msgpack.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,13 +25,27 @@ struct PayloadText {
     std::string text; ///< UTF-8
 };
 
+/// Whether it is one msgpack value of at most 100 levels. A parser that calls itself for each level
+/// would need a thread's whole stack for what someone has pushed.
+[[nodiscard]] inline bool is_shallow_msgpack(std::string_view payload) {
+    const std::size_t size = payload.size(); // no part has more elements than the whole has bytes
+    try {
+        std::size_t end = 0;
+        msgpack::unpack(payload.data(), size, end, nullptr, nullptr,
+                        msgpack::unpack_limit(size, size, size, size, size, 100));
+        return end == size;
+    } catch (const msgpack::unpack_error&) {
+        return false;
+    }
+}
+
 [[nodiscard]] inline PayloadText payload_text(std::string_view payload) {
     const std::string_view shown = cut_text(payload, longest_preview);
     if (is_plain_text(shown)) {
         return {"text", std::string(shown)};
     }
-    // A longer one cut off is no msgpack. Nor could it nest deeper than the stack is.
-    if (payload.size() <= longest_preview) {
+    // A longer one cut off is no msgpack.
+    if (payload.size() <= longest_preview && is_shallow_msgpack(payload)) {
         const auto value =
             nlohmann::json::from_msgpack(payload.begin(), payload.end(), true, false);
         if (!value.is_discarded()) {
