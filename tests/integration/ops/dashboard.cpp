@@ -344,8 +344,7 @@ TEST_CASE_FIXTURE(Fixture, "msgpack is shown as JSON, and what is neither it nor
     CHECK(payloads[1].at("hex") == "c1ff");
     CHECK(payloads[2] == json({{"kind", "text"}, {"text", "text\n"}, {"hex", "746578740a"}}));
     CHECK(payloads[3].at("kind") == "msgpack");
-    CHECK(json::parse(payloads[3].at("text").get<std::string>()) ==
-          json::from_msgpack(nested));
+    CHECK(json::parse(payloads[3].at("text").get<std::string>()) == json::from_msgpack(nested));
     CHECK(payloads[4].at("kind") == "bytes"); // as the reader's stack is only so deep
 }
 
