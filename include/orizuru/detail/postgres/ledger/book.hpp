@@ -4,6 +4,7 @@
 
 // The changes of a job's state that a Ledger writes.
 
+#include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger/leases.hpp>
 #include <orizuru/detail/postgres/ledger/renewal.hpp>
@@ -19,12 +20,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -54,28 +58,24 @@ class LedgerBook {
                                      std::string_view reason);
     /// The try has failed, and the job is dead.
     [[nodiscard]] LedgerOutcome fail_for_good(const LedgerClaim& claim, std::string_view reason);
-    [[nodiscard]] bool give_up(std::string_view job, std::string_view reason);
-    [[nodiscard]] bool revive(std::string_view job, int attempts);
 
+    /// The claims of those that can be had at once and without waiting for anybody, in no order; of
+    /// the others `claim` says why not.
+    [[nodiscard]] std::vector<LedgerClaim> claim_all(const std::vector<std::string>& jobs);
+    /// Has `f(transaction)` and the completion of all claims committed together; false, and nothing
+    /// is changed, when one of them no longer holds.
+    [[nodiscard]] bool complete_all(std::span<const LedgerClaim> claims, const LedgerEffects& f);
+
+    /// No other change has this name: the database recognises by it what is repeated because its
+    /// answer was lost.
+    [[nodiscard]] std::string next_name() { return m_worker + '/' + std::to_string(++m_runs); }
     [[nodiscard]] LedgerLeases& leases() noexcept { return m_leases; }
 
   private:
     /// `next(transaction)` says when the next try is, and why this one failed.
     template <class Next>
     [[nodiscard]] LedgerOutcome fail_with(const LedgerClaim& claim, Next next);
-    /// `change`, and whether this call has changed the job by it, now or before.
-    [[nodiscard]] static std::string changed_by_name(const std::string& change) {
-        return "WITH changed AS (UPDATE $p$ledger " + change +
-               "RETURNING id) SELECT EXISTS (SELECT FROM changed) OR EXISTS ("
-               "SELECT FROM $p$ledger_history WHERE job = $1 AND who = $2)";
-    }
     [[nodiscard]] LedgerTries tries(pqxx::work& transaction, const LedgerClaim& claim) const;
-    /// Has `sql` change the state of a job, whose parameters are the job, this call's name, by
-    /// which it knows what it has changed when the answer was lost, and one more.
-    template <class Parameter>
-    [[nodiscard]] bool change(std::string_view job, const std::string& sql,
-                              const Parameter& parameter);
-    [[nodiscard]] std::string next_name() { return m_worker + '/' + std::to_string(++m_runs); }
     /// What this run wrote before, when its claim no longer holds; `fenced` when it wrote nothing.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
@@ -117,15 +117,30 @@ WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
 )sql");
     const std::string m_before =
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
-    const std::string m_give_up = m_pool.sql(changed_by_name(R"sql(
-SET state = 'dead', error = $3, changed_at = clock_timestamp(), changed_by = $2
-WHERE id = $1 AND state IN ('pending', 'failed')
-)sql"));
-    const std::string m_revive = m_pool.sql(changed_by_name(R"sql(
-SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3),
-    changed_at = clock_timestamp(), changed_by = $2
-WHERE id = $1 AND state = 'dead'
-)sql"));
+    // Of the others `claim` makes out the verdict, and waits where it has to. In words that do not
+    // lead the planner to an index of all that is pending. What this run has claimed before, with
+    // an answer that was lost, is its own.
+    const std::string m_claim_all = m_pool.sql(R"sql(
+WITH free AS (
+    SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) AND finished_at IS NULL
+        AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE $p$ledger AS job SET state = 'running', attempt = attempt + 1, token = token + 1,
+        worker = $2, due = clock_timestamp() + $3::bigint * interval '1 ms',
+        changed_at = clock_timestamp(), changed_by = $2
+    FROM free WHERE job.id = free.id RETURNING job.id, job.token
+)
+SELECT id, token, set_config('synchronous_commit', 'off', true) FROM (
+    SELECT id, token FROM claimed UNION ALL
+    SELECT id, token FROM $p$ledger
+    WHERE id = ANY ($1::text[]) AND finished_at IS NULL AND due IS NOT NULL AND worker = $2
+        AND state = 'running') AS own
+)sql");
+    const std::string m_complete_all = m_pool.sql(R"sql(
+SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;
+UPDATE $p$ledger AS job SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
+)sql");
 };
 
 inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job) {
@@ -215,24 +230,41 @@ inline LedgerTries LedgerBook::tries(pqxx::work& transaction, const LedgerClaim&
             std::chrono::milliseconds(found[0][2].as<std::int64_t>())};
 }
 
-inline bool LedgerBook::give_up(std::string_view job, std::string_view reason) {
-    return change(job, m_give_up, storable_reason(reason));
-}
-
-inline bool LedgerBook::revive(std::string_view job, int attempts) {
-    return change(job, m_revive, attempts);
-}
-
-template <class Parameter>
-bool LedgerBook::change(std::string_view job, const std::string& sql, const Parameter& parameter) {
-    if (!storable(job)) {
-        return false;
-    }
+inline std::vector<LedgerClaim> LedgerBook::claim_all(const std::vector<std::string>& jobs) {
     const std::string name = next_name();
-    return attempt_own(m_pool, [&](pqxx::connection& connection) {
+    const std::string ids = to_array(jobs);
+    const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        const pqxx::result answer = execute(transaction, sql, std::string(job), name, parameter);
-        return answer[0][0].as<bool>();
+        return execute(transaction, m_claim_all, ids, name, m_lease.count());
+    });
+    std::vector<LedgerClaim> claims;
+    for (const auto& row : answer) {
+        claims.push_back({row[0].as<std::string>(), name, row[1].as<std::int64_t>()});
+    }
+    return claims;
+}
+
+inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims, const LedgerEffects& f) {
+    LedgerLeases::Columns held;
+    held.add(claims);
+    return attempt(m_pool, [&](pqxx::connection& connection) {
+        pqxx::work transaction(connection);
+        f(transaction);
+        const pqxx::result completed = transaction.exec(
+            m_idle_limit + m_complete_all + "FROM unnest(" +
+            transaction.quote(to_array(held.jobs)) + "::text[], " +
+            transaction.quote(to_array(held.tokens)) +
+            "::bigint[]) AS held (id, token) WHERE job.id = held.id AND job.token = held.token "
+            "AND state = 'running' AND worker = " +
+            transaction.quote(claims.front().worker));
+        const auto count = static_cast<std::size_t>(completed.affected_rows());
+        if (count != claims.size()) {
+            // Of none because all are, by a COMMIT that was not answered; or some are not this
+            // run's any more.
+            return count == 0 && before(transaction, claims.front()) == LedgerOutcome::completed;
+        }
+        transaction.commit();
+        return true;
     });
 }
 

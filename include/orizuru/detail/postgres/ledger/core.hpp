@@ -28,6 +28,7 @@
 namespace orizuru::detail {
 
 class LedgerBook;
+struct LedgerClaim;
 
 /// 12 hexadecimal digits of time, 20 random ones.
 [[nodiscard]] std::string ordered_id(JobTime now);
@@ -35,6 +36,9 @@ class LedgerBook;
 /// Any thread. Blocks and throws as Ledger says.
 class LedgerCore {
   public:
+    using Effects = std::function<void(pqxx::work&)>;
+    using BatchEffects = std::function<void(pqxx::work&, std::span<const std::size_t>)>;
+
     LedgerCore(Database database, std::string queue, LedgerOptions options);
     LedgerCore(const LedgerCore&) = delete;
     LedgerCore& operator=(const LedgerCore&) = delete;
@@ -44,7 +48,9 @@ class LedgerCore {
 
     void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs) const;
     void submit(std::span<const StoredMessage> jobs);
-    LedgerOutcome run(std::string_view id, const std::function<void(pqxx::work&)>& effects);
+    LedgerOutcome run(std::string_view id, const Effects& effects);
+    std::vector<LedgerOutcome> run_batch(std::span<const std::string> ids,
+                                         const BatchEffects& effects);
     [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
     [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);
     [[nodiscard]] std::vector<LedgerEntry> list(LedgerState state, std::size_t most,
@@ -55,6 +61,11 @@ class LedgerCore {
     std::uint64_t purge(std::chrono::seconds age);
 
   private:
+    /// Completes a job whose lease is held, or notes its failure.
+    LedgerOutcome finish(const LedgerClaim& claim, const Effects& effects);
+    /// Completes several in one transaction, or changes nothing.
+    bool finish_together(std::span<const LedgerClaim> claims, const Effects& effects);
+
     std::string m_queue;
     LedgerOptions m_options;
     std::unique_ptr<LedgerBook> m_book;

@@ -10,6 +10,7 @@
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger/book.hpp>
+#include <orizuru/detail/postgres/ledger/care.hpp>
 #include <orizuru/detail/postgres/ledger/checks.hpp>
 #include <orizuru/detail/postgres/ledger/reading.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
@@ -18,7 +19,10 @@
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -84,15 +88,18 @@ ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs) {
     });
 }
 
-ORIZURU_INLINE LedgerOutcome LedgerCore::run(std::string_view id,
-                                             const std::function<void(pqxx::work&)>& effects) {
+ORIZURU_INLINE LedgerOutcome LedgerCore::run(std::string_view id, const Effects& effects) {
     check_id(id);
     const auto claimed = m_book->claim(id);
     if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
         return *outcome;
     }
     const auto& claim = std::get<LedgerClaim>(claimed);
-    const LedgerLeases::Hold hold(m_book->leases(), claim);
+    const LedgerLeases::Hold hold(m_book->leases(), {&claim, 1});
+    return finish(claim, effects);
+}
+
+ORIZURU_INLINE LedgerOutcome LedgerCore::finish(const LedgerClaim& claim, const Effects& effects) {
     try {
         return m_book->complete(claim, effects);
     } catch (const DatabaseError&) {
@@ -102,6 +109,58 @@ ORIZURU_INLINE LedgerOutcome LedgerCore::run(std::string_view id,
     } catch (...) {
         return tell_thrown(
             [&](std::string_view what) { return m_book->fail(claim, m_options.retry, what); });
+    }
+}
+
+ORIZURU_INLINE std::vector<LedgerOutcome> LedgerCore::run_batch(std::span<const std::string> ids,
+                                                                const BatchEffects& effects) {
+    std::unordered_map<std::string_view, std::size_t> positions;
+    std::vector<std::string> different;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        check_id(ids[i]);
+        if (storable(ids[i]) && positions.try_emplace(ids[i], i).second) {
+            different.push_back(ids[i]);
+        }
+    }
+    std::vector<std::optional<LedgerOutcome>> outcomes(ids.size());
+    if (different.size() > 1) {
+        std::vector<LedgerClaim> claims = m_book->claim_all(different);
+        std::ranges::sort(claims, {}, [&](const auto& claim) { return positions.at(claim.job); });
+        std::vector<std::size_t> claimed;
+        for (const LedgerClaim& claim : claims) {
+            claimed.push_back(positions.at(claim.job));
+        }
+        const LedgerLeases::Hold hold(m_book->leases(), claims);
+        const bool together = finish_together(
+            claims, [&](pqxx::work& transaction) { effects(transaction, claimed); });
+        for (std::size_t i = 0; i < claims.size(); ++i) {
+            const std::size_t position = claimed[i];
+            outcomes[position] = together ? LedgerOutcome::completed
+                                          : finish(claims[i], [&](pqxx::work& transaction) {
+                                                effects(transaction, std::array{position});
+                                            });
+        }
+    }
+    std::vector<LedgerOutcome> all;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        all.push_back(outcomes[i] ? *outcomes[i] : run(ids[i], [&](pqxx::work& transaction) {
+            effects(transaction, std::array{i});
+        }));
+    }
+    return all;
+}
+
+ORIZURU_INLINE bool LedgerCore::finish_together(std::span<const LedgerClaim> claims,
+                                                const Effects& effects) {
+    if (claims.size() < 2) {
+        return false;
+    }
+    try {
+        return m_book->complete_all(claims, effects);
+    } catch (const DatabaseError&) {
+        throw;
+    } catch (...) {
+        return false; // which of them it is shows when each is finished alone
     }
 }
 
@@ -130,23 +189,12 @@ ORIZURU_INLINE LedgerCounts LedgerCore::count() { return count_ledger(m_book->po
 
 ORIZURU_INLINE std::uint64_t LedgerCore::purge(std::chrono::seconds age) {
     check_age(age);
-    const std::string sql = m_book->pool().sql("SELECT $p$ledger_purge($1, $2)");
-    std::uint64_t purged = 0;
-    while (true) {
-        const auto step = attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
-            pqxx::nontransaction transaction(connection);
-            return execute(transaction, sql, m_queue, age.count())[0][0].as<std::uint64_t>();
-        });
-        if (step == 0) {
-            return purged;
-        }
-        purged += step;
-    }
+    return purge_ledger(m_book->pool(), m_queue, age);
 }
 
 ORIZURU_INLINE bool LedgerCore::give_up(std::string_view id, std::string_view reason) {
     check_id(id);
-    return m_book->give_up(id, reason);
+    return give_up_in_ledger(m_book->pool(), id, m_book->next_name(), reason);
 }
 
 ORIZURU_INLINE bool LedgerCore::revive(std::string_view id, int attempts) {
@@ -154,7 +202,7 @@ ORIZURU_INLINE bool LedgerCore::revive(std::string_view id, int attempts) {
     if (attempts < 1 || attempts > 1'000'000) {
         throw std::invalid_argument("a job is revived for 1 to 1000000 attempts");
     }
-    return m_book->revive(id, attempts);
+    return revive_in_ledger(m_book->pool(), id, m_book->next_name(), attempts);
 }
 
 } // namespace orizuru::detail

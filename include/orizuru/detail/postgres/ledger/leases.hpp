@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <mutex>
+#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -25,23 +23,26 @@ struct LedgerClaim {
 /// Any thread.
 class LedgerLeases {
   public:
-    /// Has a claim renewed as long as it lives.
+    /// Has claims renewed as long as it lives.
     class Hold {
       public:
-        Hold(LedgerLeases& leases, const LedgerClaim& claim) : m_leases(leases), m_claim(claim) {
+        Hold(LedgerLeases& leases, std::span<const LedgerClaim> claims)
+            : m_leases(leases), m_claims(claims) {
             const std::lock_guard lock(m_leases.m_mutex);
-            m_leases.m_claims.push_back(&m_claim);
+            m_leases.m_runs.push_back(this);
         }
         Hold(const Hold&) = delete;
         Hold& operator=(const Hold&) = delete;
         ~Hold() {
             const std::lock_guard lock(m_leases.m_mutex);
-            std::erase(m_leases.m_claims, &m_claim);
+            std::erase(m_leases.m_runs, this);
         }
 
       private:
+        friend class LedgerLeases;
+
         LedgerLeases& m_leases;
-        const LedgerClaim& m_claim;
+        std::span<const LedgerClaim> m_claims;
     };
 
     /// Claims, as parameters of a statement.
@@ -49,23 +50,29 @@ class LedgerLeases {
         std::vector<std::string> jobs;
         std::vector<std::string> tokens;
         std::vector<std::string> workers;
+
+        void add(std::span<const LedgerClaim> claims) {
+            for (const LedgerClaim& claim : claims) {
+                jobs.push_back(claim.job);
+                tokens.push_back(std::to_string(claim.token));
+                workers.push_back(claim.worker);
+            }
+        }
     };
 
     /// All claims that are held now.
     [[nodiscard]] Columns held() {
         const std::lock_guard lock(m_mutex);
         Columns all;
-        for (const LedgerClaim* claim : m_claims) {
-            all.jobs.push_back(claim->job);
-            all.tokens.push_back(std::to_string(claim->token));
-            all.workers.push_back(claim->worker);
+        for (const Hold* run : m_runs) {
+            all.add(run->m_claims);
         }
         return all;
     }
 
   private:
     std::mutex m_mutex;
-    std::vector<const LedgerClaim*> m_claims;
+    std::vector<const Hold*> m_runs;
 };
 
 } // namespace orizuru::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What is done to a ledger's jobs that do not run: given up, revived, forgotten.
+
+#include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/ledger/tries.hpp>
+#include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace orizuru::detail {
+
+/// Has `set`, whose parameters are the job, `name` and one more, change the state of a job.
+/// Returns whether this call has changed it, now or in an attempt whose answer was lost: by `name`,
+/// which no other call has.
+template <class Parameter>
+[[nodiscard]] bool change_in_ledger(Pool& pool, const std::string& set, std::string_view job,
+                                    const std::string& name, const Parameter& parameter) {
+    if (!storable(job)) {
+        return false;
+    }
+    const std::string sql = pool.sql("WITH changed AS (UPDATE $p$ledger " + set +
+                                     "RETURNING id) SELECT EXISTS (SELECT FROM changed) OR EXISTS ("
+                                     "SELECT FROM $p$ledger_history WHERE job = $1 AND who = $2)");
+    return attempt_own(pool, [&](pqxx::connection& connection) {
+        pqxx::nontransaction transaction(connection);
+        const pqxx::result answer = execute(transaction, sql, std::string(job), name, parameter);
+        return answer[0][0].as<bool>();
+    });
+}
+
+[[nodiscard]] inline bool give_up_in_ledger(Pool& pool, std::string_view job,
+                                            const std::string& name, std::string_view reason) {
+    return change_in_ledger(pool,
+                            R"sql(
+SET state = 'dead', error = $3, changed_at = clock_timestamp(), changed_by = $2
+WHERE id = $1 AND state IN ('pending', 'failed')
+)sql",
+                            job, name, storable_reason(reason));
+}
+
+[[nodiscard]] inline bool revive_in_ledger(Pool& pool, std::string_view job,
+                                           const std::string& name, int attempts) {
+    return change_in_ledger(pool,
+                            R"sql(
+SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3),
+    changed_at = clock_timestamp(), changed_by = $2
+WHERE id = $1 AND state = 'dead'
+)sql",
+                            job, name, attempts);
+}
+
+/// A thousand at a time, each a transaction; returns how many.
+[[nodiscard]] inline std::uint64_t purge_ledger(Pool& pool, const std::string& queue,
+                                                std::chrono::seconds age) {
+    const std::string sql = pool.sql("SELECT $p$ledger_purge($1, $2)");
+    std::uint64_t purged = 0;
+    while (true) {
+        const auto step = attempt_own(pool, [&](pqxx::connection& connection) {
+            pqxx::nontransaction transaction(connection);
+            return execute(transaction, sql, queue, age.count())[0][0].template as<std::uint64_t>();
+        });
+        if (step == 0) {
+            return purged;
+        }
+        purged += step;
+    }
+}
+
+} // namespace orizuru::detail
