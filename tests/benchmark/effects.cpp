@@ -28,6 +28,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -69,11 +71,13 @@ class Effects {
         tell("Ledger: 100 submits in a transaction", submit_batches());
         tell("Ledger: reconciler", reconcile());
         tell("Ledger: claim, effect + completed, ack", ledger());
+        tell("Ledger: 100 claims, effects + completed, acks", ledger_batches());
+        tell("its tables by hand: 100 claims, effects + completed", by_hand());
     }
 
   private:
     void tell(const char* what, double rate) const {
-        std::printf("%-44s %8.0f/s  %5.2f\n", what, rate, rate / m_bare);
+        std::printf("%-52s %8.0f/s  %5.2f\n", what, rate, rate / m_bare);
     }
 
     /// Calls `body(thread)` in each thread; returns messages per second.
@@ -98,6 +102,40 @@ class Effects {
                 }
             }
         });
+    }
+    /// Calls `handle(ids, guards)` for batches of the queue.
+    double consume_batches(
+        const std::string& queue,
+        const std::function<void(std::vector<std::string>&, const std::vector<Guard>&)>& handle) {
+        std::atomic<int> left = m_messages;
+        return timed([&](int) {
+            Consumer<Job<int>> consumer(m_redis.uri(), queue,
+                                        {.prefetch = batch, .ack = AckMode::deferred});
+            while (left.fetch_sub(batch) > 0) {
+                auto guards = next_batch(consumer, {.size = batch});
+                std::vector<std::string> ids;
+                for (const Guard& guard : guards) {
+                    ids.push_back(guard->id);
+                }
+                handle(ids, guards);
+                for (Guard& guard : guards) {
+                    guard.ack();
+                }
+            }
+        });
+    }
+    static void effects(pqxx::work& tx, const std::vector<Guard>& guards,
+                        std::span<const std::size_t> positions) {
+        std::string rows;
+        for (const std::size_t position : positions) {
+            rows += ',' + std::to_string(guards[position]->payload % 1000);
+        }
+        tx.exec("UPDATE rows SET number = number + 1 WHERE id IN (" + rows.substr(1) + ")");
+    }
+    [[nodiscard]] std::vector<int> numbers() const {
+        std::vector<int> all(static_cast<std::size_t>(m_messages));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
     }
     void fill(const std::string& queue) {
         std::vector<Job<int>> jobs;
@@ -150,27 +188,57 @@ class Effects {
     double inbox_batches() {
         fill("inbox batches");
         Inbox inbox(m_database, "effects of batches");
+        return consume_batches("inbox batches", [&](auto& ids, const auto& guards) {
+            static_cast<void>(inbox.run_batch(
+                ids, [&](pqxx::work& tx, auto fresh) { effects(tx, guards, fresh); }));
+        });
+    }
+    double ledger_batches() {
+        Ledger<int> ledger(m_database, "ledger batches");
+        ledger.submit_all(numbers());
+        LedgerReconciler(m_database, m_redis.uri()).reconcile();
+        return consume_batches("ledger batches", [&](auto& ids, const auto& guards) {
+            ledger.run_batch(ids,
+                             [&](pqxx::work& tx, auto claimed) { effects(tx, guards, claimed); });
+        });
+    }
+    /// What a program of one's own would send for the same changes of the same rows.
+    double by_hand() {
+        Ledger<int>(m_database, "by hand").submit_all(numbers());
+        std::atomic<int> first = 0;
         std::atomic<int> left = m_messages;
-        return timed([&](int) {
-            Consumer<Job<int>> consumer(m_redis.uri(), "inbox batches",
-                                        {.prefetch = batch, .ack = AckMode::deferred});
-            while (left.fetch_sub(batch) > 0) {
-                auto guards = next_batch(consumer, {.size = batch});
-                std::vector<std::string> ids;
-                for (const Guard& guard : guards) {
-                    ids.push_back(guard->id);
-                }
-                static_cast<void>(inbox.run_batch(ids, [&](pqxx::work& tx, auto fresh) {
-                    std::string rows;
-                    for (const std::size_t position : fresh) {
-                        rows += ',' + std::to_string(guards[position]->payload % 1000);
+        return timed([&](int thread) {
+            pqxx::connection connection(m_database.conninfo());
+            const std::string worker = "worker " + std::to_string(thread);
+            while (left > 0) {
+                std::string rows;
+                {
+                    pqxx::work tx(connection);
+                    for (const auto& row : tx.exec(
+                             "UPDATE orizuru_ledger SET state = 'running', attempt = attempt + 1, "
+                             "token = token + 1, worker = '" +
+                             worker +
+                             "', "
+                             "due = now() + interval '30 s' WHERE id IN (SELECT id FROM "
+                             "orizuru_ledger WHERE queue = 'by hand' AND state = 'pending' LIMIT " +
+                             std::to_string(batch) + " FOR UPDATE SKIP LOCKED) RETURNING id")) {
+                        rows += ",'" + row[0].as<std::string>() + '\'';
                     }
-                    tx.exec("UPDATE rows SET number = number + 1 WHERE id IN (" + rows.substr(1) +
-                            ")");
-                }));
-                for (Guard& guard : guards) {
-                    guard.ack();
+                    tx.commit();
                 }
+                if (rows.empty()) {
+                    return; // others have the rest
+                }
+                pqxx::work tx(connection);
+                const int from = (first += batch) % 1000;
+                tx.exec("UPDATE rows SET number = number + 1 WHERE id BETWEEN " +
+                        std::to_string(from) + " AND " + std::to_string(from + batch - 1));
+                left -= static_cast<int>(
+                    tx.exec("UPDATE orizuru_ledger SET state = 'completed' WHERE id IN (" +
+                            rows.substr(1) + ") AND worker = '" + worker +
+                            "' AND state = 'running'")
+                        .affected_rows());
+                tx.commit();
             }
         });
     }

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A job's way through the ledger, with a process that is killed before and after each of its sends:
-// the submitter, the reconciler, a worker whose function succeeds or fails, these two with an
-// emptied Redis, a reconciler that finds one message buried and the others gone, and one who
-// revives dead jobs. After each death others go on; then every committed job has its one effect and
-// is completed, and no other job has any.
+// the submitter, the reconciler, a worker whose function succeeds or fails, alone and in batches,
+// the reconciler and the worker with an emptied Redis, a reconciler that finds one message buried
+// and the others gone, and one who revives dead jobs. After each death others go on; then every
+// committed job has its one effect and is completed, and no other job has any.
 //
 // usage: ledger_kills [--flow all|NAME] [--when all|before|after] [--at all|N]
 
@@ -21,6 +21,7 @@
 #include <orizuru/consumer.hpp>
 #include <orizuru/jobs/backoff.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/message_guard.hpp>
 #include <orizuru/msgpack.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger.hpp>
@@ -31,9 +32,12 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ledger_kills_test {
@@ -100,6 +104,35 @@ class World {
                     throw std::runtime_error("no money");
                 }
             });
+        }
+    }
+
+    /// The same in batches.
+    void work_in_batches(int failures = 0) {
+        auto ledger = open();
+        Consumer<Job<int>> consumer(m_redis.uri(), queue, {.lease = 1h, .prefetch = 10});
+        while (true) {
+            std::vector<MessageGuard<Job<int>>> guards;
+            std::vector<std::string> ids;
+            while (auto guard = consumer.next(0ms)) {
+                ids.push_back((*guard)->id);
+                guards.push_back(std::move(*guard));
+            }
+            if (guards.empty()) {
+                return;
+            }
+            ledger.run_batch(ids, [&](pqxx::work& tx, std::span<const std::size_t> claimed) {
+                for (const std::size_t position : claimed) {
+                    tx.exec("INSERT INTO effects VALUES (" +
+                            std::to_string(guards[position]->payload) + ")");
+                }
+                if (failures-- > 0) {
+                    throw std::runtime_error("no money");
+                }
+            });
+            for (auto& guard : guards) {
+                guard.ack();
+            }
         }
     }
 
@@ -208,6 +241,8 @@ const std::array flows{
                 [](World& world) { world.reconcile(); }},
     Flow<World>{"worker", send, [](World& world) { world.work(); }},
     Flow<World>{"failing", send, [](World& world) { world.work(2); }},
+    Flow<World>{"batches", send, [](World& world) { world.work_in_batches(); }},
+    Flow<World>{"failing_batches", send, [](World& world) { world.work_in_batches(2); }},
     Flow<World>{"emptied", lose,
                 [](World& world) {
                     world.reconcile();

@@ -15,6 +15,7 @@
 #include <orizuru/consumer.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/garbage_collector.hpp>
+#include <orizuru/jobs/batch.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
@@ -23,7 +24,9 @@
 
 #include <pqxx/pqxx>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -69,7 +72,7 @@ class PaymentWork {
         if (m_work.role == "submitter") {
             submit();
         } else if (m_work.role == "payer") {
-            pay();
+            m_work.index % 2 == 0 ? pay() : pay_batches();
         } else if (m_work.role == "clerk") {
             m_work.index % 2 == 0 ? file_receipts() : file_batches();
         } else if (m_work.role == "reviver") {
@@ -90,6 +93,10 @@ class PaymentWork {
     }
 
   private:
+    using Positions = std::span<const std::size_t>;
+
+    static constexpr BatchOptions few{.size = 10, .time = std::chrono::milliseconds(100)};
+
     [[nodiscard]] Database database() const { return m_work.database; }
     [[nodiscard]] std::unique_ptr<orizuru::Ledger<Transfer>> open_ledger() const {
         RetryPolicy retry;
@@ -104,14 +111,27 @@ class PaymentWork {
     [[nodiscard]] std::unique_ptr<Inbox> open_inbox() const {
         return once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
     }
-    [[nodiscard]] auto open_receipts() const {
-        return connected<Consumer<Job<std::uint64_t>>>(
-            m_work.endpoint(), std::string(receipts_queue),
+    template <class T>
+    [[nodiscard]] auto open_queue(const char* queue) const {
+        return connected<Consumer<Job<T>>>(
+            m_work.endpoint(), std::string(queue),
             ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
+    }
+    template <class T>
+    [[nodiscard]] static std::vector<std::string>
+    ids_of(const std::vector<MessageGuard<Job<T>>>& guards) {
+        std::vector<std::string> ids;
+        for (const auto& guard : guards) {
+            ids.push_back(guard->id);
+        }
+        return ids;
     }
 
     void submit();
+    /// What fails is rolled back.
+    void carry_out(pqxx::work& tx, const Transfer& transfer);
     void pay();
+    void pay_batches();
     void revive();
     void file_receipts();
     void file_batches();
@@ -149,33 +169,50 @@ inline void PaymentWork::submit() {
     }
 }
 
+inline void PaymentWork::carry_out(pqxx::work& tx, const Transfer& transfer) {
+    const auto book = [&](int account, int amount) {
+        tx.exec("UPDATE accounts SET balance = balance + " + std::to_string(amount) +
+                " WHERE id = " + std::to_string(account));
+    };
+    book(transfer.from, -transfer.amount);
+    book(transfer.to, transfer.amount);
+    tx.exec("INSERT INTO applied VALUES (" + std::to_string(transfer.number) + ")");
+    Outbox<std::uint64_t>(receipts_queue).push(tx, transfer.number);
+    if (m_chance.happens(0.03)) {
+        throw std::runtime_error("the bank is closed");
+    }
+    if (m_chance.happens(0.02)) {
+        throw DoNotRetry("no such account");
+    }
+}
+
 inline void PaymentWork::pay() {
     const auto ledger = open_ledger();
-    const Outbox<std::uint64_t> receipts(receipts_queue);
-    const auto carry_out = [&](pqxx::work& tx, const Transfer& transfer) {
-        const auto book = [&](int account, int amount) {
-            tx.exec("UPDATE accounts SET balance = balance + " + std::to_string(amount) +
-                    " WHERE id = " + std::to_string(account));
-        };
-        book(transfer.from, -transfer.amount);
-        book(transfer.to, transfer.amount);
-        tx.exec("INSERT INTO applied VALUES (" + std::to_string(transfer.number) + ")");
-        receipts.push(tx, transfer.number);
-        if (m_chance.happens(0.03)) {
-            throw std::runtime_error("the bank is closed");
-        }
-        if (m_chance.happens(0.02)) {
-            throw DoNotRetry("no such account");
-        }
-    };
-    const auto transfers = connected<Consumer<Job<Transfer>>>(
-        m_work.endpoint(), std::string(transfers_queue),
-        ConsumerOptions{.name = m_work.name(), .lease = storm_lease});
+    const auto transfers = open_queue<Transfer>(transfers_queue);
     while (true) {
         try {
             if (auto guard = transfers->next()) {
-                ledger->process(*guard, carry_out);
+                ledger->process(*guard, [&](pqxx::work& tx, const Transfer& transfer) {
+                    carry_out(tx, transfer);
+                });
             }
+        } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+}
+
+inline void PaymentWork::pay_batches() {
+    const auto ledger = open_ledger();
+    const auto transfers = open_queue<Transfer>(transfers_queue);
+    while (true) {
+        try {
+            auto guards = next_batch(*transfers, few);
+            ledger->run_batch(ids_of(guards), [&](pqxx::work& tx, Positions claimed) {
+                for (const std::size_t position : claimed) {
+                    carry_out(tx, guards[position]->payload);
+                }
+            });
+            std::ranges::for_each(guards, [](auto& guard) { guard.ack(); });
         } catch (const Error&) { // NOLINT(bugprone-empty-catch)
         }
     }
@@ -196,7 +233,7 @@ inline void PaymentWork::revive() {
 
 inline void PaymentWork::file_receipts() {
     const auto inbox = open_inbox();
-    const auto receipts = open_receipts();
+    const auto receipts = open_queue<std::uint64_t>(receipts_queue);
     while (true) {
         try {
             if (auto guard = receipts->next()) {
@@ -213,22 +250,12 @@ inline void PaymentWork::file_receipts() {
 
 inline void PaymentWork::file_batches() {
     const auto inbox = open_inbox();
-    const auto receipts = open_receipts();
+    const auto receipts = open_queue<std::uint64_t>(receipts_queue);
     while (true) {
         try {
-            std::vector<MessageGuard<Job<std::uint64_t>>> guards;
-            std::vector<std::string> ids;
-            while (guards.size() < 10) {
-                auto guard = guards.empty() ? receipts->next()
-                                            : receipts->next(std::chrono::milliseconds(0));
-                if (!guard) {
-                    break;
-                }
-                ids.push_back((*guard)->id);
-                guards.push_back(std::move(*guard));
-            }
+            auto guards = next_batch(*receipts, few);
             const auto results =
-                inbox->run_batch(ids, [&](pqxx::work& tx, std::span<const std::size_t> fresh) {
+                inbox->run_batch(ids_of(guards), [&](pqxx::work& tx, Positions fresh) {
                     for (const std::size_t position : fresh) {
                         tx.exec("INSERT INTO filed VALUES (" +
                                 std::to_string(guards[position]->payload) + ")");

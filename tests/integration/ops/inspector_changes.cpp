@@ -88,9 +88,12 @@ struct Fixture : QueueFixture {
         }
         if (place == Place::dead) {
             Consumer<Raw> consumer(uri, "q");
-            while (auto guard = consumer.next(0ms)) {
-                guard->bury("bad");
-            }
+            REQUIRE(eventually([&] {
+                while (auto guard = consumer.next(0ms)) {
+                    guard->bury("bad");
+                }
+                return redis.llen("q") == 0;
+            }));
         }
     }
     /// A unique job in a place.

@@ -157,18 +157,32 @@ TEST_CASE_FIXTURE(Batches, "an error of PostgreSQL's at COMMIT, or one swallowed
 
 TEST_CASE_FIXTURE(Batches, "a batch that has lost one of its leases completes the others alone") {
     const Ids ids = submitted(3);
-    bool taken = false;
+    Ledger<std::string> other(database, "q", options());
+    std::string left;
+    const auto lose_one = [&] {
+        end_lease(ids[1]);
+        SUBCASE("to one who has completed the job") {
+            CHECK(other.run(ids[1], effect(ids[1])) == completed);
+            left = "completed";
+        }
+        SUBCASE("to one who runs it now") {
+            sql("UPDATE orizuru_ledger SET token = token + 1, attempt = attempt + 1, worker = 'w', "
+                "due = clock_timestamp() + interval '1 h' WHERE id = '" +
+                ids[1] + "'");
+            left = "running";
+        }
+    };
+    bool lost = false;
     const Outcomes outcomes = ledger.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) {
         insert(tx, ids, claimed);
-        if (!std::exchange(taken, true)) {
-            end_lease(ids[1]);
-            CHECK(ledger.run(ids[1], effect(ids[1])) == completed);
+        if (!std::exchange(lost, true)) {
+            lose_one();
         }
     });
     CHECK(outcomes == Outcomes{completed, LedgerOutcome::fenced, completed});
-    for (const std::string& id : ids) {
-        CHECK(effects(id) == 1);
-    }
+    CHECK(state(ids[1]) == left);
+    CHECK(effects(ids[0]) + effects(ids[2]) == 2);
+    CHECK(effects(ids[1]) == (left == "completed" ? 1 : 0));
 }
 
 TEST_CASE_FIXTURE(Batches, "a job that another transaction has locked runs behind the others") {

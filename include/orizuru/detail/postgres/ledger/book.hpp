@@ -99,8 +99,8 @@ class LedgerBook {
     // The savepoint fails outside of a transaction: `f` may have ended it by a statement.
     const std::string m_complete = m_pool.sql(R"sql(
 SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;
-UPDATE $p$ledger SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
-WHERE state = 'running' AND id = )sql");
+UPDATE $p$ledger AS job SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
+)sql");
     const std::string m_tries = m_pool.sql(R"sql(
 SELECT attempt, max_attempts, coalesce((
     SELECT extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history
@@ -137,10 +137,6 @@ SELECT id, token, set_config('synchronous_commit', 'off', true) FROM (
     WHERE id = ANY ($1::text[]) AND finished_at IS NULL AND due IS NOT NULL AND worker = $2
         AND state = 'running') AS own
 )sql");
-    const std::string m_complete_all = m_pool.sql(R"sql(
-SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;
-UPDATE $p$ledger AS job SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
-)sql");
 };
 
 inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job) {
@@ -171,8 +167,8 @@ inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const Ledger
         // No parameters: with libpqxx 6 they go without a look at whether the transaction is over,
         // because `f` has swallowed an error.
         if (transaction
-                .exec(m_idle_limit + m_complete + transaction.quote(claim.job) +
-                      " AND token = " + std::to_string(claim.token) +
+                .exec(m_idle_limit + m_complete + "WHERE state = 'running' AND id = " +
+                      transaction.quote(claim.job) + " AND token = " + std::to_string(claim.token) +
                       " AND worker = " + transaction.quote(claim.worker))
                 .affected_rows() == 0) {
             return before(transaction, claim) == LedgerOutcome::completed ? LedgerOutcome::completed
@@ -251,9 +247,8 @@ inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims, const 
         pqxx::work transaction(connection);
         f(transaction);
         const pqxx::result completed = transaction.exec(
-            m_idle_limit + m_complete_all + "FROM unnest(" +
-            transaction.quote(to_array(held.jobs)) + "::text[], " +
-            transaction.quote(to_array(held.tokens)) +
+            m_idle_limit + m_complete + "FROM unnest(" + transaction.quote(to_array(held.jobs)) +
+            "::text[], " + transaction.quote(to_array(held.tokens)) +
             "::bigint[]) AS held (id, token) WHERE job.id = held.id AND job.token = held.token "
             "AND state = 'running' AND worker = " +
             transaction.quote(claims.front().worker));
