@@ -114,6 +114,20 @@ class Ledger {
         return detail::ids_of(std::move(jobs));
     }
 
+    /// Makes a job with an id of your own, so that a repeated request is no second job; false, and
+    /// nothing is done, when the ledger has a job of that id, in whatever state and queue. Until
+    /// `purge` forgets it. It waits for another transaction that makes the same job.
+    /// Throws besides std::invalid_argument, before anything is done, for an id that has not 1 to
+    ///     512 bytes of UTF-8, none of them null. Else as `submit`.
+    bool submit_once(pqxx::transaction_base& transaction, std::string id,
+                     T payload) requires MessageEncodable<T> {
+        return m_core.insert_new(transaction, make(std::move(payload), std::move(id)));
+    }
+    /// The same in a transaction of its own; returns when it is committed.
+    bool submit_once(std::string id, T payload) requires MessageEncodable<T> {
+        return m_core.submit_new(make(std::move(payload), std::move(id)));
+    }
+
     /// Runs `f(transaction)` once for a job: for a Worker's handler, since the Worker acks
     /// afterwards whatever the outcome. A job that must run again comes again by itself.
     ///
@@ -188,7 +202,8 @@ class Ledger {
         return m_core.history(id);
     }
 
-    /// The queue's jobs in a state, in the order of their ids, which is that of `submit`: at most
+    /// The queue's jobs in a state, in the order of their ids, which is that of `submit`, whose ids
+    /// begin with the time: at most
     /// `most`, 1 to 10,000, with an id above `after`. Without their payloads.
     ///
     ///     for (auto dead = ledger.list(LedgerState::dead); !dead.empty();
@@ -228,6 +243,15 @@ class Ledger {
     [[nodiscard]] detail::StoredMessage make(T payload) const {
         Job<T> job = make_job(std::move(payload));
         job.id = detail::ordered_id(job.enqueued_at);
+        return stored(job);
+    }
+    [[nodiscard]] detail::StoredMessage make(T payload, std::string id) const {
+        detail::check_text_id(id);
+        Job<T> job = make_job(std::move(payload));
+        job.id = std::move(id);
+        return stored(job);
+    }
+    [[nodiscard]] detail::StoredMessage stored(const Job<T>& job) const {
         detail::StoredMessage message{job.id, {}};
         detail::encode(job, message.payload, m_core.max_payload());
         return message;

@@ -163,6 +163,7 @@ PROGRAMS = {
     "ledger_batches": postgres("ledger_batches"),
     "ledger_care": postgres("ledger_care"),
     "ledger_losses": postgres("ledger_losses"),
+    "ledger_own_ids": postgres("ledger_own_ids"),
     "ledger_reconciler": postgres("ledger_reconciler"),
     "ledger_transitions": postgres("ledger_transitions"),
     "ledger_waking": postgres("ledger_waking"),
@@ -1199,6 +1200,13 @@ MUTANTS = [
          "\" AND token = \" + std::to_string(claim.token) +\n"
          "                      \" AND worker = \" + transaction.quote(claim.worker)", "\"\"",
          "postgres_ledger --test-case='a ghost*'"),
+    code("a job that was made by a COMMIT without an answer is another's",
+         "detail/postgres/ledger/core.ipp",
+         "return !execute(transaction,", "return false && !execute(transaction,",
+         "ledger_own_ids --test-case='a job is there once*'"),
+    code("a repeated request is an error", "detail/postgres/ledger/core.ipp",
+         "\" ON CONFLICT (id) DO NOTHING\"", "\"\"",
+         "ledger_own_ids --test-case='a job with an id*'"),
     code("a batch completes what a ghost has", "detail/postgres/ledger/book.hpp",
          "job.id = held.id AND job.token = held.token \"\n"
          "            \"AND state = 'running' AND worker = \" +\n"

@@ -48,6 +48,9 @@ class LedgerCore {
 
     void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs) const;
     void submit(std::span<const StoredMessage> jobs);
+    /// Nothing, and false, when the ledger has a job of that id.
+    bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job) const;
+    bool submit_new(const StoredMessage& job);
     LedgerOutcome run(std::string_view id, const Effects& effects);
     std::vector<LedgerOutcome> run_batch(std::span<const std::string> ids,
                                          const BatchEffects& effects);
@@ -61,6 +64,11 @@ class LedgerCore {
     std::uint64_t purge(std::chrono::seconds age);
 
   private:
+    /// Returns how many were inserted; `who` is in their history, `end` ends the statement.
+    std::size_t insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
+                       std::string_view who, std::string_view end) const;
+    bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
+                    std::string_view who) const;
     /// Completes a job whose lease is held, or notes its failure.
     LedgerOutcome finish(const LedgerClaim& claim, const Effects& effects);
     /// Completes several in one transaction, or changes nothing.

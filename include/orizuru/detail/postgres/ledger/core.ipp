@@ -61,12 +61,46 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
+ORIZURU_INLINE std::size_t LedgerCore::insert(pqxx::transaction_base& transaction,
+                                              std::span<const StoredMessage> jobs,
+                                              std::string_view who, std::string_view end) const {
+    const std::string others = ", " + text_in_sql(m_queue) + ", " +
+                               std::to_string(m_options.retry.max_attempts) + ", " +
+                               text_in_sql(who);
+    return insert_messages(
+        transaction, m_insert, jobs,
+        [&](const std::string& id) { return text_in_sql(id) + others; }, end);
+}
+
 ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
                                        std::span<const StoredMessage> jobs) const {
-    insert_messages(transaction, m_insert, jobs, [&](const std::string& id) {
-        return transaction.quote(id) + ", " + text_in_sql(m_queue) + ", " +
-               std::to_string(m_options.retry.max_attempts) + ", " +
-               transaction.quote(m_book->worker());
+    insert(transaction, jobs, m_book->worker(), {});
+}
+
+ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
+                                           const StoredMessage& job, std::string_view who) const {
+    return insert(transaction, {&job, 1}, who, " ON CONFLICT (id) DO NOTHING") == 1;
+}
+
+ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
+                                           const StoredMessage& job) const {
+    return insert_new(transaction, job, m_book->worker());
+}
+
+ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job) {
+    const std::string name = m_book->next_name();
+    return attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
+        pqxx::work transaction(connection);
+        if (!insert_new(transaction, job, name)) {
+            // It may be there by a COMMIT of this call that was not answered.
+            return !execute(transaction,
+                            m_book->pool().sql("SELECT FROM $p$ledger_history "
+                                               "WHERE job = $1 AND who = $2"),
+                            job.id, name)
+                        .empty();
+        }
+        transaction.commit();
+        return true;
     });
 }
 
