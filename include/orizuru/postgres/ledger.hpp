@@ -119,13 +119,13 @@ class Ledger {
     /// `purge` forgets it. It waits for another transaction that makes the same job.
     /// Throws besides std::invalid_argument, before anything is done, for an id that has not 1 to
     ///     512 bytes of UTF-8, none of them null. Else as `submit`.
-    bool submit_once(pqxx::transaction_base& transaction, std::string id,
+    bool submit_once(pqxx::transaction_base& transaction, const std::string& id,
                      T payload) requires MessageEncodable<T> {
-        return m_core.insert_new(transaction, make(std::move(payload), std::move(id)));
+        return m_core.insert_new(transaction, make(std::move(payload), id));
     }
     /// The same in a transaction of its own; returns when it is committed.
-    bool submit_once(std::string id, T payload) requires MessageEncodable<T> {
-        return m_core.submit_new(make(std::move(payload), std::move(id)));
+    bool submit_once(const std::string& id, T payload) requires MessageEncodable<T> {
+        return m_core.submit_new(make(std::move(payload), id));
     }
 
     /// Runs `f(transaction)` once for a job: for a Worker's handler, since the Worker acks
@@ -245,10 +245,10 @@ class Ledger {
         job.id = detail::ordered_id(job.enqueued_at);
         return stored(job);
     }
-    [[nodiscard]] detail::StoredMessage make(T payload, std::string id) const {
+    [[nodiscard]] detail::StoredMessage make(T payload, const std::string& id) const {
         detail::check_text_id(id);
         Job<T> job = make_job(std::move(payload));
-        job.id = std::move(id);
+        job.id = id;
         return stored(job);
     }
     [[nodiscard]] detail::StoredMessage stored(const Job<T>& job) const {

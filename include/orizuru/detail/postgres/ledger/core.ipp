@@ -160,10 +160,9 @@ ORIZURU_INLINE std::vector<LedgerOutcome> LedgerCore::run_batch(std::span<const 
     if (different.size() > 1) {
         std::vector<LedgerClaim> claims = m_book->claim_all(different);
         std::ranges::sort(claims, {}, [&](const auto& claim) { return positions.at(claim.job); });
-        std::vector<std::size_t> claimed;
-        for (const LedgerClaim& claim : claims) {
-            claimed.push_back(positions.at(claim.job));
-        }
+        std::vector<std::size_t> claimed(claims.size());
+        std::ranges::transform(claims, claimed.begin(),
+                               [&](const auto& claim) { return positions.at(claim.job); });
         const LedgerLeases::Hold hold(m_book->leases(), claims);
         const bool together = finish_together(
             claims, [&](pqxx::work& transaction) { effects(transaction, claimed); });
