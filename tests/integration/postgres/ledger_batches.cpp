@@ -247,6 +247,28 @@ TEST_CASE_FIXTURE(Batches, "a batch has its effects once, wherever the connectio
     CHECK(rounds > 20);
 }
 
+TEST_CASE_FIXTURE(Batches, "a claim that was not answered until its lease had ended is one's own") {
+    TempDir folder;
+    const std::string link = folder.path() + "/.s.PGSQL.5432";
+    Proxy proxy(postgres().socket_path());
+    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
+    Ledger<std::string> slow(database.conninfo() + " connect_timeout=2 host=" + folder.path(), "q",
+                             with_lease(100ms));
+    const std::size_t connection = proxy.accepted() - 1;
+    proxy.cut_after(Relay::Direction::to_client,
+                    proxy.bytes(connection, Relay::Direction::to_client), Relay::Cut::fin,
+                    connection);
+    proxy.then_cut_next_after(Relay::Direction::to_server, 0, Relay::Cut::silence);
+    const Ids ids = submitted(2);
+    CHECK(slow.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) { insert(tx, ids, claimed); }) ==
+          Outcomes(2, completed));
+    CHECK(proxy.cuts() == 2);
+    for (const std::string& id : ids) {
+        CHECK(effects(id) == 1);
+        CHECK(ledger.find(id)->attempt == 1);
+    }
+}
+
 TEST_CASE_FIXTURE(Batches, "batches of the same jobs at once run each job once") {
     const Ids up = submitted(200);
     const Ids down(up.rbegin(), up.rend());

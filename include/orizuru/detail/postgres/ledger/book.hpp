@@ -123,6 +123,7 @@ WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
     const std::string m_claim_all = m_pool.sql(R"sql(
 WITH free AS (
     SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) AND finished_at IS NULL
+        AND worker IS DISTINCT FROM $2
         AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), claimed AS (
