@@ -16,9 +16,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
@@ -150,6 +152,35 @@ TEST_CASE_FIXTURE(ClusterWorker,
     for (const auto& [queue, numbers] : handled) {
         CHECK(std::set<int>(numbers.begin(), numbers.end()).size() == 250);
         CHECK(numbers.size() == 250); // none came twice
+    }
+}
+
+TEST_CASE_FIXTURE(ClusterWorker, "a worker's reports and counts are with their queue, wherever it "
+                                 "goes") {
+    start();
+    push(0, 20);
+    CHECK(eventually([&] { return count() >= 20 * queues.size(); }, 30s));
+    orizuru::Inspector inspector(endpoint);
+    const auto reported = [&](std::uint64_t succeeded) {
+        return std::ranges::all_of(queues, [&](const std::string& queue) {
+            const auto reports = inspector.workers(queue);
+            return reports.size() == 1 && reports[0].threads == 4 &&
+                   reports[0].jobs.outcomes.succeeded == succeeded;
+        });
+    };
+    CHECK(eventually([&] { return reported(20); }, 20s));
+    cluster.migrate("a", (cluster.owner("a") + 1) % 3); // with "a" goes "{a}too"
+    push(100, 20);
+    CHECK(eventually([&] { return reported(40); }, 20s));
+    running.request_stop();
+    running.join();
+    for (const std::string& queue : queues) {
+        const orizuru::QueueStatistics counts = inspector.counts(queue);
+        CHECK(counts.outcomes.succeeded == 40);
+        CHECK(counts.outcomes.failed == 4);
+        const auto days = inspector.days(queue, 2); // midnight may have passed
+        CHECK(days[0].outcomes.succeeded + days[1].outcomes.succeeded == 40);
+        CHECK(inspector.workers(queue).empty());
     }
 }
 
