@@ -149,8 +149,7 @@ class Ledger {
     ///     error; after a DoNotRetry it is dead. Only a DatabaseError passes through, also one of
     ///     this library's operations in `f`, and the job comes again when its lease has ended. It
     ///     also does when the process dies.
-    /// Call it soon after the message has come, and do not put the message off: a message that
-    /// nobody
+    /// Call it soon after the message has come, and do not put the message off: one that nobody
     ///     claims for a sweep of the LedgerReconciler may be sent again.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
@@ -175,12 +174,16 @@ class Ledger {
     ///     });
     ///
     /// When `f` throws, or a lease has ended meanwhile, all is rolled back, and each job is
-    /// finished in a transaction of its own: the one that fails holds up no other. `f` then gets
-    /// one position at a time, as it does for a job that another transaction has locked. The
-    /// outcomes are in the order of the ids; of equal ones the first counts.
+    /// finished in a transaction of its own: one that fails holds up no other. `f` then gets one
+    /// position at a time, as it does for jobs that another transaction has locked, and for one job
+    /// alone. The outcomes are in the order of the ids; the second of equal ids is `repeated`, or
+    /// as the first one, and is not run.
     ///
     /// PostgreSQL: a claim of all, which is one statement and one commit, then one transaction with
-    ///     an UPDATE of all and the COMMIT behind `f`. The rest as `run`, for each job.
+    ///     an UPDATE of all and the COMMIT behind `f`. One more claim for each job that cannot run,
+    ///     which says why. The rest as `run`, for each job.
+    /// A DatabaseError passes through when the other jobs are finished, or at once while the server
+    ///     does not answer; the next delivery tells what has become of each.
     template <std::invocable<pqxx::work&, std::span<const std::size_t>> F>
     std::vector<LedgerOutcome> run_batch(std::span<const std::string> ids, F f) {
         return m_core.run_batch(

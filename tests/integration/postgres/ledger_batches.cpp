@@ -11,6 +11,7 @@
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job_producer.hpp>
 #include <orizuru/postgres/database.hpp>
+#include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/worker/handle_batch.hpp>
@@ -27,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <stdexcept>
@@ -267,6 +269,104 @@ TEST_CASE_FIXTURE(Batches, "a claim that was not answered until its lease had en
         CHECK(effects(id) == 1);
         CHECK(ledger.find(id)->attempt == 1);
     }
+}
+
+TEST_CASE_FIXTURE(Batches, "a claim that is committed after its connection was lost is one's own") {
+    TempDir folder;
+    const std::string link = folder.path() + "/.s.PGSQL.5432";
+    Proxy proxy(postgres().socket_path());
+    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
+    LedgerOptions once = options();
+    once.retry.max_attempts = 1;
+    Ledger<std::string> cut(database.conninfo() + " host=" + folder.path(), "q", once);
+    const Ids ids = cut.submit_all(Ids{"x", "y"});
+    // As a reconciler's look does, it holds up the claim's COMMIT.
+    pqxx::connection other(database.conninfo());
+    auto looking = std::make_unique<pqxx::work>(other);
+    looking->exec("SELECT pg_advisory_xact_lock(hashtext('orizuru_ledger'))");
+    const auto waits = [this](const std::string& event) {
+        return eventually([&] {
+            return number("SELECT count(*) FROM pg_stat_activity WHERE wait_event = '" + event +
+                          "' AND datname = current_database()") == 1;
+        });
+    };
+    auto running = std::async(std::launch::async, [&] {
+        return cut.run_batch(ids,
+                             [&](pqxx::work& tx, Claimed claimed) { insert(tx, ids, claimed); });
+    });
+    CHECK(waits("advisory"));
+    proxy.lose_clients();
+    CHECK(waits("transactionid")); // of the first claim, by the second
+    looking.reset();
+    CHECK(running.get() == Outcomes(2, completed));
+    for (const std::string& id : ids) {
+        CHECK(effects(id) == 1);
+        CHECK(changes(id) == ">pending pending>running running>completed");
+    }
+}
+
+TEST_CASE_FIXTURE(Batches,
+                  "a job that ends the session, or meets a DatabaseError, leaves the others "
+                  "alone") {
+    const Ids ids = submitted(3);
+    std::string what;
+    SUBCASE("ends the session") {
+        CHECK(ledger.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) {
+            insert(tx, ids, claimed);
+            if (claimed.size() > 1) {
+                tx.exec("SELECT pg_terminate_backend(pg_backend_pid())");
+            }
+        }) == Outcomes(3, completed));
+        CHECK(state(ids[1]) == "completed");
+    }
+    SUBCASE("meets an error") {
+        try {
+            static_cast<void>(ledger.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) {
+                insert(tx, ids, claimed);
+                if (std::ranges::find(claimed, 1U) != claimed.end()) {
+                    throw DatabaseError("the audit's database is away");
+                }
+            }));
+            FAIL("it must throw");
+        } catch (const DatabaseError& error) {
+            CHECK(std::string(error.what()) == "the audit's database is away");
+        }
+        CHECK(state(ids[1]) == "running");
+        CHECK(effects(ids[1]) == 0);
+    }
+    for (const std::size_t position : {0U, 2U}) {
+        CHECK(state(ids[position]) == "completed");
+        CHECK(effects(ids[position]) == 1);
+    }
+}
+
+TEST_CASE_FIXTURE(Batches, "an id that comes twice is run once, whatever comes of it") {
+    const Ids two = submitted(2);
+    const Ids ids{two[0], two[1], two[0], two[1]};
+    CHECK(ledger.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) {
+        insert(tx, ids, claimed);
+        if (claimed.front() == 0) {
+            throw std::runtime_error("no");
+        }
+    }) == Outcomes{failed, completed, failed, repeated});
+    CHECK(ledger.find(two[0])->attempt == 1);
+    CHECK(effects(two[0]) == 0);
+    CHECK(effects(two[1]) == 1);
+}
+
+TEST_CASE_FIXTURE(Batches, "jobs that a reconciler has locked run together behind it") {
+    const Ids ids = submitted(5);
+    pqxx::connection other(database.conninfo());
+    pqxx::work step(other);
+    step.exec("SELECT FROM orizuru_ledger FOR NO KEY UPDATE");
+    auto running = std::async(std::launch::async, [&] { return run(ids); });
+    CHECK(eventually([&] {
+        return number("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid'") ==
+               1;
+    }));
+    step.abort();
+    CHECK(running.get() == Outcomes(5, completed));
+    CHECK(calls == 2); // the one that waited, and four together
 }
 
 TEST_CASE_FIXTURE(Batches, "batches of the same jobs at once run each job once") {

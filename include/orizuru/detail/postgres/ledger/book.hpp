@@ -49,8 +49,10 @@ class LedgerBook {
     [[nodiscard]] Pool& pool() noexcept { return m_pool; }
     [[nodiscard]] const std::string& worker() const noexcept { return m_worker; }
 
-    /// The claim, or why there is none.
-    [[nodiscard]] std::variant<LedgerClaim, LedgerOutcome> claim(std::string_view job);
+    /// The claim, or why there is none. `name` is unique to the run, so that the database
+    /// recognises a repeated claim whose answer was lost.
+    [[nodiscard]] std::variant<LedgerClaim, LedgerOutcome> claim(std::string_view job,
+                                                                 const std::string& name);
     /// Has `f(transaction)` and the completion committed together.
     [[nodiscard]] LedgerOutcome complete(const LedgerClaim& claim, const LedgerEffects& f);
     /// The try has failed: the job is tried again, or dead.
@@ -61,11 +63,14 @@ class LedgerBook {
 
     /// The claims of those that can be had at once and without waiting for anybody, in no order; of
     /// the others `claim` says why not.
-    [[nodiscard]] std::vector<LedgerClaim> claim_all(const std::vector<std::string>& jobs);
-    /// Has `f(transaction)` and the completion of all claims committed together; false, and nothing
-    /// is changed, when one of them no longer holds.
+    [[nodiscard]] std::vector<LedgerClaim> claim_all(const std::vector<std::string>& jobs,
+                                                     const std::string& name);
+    /// Has `f(transaction)` and the completion of all claims of one name committed together; false,
+    /// and nothing is changed, when one of them no longer holds.
     [[nodiscard]] bool complete_all(std::span<const LedgerClaim> claims, const LedgerEffects& f);
 
+    /// Whether the server is there now.
+    [[nodiscard]] bool answers();
     /// No other change has this name: the database recognises by it what is repeated because its
     /// answer was lost.
     [[nodiscard]] std::string next_name() { return m_worker + '/' + std::to_string(++m_runs); }
@@ -118,8 +123,8 @@ WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
     const std::string m_before =
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
     // Of the others `claim` makes out the verdict, and waits where it has to. In words that do not
-    // lead the planner to an index of all that is pending. What this run has claimed before, with
-    // an answer that was lost, is its own.
+    // lead the planner to an index of all that is pending or due. What this run has claimed before,
+    // with an answer that was lost, is its own.
     const std::string m_claim_all = m_pool.sql(R"sql(
 WITH free AS (
     SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) AND finished_at IS NULL
@@ -135,17 +140,28 @@ WITH free AS (
 SELECT id, token, set_config('synchronous_commit', 'off', true) FROM (
     SELECT id, token FROM claimed UNION ALL
     SELECT id, token FROM $p$ledger
-    WHERE id = ANY ($1::text[]) AND finished_at IS NULL AND due IS NOT NULL AND worker = $2
+    WHERE id = ANY ($1::text[]) AND finished_at IS NULL AND worker = $2
         AND state = 'running') AS own
 )sql");
 };
 
-inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job) {
+inline bool LedgerBook::answers() {
+    try {
+        auto client = m_pool.take();
+        pqxx::nontransaction(**client).exec("SELECT");
+        m_pool.give_back(std::move(client));
+        return true;
+    } catch (const pqxx::failure&) {
+        return false;
+    }
+}
+
+inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job,
+                                                                  const std::string& name) {
     if (!storable(job)) {
         return LedgerOutcome::unknown;
     }
-    // Unique to this run, so that the database recognises a repeated claim whose answer was lost.
-    LedgerClaim claim{std::string(job), next_name(), 0};
+    LedgerClaim claim{std::string(job), name, 0};
     const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
         return execute(transaction, m_claim, claim.job, claim.worker, m_lease.count());
@@ -227,8 +243,8 @@ inline LedgerTries LedgerBook::tries(pqxx::work& transaction, const LedgerClaim&
             std::chrono::milliseconds(found[0][2].as<std::int64_t>())};
 }
 
-inline std::vector<LedgerClaim> LedgerBook::claim_all(const std::vector<std::string>& jobs) {
-    const std::string name = next_name();
+inline std::vector<LedgerClaim> LedgerBook::claim_all(const std::vector<std::string>& jobs,
+                                                      const std::string& name) {
     const std::string ids = to_array(jobs);
     const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
@@ -247,12 +263,12 @@ inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims, const 
     return attempt(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         f(transaction);
-        const pqxx::result completed = transaction.exec(
-            m_idle_limit + m_complete + "FROM unnest(" + transaction.quote(to_array(held.jobs)) +
-            "::text[], " + transaction.quote(to_array(held.tokens)) +
-            "::bigint[]) AS held (id, token) WHERE job.id = held.id AND job.token = held.token "
-            "AND state = 'running' AND worker = " +
-            transaction.quote(claims.front().worker));
+        // Without the tokens, as the name tells the claims from all others. A join with them can be
+        // planned as a product, when the statistics know of no running job.
+        const pqxx::result completed =
+            transaction.exec(m_idle_limit + m_complete + "WHERE state = 'running' AND id = ANY (" +
+                             transaction.quote(to_array(held.jobs)) +
+                             "::text[]) AND worker = " + transaction.quote(claims.front().worker));
         const auto count = static_cast<std::size_t>(completed.affected_rows());
         if (count != claims.size()) {
             // Of none because all are, by a COMMIT that was not answered; or some are not this

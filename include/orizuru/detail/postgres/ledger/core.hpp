@@ -28,7 +28,6 @@
 namespace orizuru::detail {
 
 class LedgerBook;
-struct LedgerClaim;
 
 /// 12 hexadecimal digits of time, 20 random ones.
 [[nodiscard]] std::string ordered_id(JobTime now);
@@ -69,11 +68,6 @@ class LedgerCore {
                        std::string_view who, std::string_view end) const;
     bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
                     std::string_view who) const;
-    /// Completes a job whose lease is held, or notes its failure.
-    LedgerOutcome finish(const LedgerClaim& claim, const Effects& effects);
-    /// Completes several in one transaction, or changes nothing.
-    bool finish_together(std::span<const LedgerClaim> claims, const Effects& effects);
-
     std::string m_queue;
     LedgerOptions m_options;
     std::unique_ptr<LedgerBook> m_book;

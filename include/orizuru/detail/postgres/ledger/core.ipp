@@ -6,25 +6,22 @@
 
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/base/random.hpp>
-#include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/ledger/batch.hpp>
 #include <orizuru/detail/postgres/ledger/book.hpp>
 #include <orizuru/detail/postgres/ledger/care.hpp>
 #include <orizuru/detail/postgres/ledger/checks.hpp>
 #include <orizuru/detail/postgres/ledger/reading.hpp>
+#include <orizuru/detail/postgres/ledger/run.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
-#include <variant>
 
 namespace orizuru::detail {
 
@@ -124,77 +121,13 @@ ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs) {
 
 ORIZURU_INLINE LedgerOutcome LedgerCore::run(std::string_view id, const Effects& effects) {
     check_id(id);
-    const auto claimed = m_book->claim(id);
-    if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
-        return *outcome;
-    }
-    const auto& claim = std::get<LedgerClaim>(claimed);
-    const LedgerLeases::Hold hold(m_book->leases(), {&claim, 1});
-    return finish(claim, effects);
-}
-
-ORIZURU_INLINE LedgerOutcome LedgerCore::finish(const LedgerClaim& claim, const Effects& effects) {
-    try {
-        return m_book->complete(claim, effects);
-    } catch (const DatabaseError&) {
-        throw;
-    } catch (const DoNotRetry& error) {
-        return m_book->fail_for_good(claim, error.what());
-    } catch (...) {
-        return tell_thrown(
-            [&](std::string_view what) { return m_book->fail(claim, m_options.retry, what); });
-    }
+    return run_job(*m_book, id, m_book->next_name(), m_options.retry, effects);
 }
 
 ORIZURU_INLINE std::vector<LedgerOutcome> LedgerCore::run_batch(std::span<const std::string> ids,
                                                                 const BatchEffects& effects) {
-    std::unordered_map<std::string_view, std::size_t> positions;
-    std::vector<std::string> different;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        check_id(ids[i]);
-        if (storable(ids[i]) && positions.try_emplace(ids[i], i).second) {
-            different.push_back(ids[i]);
-        }
-    }
-    std::vector<std::optional<LedgerOutcome>> outcomes(ids.size());
-    if (different.size() > 1) {
-        std::vector<LedgerClaim> claims = m_book->claim_all(different);
-        std::ranges::sort(claims, {}, [&](const auto& claim) { return positions.at(claim.job); });
-        std::vector<std::size_t> claimed(claims.size());
-        std::ranges::transform(claims, claimed.begin(),
-                               [&](const auto& claim) { return positions.at(claim.job); });
-        const LedgerLeases::Hold hold(m_book->leases(), claims);
-        const bool together = finish_together(
-            claims, [&](pqxx::work& transaction) { effects(transaction, claimed); });
-        for (std::size_t i = 0; i < claims.size(); ++i) {
-            const std::size_t position = claimed[i];
-            outcomes[position] = together ? LedgerOutcome::completed
-                                          : finish(claims[i], [&](pqxx::work& transaction) {
-                                                effects(transaction, std::array{position});
-                                            });
-        }
-    }
-    std::vector<LedgerOutcome> all;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        all.push_back(outcomes[i] ? *outcomes[i] : run(ids[i], [&](pqxx::work& transaction) {
-            effects(transaction, std::array{i});
-        }));
-    }
-    return all;
-}
-
-ORIZURU_INLINE bool LedgerCore::finish_together(std::span<const LedgerClaim> claims,
-                                                const Effects& effects) {
-    if (claims.size() < 2) {
-        return false;
-    }
-    try {
-        return m_book->complete_all(claims, effects);
-    } catch (const DatabaseError&) {
-        throw;
-    } catch (...) {
-        return false; // which of them it is shows when each is finished alone
-    }
+    std::ranges::for_each(ids, check_id);
+    return LedgerBatch(*m_book, m_options.retry, ids, effects).run();
 }
 
 ORIZURU_INLINE std::optional<LedgerEntry> LedgerCore::find(std::string_view id) {
