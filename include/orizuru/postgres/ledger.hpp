@@ -205,9 +205,8 @@ class Ledger {
         return m_core.history(id);
     }
 
-    /// The queue's jobs in a state, in the order of their ids, which is that of `submit`, whose ids
-    /// begin with the time: at most
-    /// `most`, 1 to 10,000, with an id above `after`. Without their payloads.
+    /// The queue's jobs in a state, in the order of their ids; those of `submit` begin with the
+    /// time. At most `most`, 1 to 10,000, with an id above `after`; without their payloads.
     ///
     ///     for (auto dead = ledger.list(LedgerState::dead); !dead.empty();
     ///          dead = ledger.list(LedgerState::dead, 100, dead.back().id)) { ... }
