@@ -122,26 +122,21 @@ WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
 )sql");
     const std::string m_before =
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
-    // Of the others `claim` makes out the verdict, and waits where it has to. In words that do not
-    // lead the planner to an index of all that is pending or due. What this run has claimed before,
-    // with an answer that was lost, is its own.
+    // Of the others `claim` makes out the verdict, and waits where it has to; it knows, too, what
+    // this run has claimed before with an answer that was lost. In words that do not lead the
+    // planner to an index of all that is pending or due.
     const std::string m_claim_all = m_pool.sql(R"sql(
 WITH free AS (
     SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) AND finished_at IS NULL
         AND worker IS DISTINCT FROM $2
         AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-), claimed AS (
-    UPDATE $p$ledger AS job SET state = 'running', attempt = attempt + 1, token = token + 1,
-        worker = $2, due = clock_timestamp() + $3::bigint * interval '1 ms',
-        changed_at = clock_timestamp(), changed_by = $2
-    FROM free WHERE job.id = free.id RETURNING job.id, job.token
 )
-SELECT id, token, set_config('synchronous_commit', 'off', true) FROM (
-    SELECT id, token FROM claimed UNION ALL
-    SELECT id, token FROM $p$ledger
-    WHERE id = ANY ($1::text[]) AND finished_at IS NULL AND worker = $2
-        AND state = 'running') AS own
+UPDATE $p$ledger AS job SET state = 'running', attempt = attempt + 1, token = token + 1,
+    worker = $2, due = clock_timestamp() + $3::bigint * interval '1 ms',
+    changed_at = clock_timestamp(), changed_by = $2
+FROM free WHERE job.id = free.id
+RETURNING job.id, job.token, set_config('synchronous_commit', 'off', true)
 )sql");
 };
 
