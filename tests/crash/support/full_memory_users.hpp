@@ -30,7 +30,7 @@
 namespace orizuru::test::full_memory {
 
 // Long enough for a busy machine.
-inline constexpr std::chrono::milliseconds lease{1500};
+inline constexpr std::chrono::milliseconds lease{3000};
 inline constexpr std::chrono::seconds patience{30};
 
 using RawGuard = MessageGuard<Raw>;
