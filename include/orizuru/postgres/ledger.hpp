@@ -23,6 +23,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/ledger/core.hpp>
+#include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
@@ -121,10 +122,12 @@ class Ledger {
     ///     512 bytes of UTF-8, none of them null. Else as `submit`.
     bool submit_once(pqxx::transaction_base& transaction, const std::string& id,
                      T payload) requires MessageEncodable<T> {
+        detail::check_text_id(id);
         return m_core.insert_new(transaction, make(std::move(payload), id));
     }
     /// The same in a transaction of its own; returns when it is committed.
     bool submit_once(const std::string& id, T payload) requires MessageEncodable<T> {
+        detail::check_text_id(id);
         return m_core.submit_new(make(std::move(payload), id));
     }
 
@@ -240,20 +243,11 @@ class Ledger {
     std::uint64_t purge(std::chrono::seconds age) { return m_core.purge(age); }
 
   private:
-    /// With an id in the order of time: an index is written at its end, and what is recent lies
-    /// together, however much is finished.
-    [[nodiscard]] detail::StoredMessage make(T payload) const {
+    [[nodiscard]] detail::StoredMessage make(T payload, const std::string& id = {}) const {
         Job<T> job = make_job(std::move(payload));
-        job.id = detail::ordered_id(job.enqueued_at);
-        return stored(job);
-    }
-    [[nodiscard]] detail::StoredMessage make(T payload, const std::string& id) const {
-        detail::check_text_id(id);
-        Job<T> job = make_job(std::move(payload));
-        job.id = id;
-        return stored(job);
-    }
-    [[nodiscard]] detail::StoredMessage stored(const Job<T>& job) const {
+        // One in the order of time: an index is written at its end, and what is recent lies
+        // together, however much is finished.
+        job.id = id.empty() ? detail::ordered_id(job.enqueued_at) : id;
         detail::StoredMessage message{job.id, {}};
         detail::encode(job, message.payload, m_core.max_payload());
         return message;

@@ -4,6 +4,7 @@
 // Effects in PostgreSQL, once for each id.
 
 #include "integration/postgres/postgres_fixture.hpp"
+#include "integration/postgres/postgres_proxy.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/child.hpp"
 #include "support/posix.hpp"
@@ -85,19 +86,6 @@ struct InboxFixture : PostgresFixture, QueueFixture {
     Producer<std::string> producer{uri, "q"};
     Consumer<std::string> consumer{uri, "q", {.lease = 1h}};
     Inbox inbox{database, "payments"};
-};
-
-/// A proxy to the server that can cut connections.
-struct Way {
-    Way() { REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0); }
-
-    [[nodiscard]] Database to(const Database& database) const {
-        return {database.conninfo() + " host=" + folder.path()};
-    }
-
-    TempDir folder;
-    std::string link = folder.path() + "/.s.PGSQL.5432";
-    Proxy proxy{postgres().socket_path()};
 };
 
 TEST_CASE_FIXTURE(InboxFixture, "a message that is delivered twice has one effect and two acks") {
@@ -521,24 +509,17 @@ TEST_CASE("an operation gives up when PostgreSQL is away for longer than its pat
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "one effect, wherever the connection to PostgreSQL ends") {
-    Way way;
+    PostgresProxy way;
     int run = 0;
-    for (const auto direction : {Relay::Direction::to_server, Relay::Direction::to_client}) {
-        for (std::uint64_t bytes = 0;; bytes += 9) {
-            CAPTURE(bytes);
-            const std::size_t before = way.proxy.accepted();
-            Inbox cut(way.to(database), "payments");
-            // After the bytes that the constructor has sent on the same connection.
-            way.proxy.cut_after(direction, bytes, Relay::Cut::fin, before);
+    const int rounds = cut_everywhere(
+        way, [&] { return std::make_unique<Inbox>(way.to(database), "payments"); },
+        [&](Inbox& cut) {
             const std::string id = std::to_string(++run);
             REQUIRE(cut.run(id, [&](pqxx::work& tx) { effect(tx, id); }) == InboxOutcome::ran);
             REQUIRE(number("SELECT count(*) FROM effects WHERE id = '" + id + "'") == 1);
-            if (way.proxy.accepted() == before + 1) {
-                break; // the connection was no longer cut
-            }
-        }
-    }
-    CHECK(run > 50);
+        },
+        9);
+    CHECK(rounds > 50);
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "a message whose lease is lost has its effect, and no other one") {

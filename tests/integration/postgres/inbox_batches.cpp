@@ -4,24 +4,21 @@
 // Effects of many messages in one transaction of PostgreSQL, once for each id.
 
 #include "integration/postgres/postgres_fixture.hpp"
-#include "support/proxy.hpp"
+#include "integration/postgres/postgres_proxy.hpp"
 
-#include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/inbox.hpp>
 
 #include <doctest/doctest.h>
 #include <pqxx/pqxx>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <future>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -188,32 +185,19 @@ TEST_CASE_FIXTURE(BatchFixture, "the function's own lock_timeout is that of its 
 }
 
 TEST_CASE_FIXTURE(BatchFixture, "a batch has its effects once, wherever the connection ends") {
-    TempDir folder;
-    const std::string link = folder.path() + "/.s.PGSQL.5432";
-    Proxy proxy(postgres().socket_path());
-    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
-    const Database through(database.conninfo() + " host=" + folder.path());
+    PostgresProxy way;
     int run = 0;
-    for (const auto direction : {Relay::Direction::to_server, Relay::Direction::to_client}) {
-        // The answer to COMMIT has 17 bytes.
-        const std::uint64_t step = direction == Relay::Direction::to_client ? 16 : 97;
-        for (std::uint64_t bytes = 0;; bytes += step) {
-            CAPTURE(bytes);
-            const std::size_t before = proxy.accepted();
-            Inbox cut(through, "payments");
-            proxy.cut_after(direction, bytes, Relay::Cut::fin, before);
+    const int rounds = cut_everywhere(
+        way, [&] { return std::make_unique<Inbox>(way.to(database), "payments"); },
+        [&](Inbox& cut) {
             const std::string id = std::to_string(1000 + ++run);
             const Ids ids{id + "a", id + "b"};
-            const auto results =
-                cut.run_batch(ids, [&](pqxx::work& tx, Fresh fresh) { insert(tx, ids, fresh); });
-            REQUIRE(outcomes(results) == Outcomes{ran, ran});
-            if (proxy.accepted() == before + 1) {
-                break; // the connection was no longer cut
-            }
-        }
-    }
-    CHECK(run > 10);
-    CHECK(effects().size() == static_cast<std::size_t>(run) * 2);
+            REQUIRE(outcomes(cut.run_batch(ids, [&](pqxx::work& tx, Fresh fresh) {
+                        insert(tx, ids, fresh);
+                    })) == Outcomes{ran, ran});
+        });
+    CHECK(rounds > 10);
+    CHECK(effects().size() == static_cast<std::size_t>(rounds) * 2);
     CHECK(marks() == effects());
 }
 

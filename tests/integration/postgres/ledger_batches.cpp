@@ -4,13 +4,12 @@
 // Many jobs of a ledger in one transaction.
 
 #include "integration/postgres/ledger_fixture.hpp"
+#include "integration/postgres/postgres_proxy.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
-#include "support/proxy.hpp"
 
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job_producer.hpp>
-#include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
@@ -20,13 +19,10 @@
 #include <doctest/doctest.h>
 #include <pqxx/pqxx>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -216,23 +212,11 @@ TEST_CASE_FIXTURE(Batches, "the leases of a batch are renewed as long as it runs
 }
 
 TEST_CASE_FIXTURE(Batches, "a batch has its effects once, wherever the connection ends") {
-    TempDir folder;
-    const std::string link = folder.path() + "/.s.PGSQL.5432";
-    Proxy proxy(postgres().socket_path());
-    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
-    const Database through(database.conninfo() + " host=" + folder.path());
-    int rounds = 0;
-    for (const auto direction : {Relay::Direction::to_server, Relay::Direction::to_client}) {
-        // The answer to COMMIT has 17 bytes.
-        const std::uint64_t step = direction == Relay::Direction::to_client ? 16 : 97;
-        std::uint64_t bytes = 0;
-        for (bool cut = true; cut; bytes += step) {
-            CAPTURE(bytes);
-            Ledger<std::string> cutting(through, "q", options());
-            const std::size_t before = proxy.accepted() - 1; // the constructor's serves on
-            const std::uint64_t passed = proxy.bytes(before, direction);
-            const std::size_t cuts = proxy.cuts();
-            proxy.cut_after(direction, passed + bytes, Relay::Cut::fin, before);
+    PostgresProxy way;
+    const int rounds = cut_everywhere(
+        way,
+        [&] { return std::make_unique<Ledger<std::string>>(way.to(database), "q", options()); },
+        [this](Ledger<std::string>& cutting) {
             const Ids ids = submitted(2);
             REQUIRE(cutting.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) {
                 insert(tx, ids, claimed);
@@ -241,30 +225,19 @@ TEST_CASE_FIXTURE(Batches, "a batch has its effects once, wherever the connectio
                 REQUIRE(effects(id) == 1);
                 REQUIRE(changes(id) == ">pending pending>running running>completed");
             }
-            cut = proxy.cuts() != cuts;
-            proxy.cancel_cuts();
-            ++rounds;
-        }
-    }
+        });
     CHECK(rounds > 20);
 }
 
 TEST_CASE_FIXTURE(Batches, "a claim that was not answered until its lease had ended is one's own") {
-    TempDir folder;
-    const std::string link = folder.path() + "/.s.PGSQL.5432";
-    Proxy proxy(postgres().socket_path());
-    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
-    Ledger<std::string> slow(database.conninfo() + " connect_timeout=2 host=" + folder.path(), "q",
-                             with_lease(100ms));
-    const std::size_t connection = proxy.accepted() - 1;
-    proxy.cut_after(Relay::Direction::to_client,
-                    proxy.bytes(connection, Relay::Direction::to_client), Relay::Cut::fin,
-                    connection);
-    proxy.then_cut_next_after(Relay::Direction::to_server, 0, Relay::Cut::silence);
+    PostgresProxy way;
+    Ledger<std::string> slow(way.to(database, "connect_timeout=2"), "q", with_lease(100ms));
+    way.cut_last(Relay::Direction::to_client, 0);
+    way.proxy.then_cut_next_after(Relay::Direction::to_server, 0, Relay::Cut::silence);
     const Ids ids = submitted(2);
     CHECK(slow.run_batch(ids, [&](pqxx::work& tx, Claimed claimed) { insert(tx, ids, claimed); }) ==
           Outcomes(2, completed));
-    CHECK(proxy.cuts() == 2);
+    CHECK(way.proxy.cuts() == 2);
     for (const std::string& id : ids) {
         CHECK(effects(id) == 1);
         CHECK(ledger.find(id)->attempt == 1);
@@ -272,13 +245,10 @@ TEST_CASE_FIXTURE(Batches, "a claim that was not answered until its lease had en
 }
 
 TEST_CASE_FIXTURE(Batches, "a claim that is committed after its connection was lost is one's own") {
-    TempDir folder;
-    const std::string link = folder.path() + "/.s.PGSQL.5432";
-    Proxy proxy(postgres().socket_path());
-    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
+    PostgresProxy way;
     LedgerOptions once = options();
     once.retry.max_attempts = 1;
-    Ledger<std::string> cut(database.conninfo() + " host=" + folder.path(), "q", once);
+    Ledger<std::string> cut(way.to(database), "q", once);
     const Ids ids = cut.submit_all(Ids{"x", "y"});
     // As a reconciler's look does, it holds up the claim's COMMIT.
     pqxx::connection other(database.conninfo());
@@ -295,7 +265,7 @@ TEST_CASE_FIXTURE(Batches, "a claim that is committed after its connection was l
                              [&](pqxx::work& tx, Claimed claimed) { insert(tx, ids, claimed); });
     });
     CHECK(waits("advisory"));
-    proxy.lose_clients();
+    way.proxy.lose_clients();
     CHECK(waits("transactionid")); // of the first claim, by the second
     looking.reset();
     CHECK(running.get() == Outcomes(2, completed));

@@ -4,23 +4,19 @@
 // Jobs of a ledger whose ids the user chooses.
 
 #include "integration/postgres/ledger_fixture.hpp"
-#include "support/proxy.hpp"
+#include "integration/postgres/postgres_proxy.hpp"
 
-#include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 
 #include <doctest/doctest.h>
 #include <pqxx/pqxx>
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdint>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace ledger_own_ids_test {
 
@@ -97,31 +93,17 @@ TEST_CASE_FIXTURE(OwnIds,
 
 TEST_CASE_FIXTURE(OwnIds,
                   "a job is there once, and its maker knows, wherever the connection ends") {
-    TempDir folder;
-    const std::string link = folder.path() + "/.s.PGSQL.5432";
-    Proxy proxy(postgres().socket_path());
-    REQUIRE(::symlink(proxy.socket_path().c_str(), link.c_str()) == 0);
-    const Database through(database.conninfo() + " host=" + folder.path());
-    int rounds = 0;
-    for (const auto direction : {Relay::Direction::to_server, Relay::Direction::to_client}) {
-        // The answer to COMMIT has 17 bytes.
-        const std::uint64_t step = direction == Relay::Direction::to_client ? 16 : 97;
-        std::uint64_t bytes = 0;
-        for (bool cut = true; cut; bytes += step) {
-            CAPTURE(bytes);
-            Ledger<std::string> cutting(through, "q", options());
-            const std::size_t before = proxy.accepted() - 1; // the constructor's serves on
-            const std::size_t cuts = proxy.cuts();
-            proxy.cut_after(direction, proxy.bytes(before, direction) + bytes, Relay::Cut::fin,
-                            before);
-            const std::string id = "job " + std::to_string(++rounds);
+    PostgresProxy way;
+    int made = 0;
+    const int rounds = cut_everywhere(
+        way,
+        [&] { return std::make_unique<Ledger<std::string>>(way.to(database), "q", options()); },
+        [&](Ledger<std::string>& cutting) {
+            const std::string id = "job " + std::to_string(++made);
             REQUIRE(cutting.submit_once(id, "x"));
             REQUIRE(ledger.history(id).size() == 1);
-            cut = proxy.cuts() != cuts;
-            proxy.cancel_cuts();
             REQUIRE_FALSE(cutting.submit_once(id, "x"));
-        }
-    }
+        });
     CHECK(rounds > 10);
     CHECK(jobs() == rounds);
 }

@@ -88,7 +88,8 @@ inline std::vector<LedgerOutcome> LedgerBatch::run() {
             return run_job(m_book, m_ids[position], m_name, m_policy, effects);
         });
     };
-    // The first waits for who has locked it: a reconciler, say, has many. Then the others are free.
+    // A step of a reconciler locks many jobs at once: who has waited for one of them finds the
+    // others free.
     if (const auto left = open(); left.size() > 2) {
         run_alone(left.front());
         claim_together(open());
@@ -164,7 +165,7 @@ void LedgerBatch::finish_one(std::size_t position, Act act) {
         m_outcomes[position] =
             act([&](pqxx::work& transaction) { m_effects(transaction, std::array{position}); });
     } catch (const DatabaseError&) {
-        m_outcomes[position] = LedgerOutcome::failed; // which nobody sees
+        m_outcomes[position] = LedgerOutcome::failed; // never returned, as m_error is thrown
         m_error = m_error ? m_error : std::current_exception();
         if (!m_book.answers()) {
             throw;
