@@ -22,6 +22,10 @@
 
 namespace orizuru {
 
+namespace detail {
+struct SearchPosition;
+}
+
 /// For one thread at a time: one connection, in a Cluster one for each hash tag, made when it is
 /// needed.
 ///
@@ -158,9 +162,9 @@ class Inspector {
     /// parts are. Not for held ones.
     PlacedMessage message_of(const Keys& keys, Place place, Reply& reply);
 
-    struct Position;
-    std::vector<PlacedMessage> look_back(const Keys& keys, Place place, Position& position,
-                                         std::int64_t most, std::int64_t& length);
+    std::vector<PlacedMessage> look_back(const Keys& keys, Place place,
+                                         detail::SearchPosition& position, std::int64_t most,
+                                         std::int64_t& length);
     std::int64_t size_of(const Keys& keys, Place place);
     std::uint64_t change_if(const Keys& keys, Place place, Change change,
                             const std::function<bool(const PlacedMessage&)>& chosen,
@@ -170,7 +174,8 @@ class Inspector {
     std::uint64_t remove_some(const Keys& keys, const std::vector<PlacedMessage>& some,
                               std::int64_t first, std::uint64_t most);
     std::uint64_t run_some(const Keys& keys, const std::vector<PlacedMessage>& some,
-                           std::int64_t first, std::uint64_t most, Position& position);
+                           std::int64_t first, std::uint64_t most,
+                           detail::SearchPosition& position);
 
     void find_in_place(const Keys& keys, Place place, const std::string& job_id, std::int64_t most,
                        std::vector<PlacedMessage>& found);

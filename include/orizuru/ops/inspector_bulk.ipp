@@ -13,6 +13,7 @@
 #include <orizuru/detail/ops/choice.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
+#include <orizuru/detail/ops/search_position.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
@@ -81,43 +82,40 @@ Inspector::run_if(const std::string& queue, Place place,
     return change_if(Keys(queue), place, Change::run, chosen, limit);
 }
 
-/// Where change_if goes on. An empty text stands for no element.
-struct Inspector::Position {
-    std::int64_t at = 0;       ///< -1: with those that are served first
-    std::string next;          ///< the element there, not looked at yet
-    std::string before;        ///< the last that it has looked at, and that stays
-    bool far = false;          ///< it has passed over those in the middle
-    std::int64_t in_front = 0; ///< so many it has put before all others,
-    std::string boundary;      ///< this one first
-};
-
 /// Reads `most` and one more.
 ORIZURU_INLINE std::vector<PlacedMessage> Inspector::look_back(const Keys& keys, Place place,
-                                                               Position& position,
+                                                               detail::SearchPosition& position,
                                                                std::int64_t most,
                                                                std::int64_t& length) {
     const std::string key = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
-    Reply reply = connection.command(key, "EVAL_RO", detail::look_back_script(), 1, key,
-                                     detail::place_name(place), position.at, most, position.next,
-                                     position.before, position.in_front, position.boundary,
-                                     position.far ? "-1" : "0");
-    std::vector<Reply>& parts = reply.elements;
-    const auto is_number = [](const Reply& part) { return detail::is_count(part); };
-    if (parts.size() != 4 || !std::all_of(parts.begin(), parts.begin() + 3, is_number) ||
-        !parts[3].is(Reply::Type::array) ||
-        static_cast<std::int64_t>(parts[3].elements.size()) > most + 1) {
-        connection.refuse("EVAL_RO");
+    while (true) {
+        Reply reply =
+            connection.command(key, "EVAL_RO", detail::look_back_script(), 1, key,
+                               detail::place_name(place), position.at, most, position.next,
+                               position.kept.last(), position.in_front, position.boundary);
+        std::vector<Reply>& parts = reply.elements;
+        const auto is_number = [](const Reply& part) { return part.is(Reply::Type::integer); };
+        if (parts.size() != 4 || !std::all_of(parts.begin(), parts.begin() + 3, is_number) ||
+            parts[0].integer < -1 || parts[1].integer < 0 || parts[2].integer < 0 ||
+            !parts[3].is(Reply::Type::array) ||
+            static_cast<std::int64_t>(parts[3].elements.size()) > most + 1) {
+            connection.refuse("EVAL_RO");
+        }
+        length = parts[1].integer;
+        position.in_front = parts[2].integer;
+        if (parts[0].integer < 0) {
+            position.fall_back();
+            continue;
+        }
+        position.at = parts[0].integer;
+        std::vector<PlacedMessage> found;
+        found.reserve(parts[3].elements.size());
+        for (Reply& one : parts[3].elements) {
+            found.push_back(message_of(keys, place, one));
+        }
+        return found;
     }
-    position.at = parts[0].integer;
-    length = parts[1].integer;
-    position.in_front = parts[2].integer;
-    std::vector<PlacedMessage> found;
-    found.reserve(parts[3].elements.size());
-    for (Reply& one : parts[3].elements) {
-        found.push_back(message_of(keys, place, one));
-    }
-    return found;
 }
 
 // It goes from the end where messages come in to the other. Others change both ends meanwhile, so
@@ -128,7 +126,7 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
                      const std::function<bool(const PlacedMessage&)>& chosen, std::uint64_t limit) {
     std::int64_t length = size_of(keys, place);
     bool ended = length == 0;
-    Position position;
+    detail::SearchPosition position;
     std::uint64_t changed = 0;
     detail::ChunkSize chunk(detail::most_changed);
     const auto wanted = [&](const PlacedMessage& message) {
@@ -142,10 +140,7 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
         const std::int64_t left = length - position.in_front - position.at;
         if (place != Place::scheduled && !position.far && position.at >= detail::reach &&
             left > std::max<std::int64_t>(detail::reach - position.in_front, 0)) {
-            position.far = true;
-            position.at = -1;
-            position.next.clear();
-            position.before.clear();
+            position.skip_middle();
             continue;
         }
         ended = static_cast<std::int64_t>(found.size()) <= most;
@@ -171,7 +166,7 @@ Inspector::change_if(const Keys& keys, Place place, Change change,
             position.at += static_cast<std::int64_t>(choice.looked_at - done);
             position.next = std::move(next);
             if (!choice.last_kept.empty()) {
-                position.before = choice.last_kept;
+                position.kept.add(position.at - 1, choice.last_kept);
             }
         } else {
             position.next = first;
@@ -253,7 +248,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
 ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
                                                  const std::vector<PlacedMessage>& some,
                                                  std::int64_t first, std::uint64_t most,
-                                                 Position& position) {
+                                                 detail::SearchPosition& position) {
     const Place place = some.front().place;
     const std::string marker = detail::random_hex<32>();
     const detail::Digits at(first);

@@ -211,6 +211,27 @@ TEST_CASE_FIXTURE(Fixture,
     }
 }
 
+TEST_CASE_FIXTURE(Fixture, "a search goes on where it was when consumers take the messages there") {
+    constexpr int count = 2500;
+    push(numbers(count, 5));
+    int left = count;
+    int looks = 0;
+    CHECK(inspector.remove_if(
+              "q", Place::waiting,
+              [&](const PlacedMessage& message) {
+                  ++looks;
+                  const int served_before = std::stoi(message.payload) - (count - left);
+                  if (left > 1500 && served_before >= 0 && served_before < 120) {
+                      redis.command({"RPOP", "q", "200"});
+                      left -= 200;
+                  }
+                  return false;
+              },
+              no_limit) == 0); // and not FAR
+    CHECK(left < count);
+    CHECK(looks < 2 * count);
+}
+
 TEST_CASE_FIXTURE(Fixture, "those that wait and are chosen run before all others, each once") {
     push(numbers(250));
     CHECK(inspector.run_if("q", Place::waiting, odd, no_limit) == 125);

@@ -84,10 +84,10 @@ end
 // KEYS where the messages of a place are; ARGV the place; where to go on, 0 being the one that is
 // served last, or -1: the last 10,000; how many to read, and one more; the element that was there,
 // the one before it, '' for none; how many at the right end were put there, and the leftmost of
-// them. When neither element is there any more it begins again, at 0 if ARGV[8] is '0', else with
-// the last 10,000. Returns where it reads from, the length, how many of those put at the right end
-// are left, and the elements as `find_messages_script` does. O(20,000 + what is read + how many
-// were put at the right end), without these two when nothing has moved.
+// them. Returns where it reads from, or -1 and no element when neither of the two is there any
+// more, the length, how many of those put at the right end are left, and the elements as
+// `find_messages_script` does. O(20,000 + what is read + how many were put at the right end),
+// without these two when nothing has moved.
 inline std::string_view look_back_script() {
     static constexpr auto script =
         reading_script(read_entry_function, index_of_function, left_in_front_function, R"lua(
@@ -110,7 +110,8 @@ local first = at
 if next_one ~= '' or before ~= '' then
     first = find(next_one, at)
     local known = not first and find(before, at - 1)
-    first = first or known and known + 1 or tonumber(ARGV[8])
+    first = first or known and known + 1
+    if not first then return {-1, length, put, {}} end
 end
 if first < 0 then first = math.max(length - math.max(10000, put), 0) end
 local last, found = math.min(first + count, length - put - 1), {}
