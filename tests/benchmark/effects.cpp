@@ -67,8 +67,8 @@ class Effects {
         tell("Outbox: a push in its own transaction", outbox());
         tell("Outbox: 100 pushes in a transaction", outbox_batches());
         tell("Outbox: relay", relay());
-        tell("Ledger: submit in its own transaction", submit());
         tell("Ledger: 100 submits in a transaction", submit_batches());
+        tell("Ledger: submit in its own transaction", submit());
         tell("Ledger: reconciler", reconcile());
         tell("Ledger: claim, effect + completed, ack", ledger());
         tell("Ledger: 100 claims, effects + completed, acks", ledger_batches());
@@ -281,12 +281,14 @@ class Effects {
         });
     }
     double submit_batches() {
-        Ledger<int> ledger(m_database, "ledger");
-        return timed([&](int thread) {
+        Ledger<int> ledger(m_database, "submitted together");
+        const double rate = timed([&](int thread) {
             for (int i = thread * batch; i < m_messages; i += m_threads * batch) {
                 ledger.submit_all(std::vector<int>(batch, i));
             }
         });
+        LedgerReconciler(m_database, m_redis.uri()).reconcile(); // else the next one sends them too
+        return rate;
     }
     double reconcile() {
         LedgerReconciler reconciler(m_database, m_redis.uri());

@@ -340,10 +340,10 @@ inline void Scenes::inspector() {
         {{"ZADD", scheduled.name, "5", "12345678x\xa0"}}, {scheduled, other},
         {"12345678x\xa0", "scheduled", "1", "\xa1q"});
     add("look back", "at those that wait", {{"LPUSH", "q", "a", "b", "c", "d"}}, {m_source},
-        {"waiting", "0", "9", "b", "x", "2", "b", "0"});
+        {"waiting", "0", "9", "b", "x", "2", "b"});
     add("look back", "at the scheduled", later, {scheduled},
-        {"scheduled", "0", "9", "12345678x", "", "0", "", "0"});
-    add("look back", "at the dead", died, {m_dead}, {"dead", "0", "9", m_entry, "", "0", "", "0"});
+        {"scheduled", "0", "9", "12345678x", "", "0", ""});
+    add("look back", "at the dead", died, {m_dead}, {"dead", "0", "9", m_entry, "", "0", ""});
     add("remove some", "that are dead, one with its lock", died, {m_dead, lock},
         {"dead", "marker", "0", "10", m_entry, "2", "ack id", "no entry", "0", ""});
     add("remove some", "that are scheduled", later, {scheduled, lock},
