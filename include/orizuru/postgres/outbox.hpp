@@ -3,7 +3,8 @@
 #pragma once
 
 // Messages that are sent if, and only if, a transaction of PostgreSQL commits: they are rows of the
-// same transaction, which a relay (outbox_relay.hpp) sends to Redis, in the order of the commits.
+// same transaction, which a relay (outbox_relay.hpp) sends to Redis, in the order of the commits
+// unless OutboxOptions::order says otherwise.
 //
 //   pqxx::work tx(connection);
 //   tx.exec("UPDATE accounts ...");
@@ -15,16 +16,18 @@
 //
 //   inbox.process(guard, guard->id, ...);
 //
-// COMMIT gives the messages their places, under a lock that is held until the commit can be seen:
-// of all transactions with a push, one commits at a time, and waits for the disk alone. NOTIFY,
-// which wakes the relays, has PostgreSQL do so anyway, with a lock of its own for the whole server
-// (PreCommit_Notify in its src/backend/commands/async.c). Transactions that run long hold up
-// nobody before they commit.
+// COMMIT gives messages in order their places, under a lock that is held until the commit can be
+// seen: of all transactions with a push, one commits at a time, and waits for the disk alone.
+// NOTIFY, which wakes the relays, has PostgreSQL do so anyway, with a lock of its own for the whole
+// server (PreCommit_Notify in its src/backend/commands/async.c). Transactions that run long hold up
+// nobody before they commit. Messages in no order need no such lock, and a NOTIFY only while a
+// relay sleeps.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/outbox_rows.hpp>
 #include <orizuru/jobs/job.hpp>
+#include <orizuru/postgres/outbox_options.hpp>
 
 #include <pqxx/pqxx>
 
@@ -37,14 +40,6 @@
 
 namespace orizuru {
 
-struct OutboxOptions {
-    /// The prefix of the tables, see DatabaseOptions.
-    std::string prefix = "orizuru_";
-    /// Larger envelopes are refused with EncodeError. In bytes, up to 256 MiB, as PostgreSQL takes
-    /// no value of 1 GiB; keep it at or below that of the consumers.
-    std::int64_t max_payload = std::int64_t{16} << 20;
-};
-
 /// Where a queue's messages wait for their relay. A value without a connection: it is not changed
 /// once made, so that any number of threads may use it.
 template <MessageEncodable T>
@@ -54,20 +49,21 @@ class Outbox {
     /// or is no UTF-8, and for an option that cannot be. Whether the tables are there shows at
     /// `push`.
     explicit Outbox(std::string queue, const OutboxOptions& options = {})
-        : m_rows(std::move(queue), options.prefix, options.max_payload),
-          m_max_payload(options.max_payload) {}
+        : m_rows(std::move(queue), options), m_max_payload(options.max_payload) {}
 
     /// Makes a job (job.hpp) that is sent when `transaction` commits; returns its id. Deleting its
     /// row before that cancels it.
     ///
-    /// PostgreSQL: an INSERT, one round trip. In COMMIT two more for each message, and a NOTIFY;
-    ///     above is what COMMIT waits for. With SET CONSTRAINTS ALL IMMEDIATE all that happens at
-    ///     once, and other transactions with a push wait until this one ends.
+    /// PostgreSQL: an INSERT, one round trip. In COMMIT two more for each message in order, one
+    ///     for others, and a NOTIFY; above is what COMMIT waits for. With SET CONSTRAINTS ALL
+    ///     IMMEDIATE all that happens at once: then other transactions with a push in order wait
+    ///     until this one ends, and a relay of messages in no order looks twice a second.
     /// Rights: TableUse::outbox. Names are looked up by search_path, in COMMIT too.
     /// Throws: EncodeError, and the transaction can go on; pqxx's exceptions as they are, and it
     ///     has to be rolled back. COMMIT, which waits, can meet a deadlock or a timeout; from
     ///     REPEATABLE READ on, at the first use of a queue, a serialization failure. Nothing is
-    ///     committed then. PREPARE TRANSACTION is refused, as NOTIFY does not go with it.
+    ///     committed then. PREPARE TRANSACTION is refused, as NOTIFY does not go with it; in no
+    ///     order, while a relay sleeps.
     std::string push(pqxx::transaction_base& transaction, T payload,
                      std::optional<std::chrono::milliseconds> expires_after = {}) const {
         Job<T> job = make_job(std::move(payload), expires_after);
@@ -85,7 +81,8 @@ class Outbox {
         m_rows.insert(transaction, {&message, 1});
     }
 
-    /// The same for many; returns their ids. They are sent in the order of the range.
+    /// The same for many; returns their ids. They are sent in the order of the range,
+    /// unless in none.
     /// PostgreSQL: an INSERT for each MiB of them, hexadecimal digits counted, and in COMMIT as for
     ///     single ones.
     /// Throws as `push`, EncodeError before anything is sent.

@@ -436,13 +436,14 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay needs each of the rights of TableUse::r
         commit("a");
         sql("REVOKE" + grant.substr(5, grant.rfind(" TO ") - 5) + " FROM relay");
         CHECK_THROWS_AS(OutboxRelay(as_relay, uri, {}), SchemaError);
-        if (!contains(grant, "orizuru_schema")) {
+        // The constructor alone looks at the one, and only `run` sleeps.
+        if (!contains(grant, "orizuru_schema") && !contains(grant, "orizuru_outbox_sleep")) {
             CHECK_THROWS_AS(relay.relay(), DatabaseError);
         }
         sql(grant);
         CHECK(relay.relay() == 1);
     }
-    CHECK(count == 7);
+    CHECK(count == 9);
     sql("DROP OWNED BY relay");
 }
 

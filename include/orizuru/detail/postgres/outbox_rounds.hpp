@@ -56,8 +56,12 @@ class OutboxRounds {
         TimePoint resume = TimePoint::max(); ///< a pause ends
     };
 
+    // How soon another relay goes on with what one was at that died.
+    static constexpr std::chrono::milliseconds others_take{1000};
+
     static OutboxRelayOptions checked(OutboxRelayOptions options);
     Round round(TimePoint now, const std::stop_token& token);
+    void sleep(TimePoint until, Notifications& notifications, const std::stop_token& token);
     void attend(const std::string& queue, Round& round);
     void pause(OutboxEventKind kind, const std::string& queue, const Error& error, Round& round);
     [[nodiscard]] TimePoint next_look(const Round& last) const;
@@ -69,6 +73,7 @@ class OutboxRounds {
     OutboxStepper m_stepper;
     std::map<std::string, Pause> m_paused;
     JitteredPauses m_outage;
+    bool m_awake = false; ///< and has said so
 };
 
 inline OutboxRounds::OutboxRounds(Database database, Endpoint redis, OutboxRelayOptions options)
@@ -105,10 +110,14 @@ inline void OutboxRounds::run(const std::stop_token& token) {
                 notifications.emplace(m_stepper.database(), "outbox");
             }
             notifications->drain(TimePoint::min(), token);
+            if (!m_awake) {
+                m_stepper.wake();
+                m_awake = true;
+            }
             const Round last = round(Clock::now(), token);
             m_outage.reset();
             if (!last.worked) {
-                notifications->wait(next_look(last), token);
+                sleep(next_look(last), *notifications, token);
             }
         } catch (const DatabaseError& error) {
             wait_out(OutboxEventKind::postgres_failed, error.what(), notifications, token);
@@ -117,6 +126,22 @@ inline void OutboxRounds::run(const std::stop_token& token) {
         } catch (const pqxx::failure& error) {
             notifications.reset();
             wait_out(OutboxEventKind::postgres_failed, error.what(), notifications, token);
+        }
+    }
+}
+
+inline void OutboxRounds::sleep(TimePoint until, Notifications& notifications,
+                                const std::stop_token& token) {
+    m_awake = false;
+    // It is not told of what others were about to commit when it could not wait for them.
+    constexpr std::chrono::milliseconds missed(500);
+    until = m_stepper.doze(until) ? until : std::min(until, deadline_in(missed));
+    const Round last = round(Clock::now(), token);
+    until = last.worked ? TimePoint{} : std::min(until, next_look(last));
+    while (Clock::now() < until && !token.stop_requested()) {
+        if (notifications.wait(std::min(until, deadline_in(others_take)), token) ||
+            m_stepper.lapsed()) {
+            return;
         }
     }
 }
@@ -174,7 +199,6 @@ inline void OutboxRounds::pause(OutboxEventKind kind, const std::string& queue, 
 
 /// A relay that died in a step leaves its queue to others without a word: they look soon.
 inline TimePoint OutboxRounds::next_look(const Round& last) const {
-    constexpr std::chrono::milliseconds others_take(1000);
     return std::min(last.resume, deadline_in(last.busy ? std::min(m_options.sweep, others_take)
                                                        : m_options.sweep));
 }
@@ -185,6 +209,7 @@ inline void OutboxRounds::wait_out(OutboxEventKind kind, std::string_view why,
     const std::chrono::milliseconds pause = m_outage.next();
     tell({kind, {}, why, pause});
     const TimePoint end = deadline_in(pause);
+    m_awake = false; // in another server, perhaps
     if (notifications) {
         try {
             return notifications->drain(end, token);

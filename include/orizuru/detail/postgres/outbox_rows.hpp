@@ -6,10 +6,10 @@
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/stored_messages.hpp>
+#include <orizuru/postgres/outbox_options.hpp>
 
 #include <pqxx/pqxx>
 
-#include <cstdint>
 #include <span>
 #include <string>
 
@@ -19,7 +19,7 @@ namespace orizuru::detail {
 class OutboxRows {
   public:
     /// Throws std::invalid_argument as Outbox does.
-    OutboxRows(std::string queue, const std::string& prefix, std::int64_t max_payload);
+    OutboxRows(std::string queue, const OutboxOptions& options);
 
     /// Throws std::invalid_argument for an id that no inbox takes.
     static void check_id(const std::string& id);
@@ -27,8 +27,8 @@ class OutboxRows {
     void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> messages) const;
 
   private:
-    std::string m_queue;
     std::string m_insert;
+    std::string m_columns; ///< behind the id
 };
 
 } // namespace orizuru::detail

@@ -24,9 +24,11 @@ SET LOCAL jit = off;
 )sql";
 
 inline constexpr std::string_view waiting_queues = R"sql(
-SELECT q.name FROM $p$outbox_queue AS q CROSS JOIN LATERAL (
-    SELECT position FROM $p$outbox_order WHERE queue = q.name ORDER BY position LIMIT 1) AS oldest
-ORDER BY oldest.position
+SELECT q.name FROM $p$outbox_queue AS q CROSS JOIN LATERAL (SELECT least(
+    (SELECT message FROM $p$outbox_order WHERE queue = q.name ORDER BY position LIMIT 1),
+    (SELECT message FROM $p$outbox WHERE queue = q.name AND NOT ordered ORDER BY message LIMIT 1)
+    ) AS message) AS oldest
+WHERE oldest.message IS NOT NULL ORDER BY oldest.message
 )sql";
 
 // A queue's name goes in between.
@@ -34,21 +36,30 @@ inline constexpr std::string_view lock_queue = "SELECT FROM $p$outbox_queue WHER
 inline constexpr std::string_view unless_locked = " FOR UPDATE SKIP LOCKED";
 
 // A queue's next messages: at most $2, until they have $3 bytes; NULL for those deleted by hand.
+// Those in order, with their positions, and those in none take turns.
 inline constexpr std::string_view next_messages = R"sql(
-SELECT position, encode(payload, 'hex') FROM (
-    SELECT *, sum(octet_length(payload)) OVER (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING
-                                               AND 1 PRECEDING) AS bytes_before
-    FROM (SELECT o.position, m.payload
-          FROM $p$outbox_order AS o LEFT JOIN $p$outbox AS m USING (message)
-          WHERE o.queue = $1 ORDER BY o.position LIMIT $2) AS batch) AS measured
-WHERE coalesce(bytes_before, 0) < $3 ORDER BY position
+SELECT message, position, encode(payload, 'hex') FROM (
+    SELECT *, sum(octet_length(payload)) OVER (ORDER BY turn, position
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+    FROM (
+        SELECT o.message, o.position, m.payload, row_number() OVER (ORDER BY o.position) AS turn
+        FROM (SELECT message, position FROM $p$outbox_order
+              WHERE queue = $1 ORDER BY position LIMIT $2) AS o
+        LEFT JOIN $p$outbox AS m USING (message)
+        UNION ALL
+        SELECT message, NULL, payload, row_number() OVER (ORDER BY message)
+        FROM (SELECT message, payload FROM $p$outbox
+              WHERE queue = $1 AND NOT ordered ORDER BY message LIMIT $2) AS m
+        ORDER BY turn, position LIMIT $2) AS batch) AS measured
+WHERE coalesce(bytes_before, 0) < $3 ORDER BY turn, position
 )sql";
 
 inline constexpr std::string_view delete_sent = R"sql(
-WITH sent AS (
-    DELETE FROM $p$outbox_order AS o USING unnest($2::bigint[]) AS pushed (position)
-    WHERE o.queue = $1 AND o.position = pushed.position RETURNING o.message)
-DELETE FROM $p$outbox AS m USING sent WHERE m.message = sent.message
+WITH placed AS (
+    DELETE FROM $p$outbox_order AS o USING unnest($3::bigint[]) AS sent (position)
+    WHERE o.queue = $1 AND o.position = sent.position)
+DELETE FROM $p$outbox AS m USING unnest($2::bigint[]) AS sent (message)
+WHERE m.message = sent.message
 )sql";
 
 } // namespace orizuru::detail

@@ -5,12 +5,14 @@
 // A relay's work in the two servers: the look for queues that wait, and a queue's step.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/outbox_statements.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
+#include <orizuru/detail/postgres/sleep.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/endpoint.hpp>
@@ -42,6 +44,11 @@ class OutboxStepper {
 
     [[nodiscard]] const Database& database() const noexcept { return m_pool.database(); }
 
+    /// See Sleep.
+    void wake();
+    [[nodiscard]] bool doze(TimePoint until);
+    [[nodiscard]] bool lapsed();
+
     /// The queues that something waits for; the one with the oldest message comes first.
     std::vector<std::string> waiting();
 
@@ -62,6 +69,7 @@ class OutboxStepper {
 
     int m_batch;
     Pool m_pool;
+    Sleep m_sleep;
     std::string m_begin;
     Connection m_redis;
     std::string m_waiting;
@@ -96,6 +104,7 @@ inline std::string OutboxStepper::hang_timeout(const Endpoint& redis) {
 inline OutboxStepper::OutboxStepper(Database database, Endpoint redis, int batch)
     : m_batch(batch),
       m_pool(std::move(database)),
+      m_sleep(m_pool.database().prefix(), "outbox"),
       m_begin(std::string(begin_step) + hang_timeout(redis)),
       m_redis(std::move(redis)),
       m_waiting(m_pool.sql(waiting_queues)),
@@ -103,6 +112,22 @@ inline OutboxStepper::OutboxStepper(Database database, Endpoint redis, int batch
       m_next(m_pool.sql(next_messages)),
       m_delete(m_pool.sql(delete_sent)) {
     check_tables(m_pool, TableUse::relay);
+}
+
+inline void OutboxStepper::wake() {
+    in_database([this](pqxx::connection& connection) {
+        m_sleep.wake(connection);
+        return true;
+    });
+}
+
+inline bool OutboxStepper::doze(TimePoint until) {
+    return in_database(
+        [&](pqxx::connection& connection) { return m_sleep.doze(connection, until); });
+}
+
+inline bool OutboxStepper::lapsed() {
+    return in_database([this](pqxx::connection& connection) { return m_sleep.lapsed(connection); });
 }
 
 inline std::vector<std::string> OutboxStepper::waiting() {
@@ -156,11 +181,15 @@ inline std::uint64_t OutboxStepper::send(pqxx::work& transaction, const std::str
         return 0;
     }
     const std::uint64_t pushed = push(queue, messages);
+    std::vector<std::string> ids;
     std::vector<std::string> positions;
     for (const auto& message : messages) {
-        positions.push_back(message[0].as<std::string>());
+        ids.push_back(message[0].as<std::string>());
+        if (!message[1].is_null()) {
+            positions.push_back(message[1].as<std::string>());
+        }
     }
-    execute(transaction, m_delete, queue, to_array(positions));
+    execute(transaction, m_delete, queue, to_array(ids), to_array(positions));
     transaction.commit();
     return pushed;
 }
@@ -169,9 +198,9 @@ inline std::uint64_t OutboxStepper::send(pqxx::work& transaction, const std::str
 inline std::size_t OutboxStepper::push(const std::string& queue, const pqxx::result& messages) {
     PushChunk chunk(queue);
     for (const auto& message : messages) {
-        if (!message[1].is_null()) {
+        if (!message[2].is_null()) {
             const auto payload = [&](std::string& out) {
-                out += from_hex({message[1].c_str(), message[1].size()});
+                out += from_hex({message[2].c_str(), message[2].size()});
                 return true;
             };
             chunk.add(payload);

@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 5;
+inline constexpr int schema_needed = 7;
 
 } // namespace orizuru::detail

@@ -23,14 +23,9 @@ struct LedgerQueue {
     TimePoint due;   ///< when there is something to be done
 };
 
-struct LedgerLook {
-    std::vector<LedgerQueue> queues;
-    bool alone = true; ///< nobody was about to commit something that it has not seen
-};
-
 /// From what $p$ledger_look returns.
-[[nodiscard]] inline LedgerLook ledger_look(const pqxx::result& seen) {
-    LedgerLook look;
+[[nodiscard]] inline std::vector<LedgerQueue> ledger_queues(const pqxx::result& seen) {
+    std::vector<LedgerQueue> queues;
     for (const auto& row : seen) {
         TimePoint due = TimePoint::max();
         if (row[3].as<bool>()) { // something is not sent
@@ -39,12 +34,11 @@ struct LedgerLook {
             due = deadline_in(std::chrono::milliseconds(
                 static_cast<std::int64_t>(std::ceil(row[4].as<double>()))));
         }
-        look.alone = row[5].as<bool>();
-        look.queues.push_back({row[0].as<std::string>(),
-                               {row[1].as<std::int64_t>(), row[2].as<std::int64_t>()},
-                               due});
+        queues.push_back({row[0].as<std::string>(),
+                          {row[1].as<std::int64_t>(), row[2].as<std::int64_t>()},
+                          due});
     }
-    return look;
+    return queues;
 }
 
 } // namespace orizuru::detail

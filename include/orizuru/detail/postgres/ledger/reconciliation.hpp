@@ -44,7 +44,7 @@ class LedgerReconciliation {
     void run(const std::stop_token& token);
 
   private:
-    // How soon it looks again when others held the lock: nobody tells it what it has missed then.
+    // How soon it looks again when others were about to commit something: nobody tells it of that.
     static constexpr std::chrono::milliseconds next_look{500};
 
     static LedgerReconcilerOptions checked(LedgerReconcilerOptions options) {
@@ -57,6 +57,7 @@ class LedgerReconciliation {
     void begin_sweep();
     void turn(const std::stop_token& token);
     void attend(const std::string& queue);
+    void sleep(TimePoint until, const std::stop_token& token);
     void wait(TimePoint until, const std::stop_token& token);
     void check_redis();
 
@@ -65,6 +66,7 @@ class LedgerReconciliation {
     std::unique_ptr<Notifications> m_notifications;
     std::vector<LedgerQueue> m_queues; ///< as they were at the last look
     LedgerAgenda m_agenda;
+    bool m_awake = false; ///< and has said so
     TimePoint m_next_sweep{};
     TimePoint m_next_check{};
 };
@@ -87,7 +89,7 @@ inline LedgerStep LedgerReconciliation::search(const std::string& queue) {
 inline Reconciled LedgerReconciliation::reconcile() {
     Reconciled all;
     std::exception_ptr first;
-    m_queues = m_work.session().look().queues;
+    m_queues = m_work.session().look();
     begin_sweep();
     for (const LedgerQueue& queue : m_queues) {
         const auto attempt =
@@ -153,6 +155,7 @@ inline void LedgerReconciliation::run(const std::stop_token& token) {
             m_work.tell({.kind = LedgerEventKind::failed, .detail = error.what()});
         }
         m_notifications.reset();
+        m_awake = false; // in another server, perhaps
         sleep_until(deadline_in(pauses.next()), token);
     }
 }
@@ -171,13 +174,16 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
         m_notifications->drain(TimePoint::min(), token);
         return true;
     });
-    LedgerLook look = m_work.session().look();
-    m_queues = std::move(look.queues);
+    if (!m_awake) {
+        m_work.session().wake();
+        m_awake = true;
+    }
+    m_queues = m_work.session().look();
     begin_sweep();
     check_redis();
     const TimePoint now = Clock::now();
     bool idle = true;
-    TimePoint until = look.alone ? m_next_sweep : std::min(m_next_sweep, deadline_in(next_look));
+    TimePoint until = m_next_sweep;
     for (const LedgerQueue& queue : m_queues) {
         if (queue.due > now) {
             m_agenda.nothing_due(queue.name);
@@ -191,8 +197,17 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
         }
     }
     if (idle) {
-        wait(until, token);
+        sleep(until, token);
     }
+}
+
+inline void LedgerReconciliation::sleep(TimePoint until, const std::stop_token& token) {
+    m_awake = false;
+    const bool told_of_all = m_work.session().doze(until);
+    for (const LedgerQueue& queue : m_work.session().look()) {
+        until = std::min(until, m_agenda.due(queue));
+    }
+    wait(told_of_all ? until : std::min(until, deadline_in(next_look)), token);
 }
 
 inline void LedgerReconciliation::attend(const std::string& queue) {
@@ -225,7 +240,7 @@ inline void LedgerReconciliation::wait(TimePoint until, const std::stop_token& t
         const bool notified = m_work.session().in([&](pqxx::connection&) {
             return m_notifications->wait(std::min(until, m_next_check), token);
         });
-        if (notified) {
+        if (notified || m_work.session().lapsed()) {
             return;
         }
         check_redis();

@@ -4,10 +4,12 @@
 
 // A reconciler's connection to PostgreSQL, made anew when it was lost.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/ledger/queues.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
+#include <orizuru/detail/postgres/sleep.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/error.hpp>
@@ -18,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -33,11 +36,16 @@ class LedgerSession {
     template <class Use>
     auto in(Use use);
 
-    [[nodiscard]] LedgerLook look();
+    [[nodiscard]] std::vector<LedgerQueue> look();
+    /// See Sleep.
+    void wake();
+    [[nodiscard]] bool doze(TimePoint until);
+    [[nodiscard]] bool lapsed();
 
   private:
     Database m_database;
     std::string m_look;
+    Sleep m_sleep;
     std::unique_ptr<Client> m_client;
 };
 
@@ -57,7 +65,8 @@ auto LedgerSession::in(Use use) {
 
 inline LedgerSession::LedgerSession(Database database)
     : m_database(std::move(database)),
-      m_look(with_prefix("SELECT * FROM $p$ledger_look()", m_database.prefix())) {
+      m_look(with_prefix("SELECT * FROM $p$ledger_look()", m_database.prefix())),
+      m_sleep(m_database.prefix(), "ledger") {
     in([this](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         check_tables(transaction, m_database, TableUse::reconcile);
@@ -65,10 +74,25 @@ inline LedgerSession::LedgerSession(Database database)
     });
 }
 
-inline LedgerLook LedgerSession::look() {
+inline std::vector<LedgerQueue> LedgerSession::look() {
     return in([this](pqxx::connection& connection) {
-        return ledger_look(pqxx::nontransaction(connection).exec(m_look));
+        return ledger_queues(pqxx::nontransaction(connection).exec(m_look));
     });
+}
+
+inline void LedgerSession::wake() {
+    in([this](pqxx::connection& connection) {
+        m_sleep.wake(connection);
+        return true;
+    });
+}
+
+inline bool LedgerSession::doze(TimePoint until) {
+    return in([&](pqxx::connection& connection) { return m_sleep.doze(connection, until); });
+}
+
+inline bool LedgerSession::lapsed() {
+    return in([this](pqxx::connection& connection) { return m_sleep.lapsed(connection); });
 }
 
 } // namespace orizuru::detail

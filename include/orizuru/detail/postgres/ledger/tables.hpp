@@ -3,7 +3,7 @@
 #pragma once
 
 // The ledger in SQL: the jobs, their history, and the triggers, which hold for every client: they
-// refuse changes of state that cannot follow, write the history, and wake reconcilers.
+// refuse changes of state that cannot follow, and write the history.
 
 #include <string_view>
 
@@ -144,86 +144,6 @@ CREATE TRIGGER $p$ledger_write_first AFTER INSERT ON $p$ledger
 CREATE TRIGGER $p$ledger_write AFTER UPDATE ON $p$ledger
     FOR EACH ROW WHEN (NEW.state <> OLD.state OR NEW.token <> OLD.token)
     EXECUTE FUNCTION $p$ledger_write();
-)sql"
-    // A reconciler looks at the queues with the lock held exclusively, and sleeps until the first
-    // job is due. So a transaction that commits a due job notifies it, unless it can see a job that
-    // is due before: for that one the reconciler wakes in time, and looks again. The transaction
-    // holds the lock, shared, from before its look until after its commit: either the reconciler's
-    // look sees the new row, or the transaction's look sees what the reconciler has seen.
-    //
-    // The trigger is deferred to the COMMIT, so that a long transaction of the user's holds up
-    // nobody. Some hold the lock for long all the same (SET CONSTRAINTS ALL IMMEDIATE, PREPARE
-    // TRANSACTION, a very large COMMIT), and a waiter for the exclusive lock holds up all others: a
-    // reconciler that does not get it soon looks without it, and looks again soon.
-    //
-    // In a higher isolation level a look sees the past and proves nothing: then the trigger always
-    // notifies, although NOTIFYs make commits wait for each other. One row looks for all that are
-    // submitted together. The looks are ORDER BY ... LIMIT 1 and not EXISTS, for which the planner
-    // might read all finished rows.
-    R"sql(
-CREATE FUNCTION $p$ledger_wake() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    still record;
-    earliest timestamptz;
-    needed boolean;
-BEGIN
-    PERFORM pg_advisory_xact_lock_shared(hashtext('$p$ledger'));
-    IF NEW.state <> 'pending' THEN
-        SELECT due INTO earliest FROM $p$ledger
-            WHERE queue = NEW.queue AND due IS NOT NULL ORDER BY due LIMIT 1;
-        needed := earliest >= NEW.due;
-    ELSIF coalesce(current_setting('$p$ledger.looked', true), '') <> NEW.queue THEN
-        SELECT state, sent_epoch INTO still FROM $p$ledger WHERE id = NEW.id;
-        IF still.state = 'pending' AND still.sent_epoch = 0 THEN
-            PERFORM set_config('$p$ledger.looked', NEW.queue, true);
-            SELECT created_at INTO earliest FROM $p$ledger
-                WHERE queue = NEW.queue AND state = 'pending' AND sent_epoch = 0
-                ORDER BY created_at LIMIT 1;
-            needed := earliest >= NEW.created_at;
-        END IF;
-    END IF;
-    IF needed OR current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM pg_notify('$p$ledger', '');
-    END IF;
-    RETURN NULL;
-END
-$$;
-CREATE CONSTRAINT TRIGGER $p$ledger_wake_first AFTER INSERT ON $p$ledger
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.finished_at IS NULL)
-    EXECUTE FUNCTION $p$ledger_wake();
-CREATE CONSTRAINT TRIGGER $p$ledger_wake AFTER UPDATE ON $p$ledger
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-    WHEN (NEW.due < OLD.due OR NEW.due IS NOT NULL AND OLD.due IS NULL
-          OR NEW.state = 'pending' AND OLD.state <> 'pending')
-    EXECUTE FUNCTION $p$ledger_wake();
-
-CREATE FUNCTION $p$ledger_look()
-RETURNS TABLE (queue text, epoch bigint, sequence bigint, unsent boolean, wait_ms float8,
-               alone boolean)
-LANGUAGE plpgsql AS $$
-DECLARE
-    users_timeout text := current_setting('lock_timeout');
-    here text := $p$ledger_timeline();
-BEGIN
-    PERFORM set_config('lock_timeout', '100', true);
-    BEGIN
-        PERFORM pg_advisory_xact_lock(hashtext('$p$ledger'));
-        alone := true;
-    EXCEPTION WHEN lock_not_available THEN
-        alone := false;
-    END;
-    PERFORM set_config('lock_timeout', users_timeout, true);
-    RETURN QUERY SELECT q.name, q.epoch, q.sequence,
-        q.timeline <> here
-            OR coalesce((SELECT job.sent_epoch FROM $p$ledger AS job WHERE job.queue = q.name AND
-                         job.state = 'pending' ORDER BY job.sent_epoch LIMIT 1) < q.epoch, false),
-        extract(epoch FROM (SELECT job.due FROM $p$ledger AS job WHERE job.queue = q.name
-                            AND job.due IS NOT NULL ORDER BY job.due LIMIT 1)
-                           - clock_timestamp())::float8 * 1000,
-        alone
-    FROM $p$ledger_queue AS q ORDER BY q.name;
-END
-$$;
 )sql"
     // Steps of several statements. A claim by a run that has the job already repeats one whose
     // answer was lost.

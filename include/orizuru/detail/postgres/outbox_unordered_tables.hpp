@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the outbox has besides (outbox_tables.hpp), for messages in no order.
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+// Such a message has no place in outbox_order, and its COMMIT takes no lock that another one waits
+// for. It sends a NOTIFY only while a relay sleeps, see ledger/sleep_tables.hpp.
+inline constexpr std::string_view outbox_unordered_tables = R"sql(
+ALTER TABLE $p$outbox ADD ordered boolean NOT NULL DEFAULT true;
+CREATE INDEX $p$outbox_unordered ON $p$outbox (queue, message) WHERE NOT ordered;
+CREATE SEQUENCE $p$outbox_sleep;
+
+CREATE FUNCTION $p$outbox_wake() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    asleep_until bigint;
+BEGIN
+    INSERT INTO $p$outbox_queue (name) VALUES (NEW.queue) ON CONFLICT DO NOTHING;
+    PERFORM pg_advisory_xact_lock_shared(hashtext('$p$outbox_sleep'));
+    SELECT last_value INTO asleep_until FROM $p$outbox_sleep;
+    IF asleep_until > 1 THEN
+        PERFORM pg_notify('$p$outbox', '');
+    END IF;
+    RETURN NULL;
+END
+$$;
+DROP TRIGGER $p$outbox_commit ON $p$outbox;
+CREATE CONSTRAINT TRIGGER $p$outbox_commit AFTER INSERT ON $p$outbox
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.ordered)
+    EXECUTE FUNCTION $p$outbox_commit();
+CREATE CONSTRAINT TRIGGER $p$outbox_wake AFTER INSERT ON $p$outbox
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NOT NEW.ordered)
+    EXECUTE FUNCTION $p$outbox_wake();
+)sql";
+
+} // namespace orizuru::detail
