@@ -61,7 +61,7 @@ struct Tables : LedgerFixture {
     };
 
     /// Checks that the constructor demands each of the role's rights, and that an operation fails
-    /// without it, unless only the constructor needs it.
+    /// without it, unless only the constructor needs it, or `run`, which never fails.
     template <class Made>
     void check_rights(TableUse use, const std::function<Made(const Database&)>& make,
                       const std::function<bool(Made&)>& operations) {
@@ -75,7 +75,8 @@ struct Tables : LedgerFixture {
             CHECK(contains(message_of<SchemaError>([&] { make(role.database()); }),
                            "has no right to "));
             if (!contains(grant, "_schema ") &&
-                !contains(grant, "INSERT ON TABLE orizuru_ledger_queue")) {
+                !contains(grant, "INSERT ON TABLE orizuru_ledger_queue") &&
+                !contains(grant, "UPDATE ON TABLE orizuru_ledger_sleep")) {
                 CHECK_THROWS(static_cast<void>(operations(all)));
             }
             sql(grant);

@@ -257,8 +257,39 @@ TEST_CASE_FIXTURE(
     CHECK(delays.back() < 10'000);
 }
 
-// The claim sees a lease that ends earlier, and notifies nobody; that job is completed before the
-// reconciler looks, and the reconciler looks before the claim is committed.
+TEST_CASE_FIXTURE(Waking, "a commit sends a NOTIFY only to a reconciler that sleeps for too long") {
+    pqxx::connection listener(database.conninfo());
+    Listener heard(listener, "orizuru_ledger");
+    sql("SELECT orizuru_wake('ledger')");
+    const std::string id = ledger.submit("a");
+    CHECK(claim(id, "w/1", 100ms) == "claimed");
+    CHECK(heard.since() == 0);
+    sql("SELECT orizuru_doze('ledger', 60000)");
+    const std::string second = ledger.submit("b");
+    CHECK(heard.since() == 1);
+    CHECK(claim(second, "w/1", 1h) == "claimed");
+    CHECK(heard.since() == 0);
+    CHECK(claim(ledger.submit("c"), "w/1", 1s) == "claimed");
+    CHECK(heard.since() == 2);
+}
+
+TEST_CASE_FIXTURE(Waking, "another reconciler takes over when the one that was awake has died") {
+    const auto thread = running();
+    const auto sleeps = [this] {
+        return number("SELECT (last_value > extract(epoch FROM now()) * 1000)::int "
+                      "FROM orizuru_ledger_sleep") == 1;
+    };
+    REQUIRE(eventually(sleeps));
+    sql("SELECT orizuru_wake('ledger')"); // as one that dies at once
+    const std::string id = ledger.submit("a");
+    CHECK(arrives(1));
+    REQUIRE(eventually(sleeps));
+    sql("SELECT orizuru_doze('ledger', 1)"); // as one that dies asleep
+    CHECK(claim(id, "w/1", 500ms) == "claimed");
+    CHECK(arrives(2));
+}
+
+// The claim reads that a reconciler is awake; that one looks before the claim is committed.
 TEST_CASE_FIXTURE(Waking, "no wake-up is lost between a claim and its COMMIT") {
     const auto thread = running();
     const std::string first = ledger.submit("first");

@@ -264,13 +264,15 @@ TEST_CASE_FIXTURE(OutboxFixture, "an inbox processes a message that is sent twic
     CHECK(number("SELECT count(*) FROM effects") == 1);
 }
 
-TEST_CASE_FIXTURE(OutboxFixture, "a push needs each of the rights of TableUse::outbox") {
+TEST_CASE_FIXTURE(OutboxFixture, "a push in order and one in none need each of the rights of "
+                                 "TableUse::outbox") {
     sql("DROP ROLE IF EXISTS writer; CREATE ROLE writer LOGIN");
     const std::string grants = Schema(database).grants("writer", TableUse::outbox);
     const auto push_as_writer = [&] {
         pqxx::connection connection(database.conninfo() + " user=writer");
         pqxx::work tx(connection);
         outbox.push(tx, "a");
+        Outbox<std::string>("q", {.order = OutboxOrder::none}).push(tx, "b");
         tx.commit();
     };
     CHECK_THROWS_AS(push_as_writer(), pqxx::insufficient_privilege);
@@ -284,9 +286,9 @@ TEST_CASE_FIXTURE(OutboxFixture, "a push needs each of the rights of TableUse::o
         CHECK_THROWS_AS(push_as_writer(), pqxx::insufficient_privilege);
         sql(grant);
     }
-    CHECK(count == 3);
+    CHECK(count == 4);
     push_as_writer();
-    CHECK(relay() == 2);
+    CHECK(relay() == 4);
     sql("DROP OWNED BY writer");
 }
 

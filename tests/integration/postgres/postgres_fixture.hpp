@@ -13,10 +13,13 @@
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/schema.hpp>
 
+#include <doctest/doctest.h>
 #include <pqxx/pqxx>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace orizuru::test {
 
@@ -66,6 +69,36 @@ bool is_logic_error(Use use) {
         return true;
     }
 }
+
+/// What is notified in a channel.
+class Listener : pqxx::notification_receiver {
+  public:
+    Listener(pqxx::connection& connection, const std::string& channel)
+        : pqxx::notification_receiver(connection, channel), m_connection(connection) {}
+
+    /// How many NOTIFYs were committed since the last call.
+    int since() {
+        const std::string last = "call " + std::to_string(++m_calls);
+        pqxx::nontransaction(m_connection).exec("NOTIFY " + channel() + ", '" + last + "'");
+        const bool heard = eventually([&] {
+            m_connection.get_notifs();
+            return std::ranges::find(m_payloads, last) != m_payloads.end();
+        });
+        REQUIRE(heard);
+        const int count = static_cast<int>(m_payloads.size()) - 1;
+        m_payloads.clear();
+        return count;
+    }
+
+  private:
+    void operator()(const std::string& payload, int /*backend*/) override {
+        m_payloads.push_back(payload);
+    }
+
+    pqxx::connection& m_connection;
+    int m_calls = 0;
+    std::vector<std::string> m_payloads;
+};
 
 struct PostgresFixture {
     PostgresFixture() { Schema(database).apply(); }

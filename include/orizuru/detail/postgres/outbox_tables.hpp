@@ -44,8 +44,6 @@ BEGIN
     RETURN NULL;
 END
 $$;
-CREATE CONSTRAINT TRIGGER $p$outbox_commit AFTER INSERT ON $p$outbox
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION $p$outbox_commit();
 )sql";
 
 } // namespace orizuru::detail

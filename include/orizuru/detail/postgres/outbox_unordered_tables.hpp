@@ -28,7 +28,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
-DROP TRIGGER $p$outbox_commit ON $p$outbox;
+DROP TRIGGER IF EXISTS $p$outbox_commit ON $p$outbox;
 CREATE CONSTRAINT TRIGGER $p$outbox_commit AFTER INSERT ON $p$outbox
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.ordered)
     EXECUTE FUNCTION $p$outbox_commit();
