@@ -25,6 +25,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -64,13 +65,15 @@ class Effects {
         tell("Once: claim, effect, done + ack", once());
         tell("Inbox: mark + effect, ack", inbox());
         tell("Inbox: 100 marks + effects, 100 acks", inbox_batches());
-        tell("Outbox: a push in its own transaction", outbox());
+        tell("Outbox: a push in its own transaction", outbox(OutboxOrder::commits));
+        tell("Outbox: the same in no order", outbox(OutboxOrder::none));
         tell("Outbox: 100 pushes in a transaction", outbox_batches());
         tell("Outbox: relay", relay());
         tell("Ledger: 100 submits in a transaction", submit_batches());
         tell("Ledger: submit in its own transaction", submit());
         tell("Ledger: reconciler", reconcile());
         tell("Ledger: claim, effect + completed, ack", ledger());
+        tell("its tables by hand, prepared: the same", prepared_by_hand());
         tell("Ledger: 100 claims, effects + completed, acks", ledger_batches());
         tell("its tables by hand: 100 claims, effects + completed", by_hand());
     }
@@ -253,9 +256,9 @@ class Effects {
             }
         });
     }
-    double outbox() {
-        return timed([this](int thread) {
-            const Outbox<int> outbox("outbox");
+    double outbox(OutboxOrder order) {
+        return timed([this, order](int thread) {
+            const Outbox<int> outbox("outbox", {.order = order});
             pqxx::connection connection(m_database.conninfo());
             for (int i = thread; i < m_messages; i += m_threads) {
                 pqxx::work tx(connection);
@@ -302,6 +305,40 @@ class Effects {
         Ledger<int> ledger(m_database, "ledger");
         return consume("ledger", [&](Guard& guard) {
             ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
+        });
+    }
+
+    /// What a program of one's own would do for each message.
+    double prepared_by_hand() {
+        Ledger<int>(m_database, "prepared").submit_all(numbers());
+        LedgerReconciler(m_database, m_redis.uri()).reconcile();
+        std::atomic<int> left = m_messages;
+        return timed([&](int thread) {
+            pqxx::connection connection(m_database.conninfo());
+            connection.prepare("claim", "SELECT claimed FROM orizuru_ledger_claim($1, $2, 30000), "
+                                        "set_config('synchronous_commit', 'off', true)");
+            connection.prepare("complete",
+                               "UPDATE orizuru_ledger SET state = 'completed' WHERE id = $1 AND "
+                               "token = $2 AND worker = $3 AND state = 'running'");
+            Consumer<Job<int>> consumer(m_redis.uri(), "prepared");
+            for (int run = 0; left > 0; ++run) {
+                auto guard = consumer.next(std::chrono::milliseconds(100));
+                if (!guard) {
+                    continue;
+                }
+                const std::string id = (*guard)->id;
+                const std::string worker =
+                    "worker " + std::to_string(thread) + '/' + std::to_string(run);
+                const auto token = pqxx::nontransaction(connection)
+                                       .exec_prepared("claim", id, worker)[0][0]
+                                       .as<std::int64_t>();
+                pqxx::work tx(connection);
+                effect(tx, (*guard)->payload);
+                tx.exec_prepared("complete", id, token, worker);
+                tx.commit();
+                guard->ack();
+                --left;
+            }
         });
     }
 

@@ -3,8 +3,8 @@
 
 // A message's way from a transaction to its effect, with a process that is killed before and after
 // each of its sends: the writer, the relay, and the consumer with its inbox. After each death
-// others go on; then every committed order has its one effect, in the order of the commits, and no
-// other order has any.
+// others go on; then every committed order has its one effect by a message in order, in the order
+// of the commits, and its one effect by a message in no order; no other order has any.
 //
 // usage: outbox_kills [--flow all|writer|relay|consumer] [--when all|before|after] [--at all|N]
 
@@ -43,7 +43,8 @@ using namespace std::chrono_literals;
 using namespace orizuru;
 using namespace orizuru::test;
 
-const std::string queue = "q";
+const std::string in_order = "q";
+const std::string in_none = "any";
 
 /// The two servers, and the work of each process.
 class World {
@@ -53,7 +54,7 @@ class World {
         pqxx::connection connection(m_database.conninfo());
         pqxx::nontransaction(connection)
             .exec("CREATE TABLE orders (number serial PRIMARY KEY);"
-                  "CREATE TABLE effects (position serial PRIMARY KEY, payload text)");
+                  "CREATE TABLE effects (position serial PRIMARY KEY, queue text, payload text)");
     }
 
     void clear() {
@@ -73,6 +74,7 @@ class World {
                 const auto number =
                     tx.exec("INSERT INTO orders DEFAULT VALUES RETURNING number")[0][0];
                 m_outbox.push(tx, number.as<std::string>());
+                m_unordered.push(tx, number.as<std::string>());
             }
             tx.commit();
         }
@@ -83,12 +85,15 @@ class World {
     }
     void consume() {
         Inbox inbox(m_database, "orders");
-        Consumer<Job<std::string>> consumer(m_redis.uri(), queue, {.lease = 1h});
-        while (auto guard = consumer.next(0ms)) {
-            const std::string id = (*guard)->id;
-            inbox.process(*guard, id, [](pqxx::work& tx, const Job<std::string>& job) {
-                tx.exec("INSERT INTO effects (payload) VALUES (" + tx.quote(job.payload) + ")");
-            });
+        for (const std::string& queue : {in_order, in_none}) {
+            Consumer<Job<std::string>> consumer(m_redis.uri(), queue, {.lease = 1h});
+            while (auto guard = consumer.next(0ms)) {
+                const std::string id = (*guard)->id;
+                inbox.process(*guard, id, [&](pqxx::work& tx, const Job<std::string>& job) {
+                    tx.exec("INSERT INTO effects (queue, payload) VALUES (" + tx.quote(queue) +
+                            ", " + tx.quote(job.payload) + ")");
+                });
+            }
         }
     }
 
@@ -102,14 +107,19 @@ class World {
     [[nodiscard]] std::vector<std::string> wrong(std::string_view dead) {
         std::vector<std::string> words;
         const auto orders = column("SELECT number FROM orders ORDER BY number");
-        const auto effects = column("SELECT payload FROM effects ORDER BY position");
         if (orders.size() != 3 && dead != "writer") {
             words.push_back("of three orders there are " + std::to_string(orders.size()));
         }
-        if (effects != orders) {
-            words.push_back(std::to_string(orders.size()) + " orders, and the effects");
-            for (const std::string& effect : effects) {
-                words.back() += ' ' + effect;
+        for (const std::string& queue : {in_order, in_none}) {
+            const auto effects =
+                column("SELECT payload FROM effects WHERE queue = '" + queue + "' ORDER BY " +
+                       (queue == in_order ? "position" : "payload"));
+            if (effects != orders) {
+                words.push_back(std::to_string(orders.size()) + " orders, and " + queue +
+                                " has the effects");
+                for (const std::string& effect : effects) {
+                    words.back() += ' ' + effect;
+                }
             }
         }
         if (!column("SELECT message FROM orizuru_outbox").empty()) {
@@ -136,7 +146,9 @@ class World {
     }
     void collect() {
         RedisClient redis(m_redis.uri());
-        collect_dead(redis, m_redis.uri(), queue);
+        for (const std::string& queue : {in_order, in_none}) {
+            collect_dead(redis, m_redis.uri(), queue);
+        }
     }
 
     /// The first column.
@@ -157,7 +169,8 @@ class World {
     PostgresServer m_postgres;
     RedisServer m_redis;
     Database m_database{m_postgres.conninfo()};
-    Outbox<std::string> m_outbox{queue};
+    Outbox<std::string> m_outbox{in_order};
+    Outbox<std::string> m_unordered{in_none, {.order = OutboxOrder::none}};
 };
 
 const std::array flows{

@@ -77,9 +77,9 @@ class Ledger {
     /// random. After the COMMIT, whose NOTIFY wakes it, a LedgerReconciler sends the job to Redis.
     ///
     /// PostgreSQL: one INSERT, which makes an entry in the history too. It takes no lock before the
-    ///     COMMIT, which waits while a reconciler looks, for about 100 ms. With SET CONSTRAINTS ALL
-    ///     IMMEDIATE the INSERT takes the lock, and reconcilers look twice a second until the
-    ///     transaction ends.
+    ///     COMMIT, which may wait for up to 100 ms while a reconciler falls asleep. With SET
+    ///     CONSTRAINTS ALL IMMEDIATE the INSERT takes the lock, and reconcilers look twice a second
+    ///     until the transaction ends.
     /// Rights: TableUse::ledger. Names are looked up by search_path, in COMMIT too.
     /// Throws: EncodeError, before anything is sent, for a payload that cannot be encoded or is
     ///     larger than max_payload: the transaction can go on. pqxx's exceptions as they are: the

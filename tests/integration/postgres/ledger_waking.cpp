@@ -273,6 +273,17 @@ TEST_CASE_FIXTURE(Waking, "a commit sends a NOTIFY only to a reconciler that sle
     CHECK(heard.since() == 2);
 }
 
+TEST_CASE_FIXTURE(Waking, "a job that is committed while a reconciler falls asleep is sent") {
+    pqxx::connection connection(database.conninfo());
+    pqxx::work submitting(connection);
+    ledger.submit(submitting, "x");
+    submitting.exec("SET CONSTRAINTS ALL IMMEDIATE"); // while nobody sleeps
+    const auto thread = running();
+    REQUIRE(someone_dozes_off());
+    submitting.commit();
+    CHECK(arrives(1));
+}
+
 TEST_CASE_FIXTURE(Waking, "another reconciler takes over when the one that was awake has died") {
     const auto thread = running();
     const auto sleeps = [this] {

@@ -139,6 +139,17 @@ TEST_CASE_FIXTURE(Unordered, "one whose COMMIT takes longer than a relay waits i
     CHECK(arrives(1));
 }
 
+TEST_CASE_FIXTURE(Unordered, "one that is committed while a relay falls asleep is sent") {
+    pqxx::connection other(database.conninfo());
+    pqxx::work tx(other);
+    any.push(tx, "x");
+    tx.exec("SET CONSTRAINTS ALL IMMEDIATE"); // while nobody sleeps
+    const RunningRelay relay(database, uri, daily);
+    REQUIRE(someone_dozes_off());
+    tx.commit();
+    CHECK(arrives(1));
+}
+
 TEST_CASE_FIXTURE(Unordered, "another relay takes over when the one that was awake has died") {
     const RunningRelay relay(database, uri, daily);
     REQUIRE(asleep());

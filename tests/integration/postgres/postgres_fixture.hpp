@@ -123,6 +123,13 @@ struct PostgresFixture {
         return eventually(
             [this] { return number("SELECT ceil(pg_notification_queue_usage())") == 0; });
     }
+    /// True when one that falls asleep waits for transactions that are about to be committed.
+    bool someone_dozes_off() {
+        return eventually([this] {
+            return number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
+                          "AND NOT granted") > 0;
+        });
+    }
     std::string text(const std::string& query) { return sql(query)[0][0].as<std::string>(); }
 };
 

@@ -77,9 +77,12 @@ class Program:
 
 
 def peak_memory(pid):
-    """The memory of a process and its children, in MB."""
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
-        lines = [line.split() for line in status]
+    """The memory of a process and its children, in MB; nothing of those that have just ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+            lines = [line.split() for line in status]
+    except FileNotFoundError:
+        return 0
     own = sum(int(words[1]) for words in lines if words[:1] == ["VmHWM:"]) / 1024
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
         return own + sum(peak_memory(child) for child in children.read().split())
