@@ -41,12 +41,31 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace orizuru {
+
+/// What a Ledger runs: it may take a std::stop_token behind its other arguments.
+template <class F, class... Arguments>
+concept LedgerFunction =
+    std::invocable<F&, Arguments...> || std::invocable<F&, Arguments..., std::stop_token>;
+
+namespace detail {
+
+template <class F, class... Arguments>
+void call_stoppable(F& f, const std::stop_token& token, Arguments&... arguments) {
+    if constexpr (std::invocable<F&, Arguments&..., std::stop_token>) {
+        f(arguments..., token);
+    } else {
+        f(arguments...);
+    }
+}
+
+} // namespace detail
 
 template <class T>
 class JobBatch;
@@ -156,16 +175,22 @@ class Ledger {
     ///     claims for a sweep of the LedgerReconciler may be sent again.
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
-    template <std::invocable<pqxx::work&> F>
+    /// `f` may take a std::stop_token besides: a stop is requested when the job is cancelled, or
+    ///     its lease was lost, at most a third of the lease later. What `f` has done is rolled back
+    ///     then, however it ends. A callback of the token runs on the thread that renews all leases
+    ///     of this Ledger, and must not block.
+    template <LedgerFunction<pqxx::work&> F>
     LedgerOutcome run(std::string_view id, F f) {
-        return m_core.run(id, [&f](pqxx::work& transaction) { f(transaction); });
+        return m_core.run(id, [&f](pqxx::work& transaction, const std::stop_token& token) {
+            detail::call_stoppable(f, token, transaction);
+        });
     }
 
-    /// The same with `f(transaction, payload)`, and then acks the message; buries it when the
-    /// ledger has no such job.
+    /// The same with `f(transaction, payload)` or `f(transaction, payload, token)`, and then acks
+    /// the message; buries it when the ledger has no such job.
     /// Blocks and throws besides as MessageGuard::ack. An ack that is false or fails does no harm:
     /// the next delivery runs nothing. When this throws before the ack, the guard is unsettled.
-    template <std::invocable<pqxx::work&, const T&> F>
+    template <LedgerFunction<pqxx::work&, const T&> F>
     LedgerOutcome process(MessageGuard<Job<T>>& guard, F f);
 
     /// Runs `f(transaction, claimed)` for many jobs in one transaction, since 100 rows of a
@@ -229,6 +254,11 @@ class Ledger {
         return m_core.give_up(id, reason);
     }
 
+    /// The same, also when it runs: what the run does is rolled back, and its outcome is `dead`;
+    /// see `run` for how it is told. False when it is completed or dead, also when it completes
+    /// before: waits for its COMMIT.
+    bool cancel(std::string_view id, std::string_view reason) { return m_core.cancel(id, reason); }
+
     /// Makes a dead job pending, with at least so many attempts, 1 to 1,000,000; false when it is
     /// not dead. Its attempts and its history go on; `retry_for` begins anew. A reconciler sends
     /// it as after `submit`. One statement and one commit. Throws std::invalid_argument for other
@@ -265,10 +295,12 @@ class Ledger {
 };
 
 template <class T>
-template <std::invocable<pqxx::work&, const T&> F>
+template <LedgerFunction<pqxx::work&, const T&> F>
 LedgerOutcome Ledger<T>::process(MessageGuard<Job<T>>& guard, F f) {
     const LedgerOutcome outcome =
-        run(guard->id, [&](pqxx::work& transaction) { f(transaction, guard->payload); });
+        run(guard->id, [&](pqxx::work& transaction, const std::stop_token& token) {
+            detail::call_stoppable(f, token, transaction, guard->payload);
+        });
     outcome == LedgerOutcome::unknown ? guard.bury("the ledger has no such job") : guard.ack();
     return outcome;
 }

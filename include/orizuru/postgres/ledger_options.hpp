@@ -34,8 +34,8 @@ enum class LedgerOutcome {
     elsewhere, ///< another worker has it, and its lease holds: nothing was done
     not_due,   ///< it has failed, and its next try is later: nothing was done
     failed,    ///< the function threw: rolled back, it comes again
-    dead,      ///< the function threw in the last try, or DoNotRetry: rolled back, it does not come
-               ///< again
+    dead,      ///< the function threw in the last try, or DoNotRetry; or the job was cancelled, or
+               ///< its lease ended in the last try: rolled back, it does not come again
     fenced,    ///< the lease had ended and the job was taken from this run: rolled back
     unknown    ///< there is no such job
 };

@@ -250,10 +250,10 @@ TEST_CASE_FIXTURE(Batches, "a claim that is committed after its connection was l
     once.retry.max_attempts = 1;
     Ledger<std::string> cut(way.to(database), "q", once);
     const Ids ids = cut.submit_all(Ids{"x", "y"});
-    // As a reconciler's look does, it holds up the claim's COMMIT.
+    // As a reconciler that falls asleep does, it holds up the claim's COMMIT.
     pqxx::connection other(database.conninfo());
-    auto looking = std::make_unique<pqxx::work>(other);
-    looking->exec("SELECT pg_advisory_xact_lock(hashtext('orizuru_ledger'))");
+    auto dozing = std::make_unique<pqxx::work>(other);
+    dozing->exec("SELECT pg_advisory_xact_lock(hashtext('orizuru_ledger_sleep'))");
     const auto waits = [this](const std::string& event) {
         return eventually([&] {
             return number("SELECT count(*) FROM pg_stat_activity WHERE wait_event = '" + event +
@@ -267,7 +267,7 @@ TEST_CASE_FIXTURE(Batches, "a claim that is committed after its connection was l
     CHECK(waits("advisory"));
     way.proxy.lose_clients();
     CHECK(waits("transactionid")); // of the first claim, by the second
-    looking.reset();
+    dozing.reset();
     CHECK(running.get() == Outcomes(2, completed));
     for (const std::string& id : ids) {
         CHECK(effects(id) == 1);

@@ -16,7 +16,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -104,6 +106,94 @@ TEST_CASE_FIXTURE(Care,
         CHECK_THROWS_AS(ledger.revive(id, bad), std::invalid_argument);
     }
     CHECK(state(id) == "dead");
+}
+
+TEST_CASE_FIXTURE(Care, "a run whose job is cancelled commits nothing, and is told") {
+    Ledger<std::string> quick(database, "q", with_lease(300ms));
+    const std::string id = quick.submit("x");
+    const auto outcome = quick.run(id, [&](pqxx::work& tx, const std::stop_token& token) {
+        tx.exec("INSERT INTO effects VALUES (" + tx.quote(id) + ")");
+        CHECK_FALSE(token.stop_requested());
+        CHECK(ledger.cancel(id, "wrong address"));
+        CHECK(eventually([&] { return token.stop_requested(); }));
+    });
+    CHECK(outcome == LedgerOutcome::dead);
+    CHECK(effects(id) == 0);
+    CHECK(ledger.find(id)->error == "wrong address");
+    CHECK(changes(id) == ">pending pending>running running>dead");
+    CHECK_FALSE(ledger.cancel(id, "again"));
+
+    CHECK(ledger.revive(id));
+    CHECK(quick.run(id, [](pqxx::work&, const std::stop_token& token) {
+        CHECK_FALSE(token.stop_requested());
+    }) == LedgerOutcome::completed);
+}
+
+TEST_CASE_FIXTURE(Care, "a run that throws since its job was cancelled changes nothing more") {
+    const std::string id = ledger.submit("x");
+    CHECK(ledger.run(id, [&](pqxx::work&) {
+        CHECK(ledger.cancel(id, "wrong address"));
+        throw std::runtime_error("stopped");
+    }) == LedgerOutcome::dead);
+    CHECK(ledger.find(id)->error == "wrong address");
+    const std::string revived = ledger.submit("x");
+    CHECK(ledger.run(revived, [&](pqxx::work& tx) {
+        tx.exec("INSERT INTO effects VALUES (" + tx.quote(revived) + ")");
+        CHECK(ledger.cancel(revived, "too early"));
+        CHECK(ledger.revive(revived));
+    }) == LedgerOutcome::fenced);
+    CHECK(state(revived) == "pending");
+    CHECK(effects(revived) == 0);
+}
+
+TEST_CASE_FIXTURE(Care, "jobs that do not run are cancelled too, and finished ones are not") {
+    const std::string pending = ledger.submit("x");
+    const std::string failed = ledger.submit("x");
+    const std::string completed = ledger.submit("x");
+    CHECK(ledger.run(failed, fail) == LedgerOutcome::failed);
+    CHECK(ledger.run(completed, nothing) == LedgerOutcome::completed);
+    CHECK(ledger.cancel(pending, "x"));
+    CHECK(ledger.cancel(failed, "x"));
+    CHECK_FALSE(ledger.cancel(completed, "x"));
+    CHECK_FALSE(ledger.cancel("nobody", "x"));
+    CHECK_THROWS_AS(ledger.cancel("", "x"), std::invalid_argument);
+    CHECK(state(pending) == "dead");
+    CHECK(state(failed) == "dead");
+    CHECK(state(completed) == "completed");
+}
+
+TEST_CASE_FIXTURE(Care, "a cancellation that meets the COMMIT of the run waits for it") {
+    const std::string id = ledger.submit("x");
+    pqxx::connection other(database.conninfo());
+    std::optional<pqxx::work> committing;
+    CHECK(text("SELECT verdict FROM orizuru_ledger_claim('" + id + "', 'w/1', 60000)") ==
+          "claimed");
+    committing.emplace(other);
+    committing->exec("UPDATE orizuru_ledger SET state = 'completed' WHERE id = '" + id + "'");
+    bool cancelled = true;
+    std::jthread cancelling([&] { cancelled = ledger.cancel(id, "x"); });
+    CHECK(eventually([&] {
+        return number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == 1;
+    }));
+    committing->commit();
+    cancelling.join();
+    CHECK_FALSE(cancelled);
+    CHECK(state(id) == "completed");
+}
+
+TEST_CASE_FIXTURE(Care,
+                  "a run that has lost its lease to another is told, the one beside it is not") {
+    Ledger<std::string> quick(database, "q", with_lease(300ms));
+    const std::string beside = quick.submit("y");
+    const std::string id = quick.submit("x");
+    const auto outcome = quick.run(beside, [&](pqxx::work&, const std::stop_token& kept) {
+        CHECK(quick.run(id, [&](pqxx::work&, const std::stop_token& token) {
+            sql("UPDATE orizuru_ledger SET state = 'pending' WHERE id = '" + id + "'");
+            CHECK(eventually([&] { return token.stop_requested(); }));
+        }) == LedgerOutcome::fenced);
+        CHECK_FALSE(kept.stop_requested());
+    });
+    CHECK(outcome == LedgerOutcome::completed);
 }
 
 TEST_CASE_FIXTURE(Care, "only a dead job can be revived") {

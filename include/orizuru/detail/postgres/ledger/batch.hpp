@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -85,7 +86,9 @@ inline std::vector<LedgerOutcome> LedgerBatch::run() {
     claim_together(open());
     const auto run_alone = [this](std::size_t position) {
         finish_one(position, [&](const LedgerEffects& effects) {
-            return run_job(m_book, m_ids[position], m_name, m_policy, effects);
+            return run_job(
+                m_book, m_ids[position], m_name, m_policy,
+                [&](pqxx::work& transaction, const std::stop_token&) { effects(transaction); });
         });
     };
     // A step of a reconciler locks many jobs at once: who has waited for one of them finds the

@@ -81,7 +81,8 @@ class LedgerBook {
     template <class Next>
     [[nodiscard]] LedgerOutcome fail_with(const LedgerClaim& claim, Next next);
     [[nodiscard]] LedgerTries tries(pqxx::work& transaction, const LedgerClaim& claim) const;
-    /// What this run wrote before, when its claim no longer holds; `fenced` when it wrote nothing.
+    /// What became of the job when the claim no longer holds: by what this run wrote before, or
+    /// dead by others; `fenced` when it is not this run's any more.
     [[nodiscard]] LedgerOutcome before(pqxx::work& transaction, const LedgerClaim& claim) const;
 
     // A slow network needs this much.
@@ -183,8 +184,7 @@ inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const Ledger
                       transaction.quote(claim.job) + " AND token = " + std::to_string(claim.token) +
                       " AND worker = " + transaction.quote(claim.worker))
                 .affected_rows() == 0) {
-            return before(transaction, claim) == LedgerOutcome::completed ? LedgerOutcome::completed
-                                                                          : LedgerOutcome::fenced;
+            return before(transaction, claim);
         }
         transaction.commit();
         return LedgerOutcome::completed;

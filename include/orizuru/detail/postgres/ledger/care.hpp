@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What is done to a ledger's jobs that do not run: given up, revived, forgotten.
+// What is done to a ledger's jobs from outside: given up, cancelled, revived, forgotten.
 
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/ledger/tries.hpp>
@@ -37,14 +37,24 @@ template <class Parameter>
     });
 }
 
-[[nodiscard]] inline bool give_up_in_ledger(Pool& pool, std::string_view job,
-                                            const std::string& name, std::string_view reason) {
+[[nodiscard]] inline bool end_in_ledger(Pool& pool, std::string_view job, const std::string& name,
+                                        std::string_view reason, const std::string& states) {
     return change_in_ledger(pool,
                             R"sql(
 SET state = 'dead', error = $3, changed_at = clock_timestamp(), changed_by = $2
-WHERE id = $1 AND state IN ('pending', 'failed')
-)sql",
+WHERE id = $1 AND state IN )sql" +
+                                states,
                             job, name, storable_reason(reason));
+}
+
+[[nodiscard]] inline bool give_up_in_ledger(Pool& pool, std::string_view job,
+                                            const std::string& name, std::string_view reason) {
+    return end_in_ledger(pool, job, name, reason, "('pending', 'failed') ");
+}
+
+[[nodiscard]] inline bool cancel_in_ledger(Pool& pool, std::string_view job,
+                                           const std::string& name, std::string_view reason) {
+    return end_in_ledger(pool, job, name, reason, "('pending', 'failed', 'running') ");
 }
 
 [[nodiscard]] inline bool revive_in_ledger(Pool& pool, std::string_view job,

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ class LedgerBook;
 /// Any thread. Blocks and throws as Ledger says.
 class LedgerCore {
   public:
-    using Effects = std::function<void(pqxx::work&)>;
+    using Effects = std::function<void(pqxx::work&, const std::stop_token&)>;
     using BatchEffects = std::function<void(pqxx::work&, std::span<const std::size_t>)>;
 
     LedgerCore(Database database, std::string queue, LedgerOptions options);
@@ -58,6 +59,7 @@ class LedgerCore {
     [[nodiscard]] std::vector<LedgerEntry> list(LedgerState state, std::size_t most,
                                                 const std::string& after);
     [[nodiscard]] LedgerCounts count();
+    bool cancel(std::string_view id, std::string_view reason);
     bool give_up(std::string_view id, std::string_view reason);
     bool revive(std::string_view id, int attempts);
     std::uint64_t purge(std::chrono::seconds age);

@@ -163,6 +163,11 @@ ORIZURU_INLINE bool LedgerCore::give_up(std::string_view id, std::string_view re
     return give_up_in_ledger(m_book->pool(), id, m_book->next_name(), reason);
 }
 
+ORIZURU_INLINE bool LedgerCore::cancel(std::string_view id, std::string_view reason) {
+    check_id(id);
+    return cancel_in_ledger(m_book->pool(), id, m_book->next_name(), reason);
+}
+
 ORIZURU_INLINE bool LedgerCore::revive(std::string_view id, int attempts) {
     check_id(id);
     if (attempts < 1 || attempts > 1'000'000) {

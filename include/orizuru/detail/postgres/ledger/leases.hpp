@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -26,8 +28,10 @@ class LedgerLeases {
     /// Has claims renewed as long as it lives.
     class Hold {
       public:
-        Hold(LedgerLeases& leases, std::span<const LedgerClaim> claims)
-            : m_leases(leases), m_claims(claims) {
+        /// When a claim is lost, `lost` is told to stop.
+        Hold(LedgerLeases& leases, std::span<const LedgerClaim> claims,
+             std::stop_source lost = std::stop_source(std::nostopstate))
+            : m_leases(leases), m_claims(claims), m_lost(std::move(lost)) {
             const std::lock_guard lock(m_leases.m_mutex);
             m_leases.m_runs.push_back(this);
         }
@@ -43,6 +47,7 @@ class LedgerLeases {
 
         LedgerLeases& m_leases;
         std::span<const LedgerClaim> m_claims;
+        std::stop_source m_lost;
     };
 
     /// Claims, as parameters of a statement.
@@ -68,6 +73,24 @@ class LedgerLeases {
             all.add(run->m_claims);
         }
         return all;
+    }
+
+    /// The ledger has given a claim to another, or made its job dead. Calls the user's callbacks.
+    void lost(const std::string& job, const std::string& worker) {
+        std::vector<std::stop_source> ended;
+        {
+            const std::lock_guard lock(m_mutex);
+            for (const Hold* run : m_runs) {
+                for (const LedgerClaim& claim : run->m_claims) {
+                    if (claim.job == job && claim.worker == worker) {
+                        ended.push_back(run->m_lost);
+                    }
+                }
+            }
+        }
+        for (std::stop_source& source : ended) {
+            source.request_stop();
+        }
     }
 
   private:

@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Keeps the leases of a Ledger's runs: a statement three times in a lease, on a thread and a
-// connection of its own, which neither a run nor Redis can hold up.
+// Keeps the leases of a Ledger's runs, and tells the runs that have lost theirs: a statement three
+// times in a lease, on a thread and a connection of its own, which neither a run nor Redis can hold
+// up.
 
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/own_thread.hpp>
@@ -86,12 +87,18 @@ class LedgerRenewal {
     LedgerLeases& m_leases;
     std::chrono::milliseconds m_lease;
     const std::string m_renew = with_prefix(R"sql(
-UPDATE $p$ledger AS job SET due = clock_timestamp() + $4::bigint * interval '1 ms'
-FROM (SELECT id FROM $p$ledger AS running
-      JOIN unnest($1::text[], $2::bigint[], $3::text[]) AS held (job, token, worker)
-          ON (running.id, running.token, running.worker) = (held.job, held.token, held.worker)
-      WHERE state = 'running' FOR NO KEY UPDATE OF running SKIP LOCKED) AS renewed
-WHERE job.id = renewed.id
+WITH held AS (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS held (job, token, worker)
+), renewed AS (
+    UPDATE $p$ledger AS job SET due = clock_timestamp() + $4::bigint * interval '1 ms'
+    FROM (SELECT id FROM $p$ledger AS running JOIN held
+              ON (running.id, running.token, running.worker) = (held.job, held.token, held.worker)
+          WHERE state = 'running' FOR NO KEY UPDATE OF running SKIP LOCKED) AS ours
+    WHERE job.id = ours.id
+)
+SELECT job, worker FROM held WHERE NOT EXISTS (
+    SELECT FROM $p$ledger AS running WHERE state = 'running' AND
+        (running.id, running.token, running.worker) = (held.job, held.token, held.worker))
 )sql",
                                             m_database.prefix());
     ForkMark m_fork_mark;
@@ -110,9 +117,14 @@ inline void LedgerRenewal::renew_once() {
     if (!m_client) {
         replace(std::make_unique<Client>(m_database));
     }
-    pqxx::nontransaction transaction(**m_client);
-    execute(transaction, m_renew, to_array(held.jobs), to_array(held.tokens),
-            to_array(held.workers), m_lease.count());
+    const pqxx::result lost = [&] {
+        pqxx::nontransaction transaction(**m_client);
+        return execute(transaction, m_renew, to_array(held.jobs), to_array(held.tokens),
+                       to_array(held.workers), m_lease.count());
+    }();
+    for (const auto& row : lost) {
+        m_leases.lost(row[0].as<std::string>(), row[1].as<std::string>());
+    }
 }
 
 } // namespace orizuru::detail

@@ -12,6 +12,8 @@
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
+#include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,17 +35,22 @@ namespace orizuru::detail {
     }
 }
 
+/// What a job does that is told when its claim is lost.
+using LedgerStoppable = std::function<void(pqxx::work&, const std::stop_token&)>;
+
 /// The same, with the claim, by a name of LedgerBook::next_name.
 [[nodiscard]] inline LedgerOutcome run_job(LedgerBook& book, std::string_view job,
                                            const std::string& name, const RetryPolicy& policy,
-                                           const LedgerEffects& f) {
+                                           const LedgerStoppable& f) {
     const auto claimed = book.claim(job, name);
     if (const auto* outcome = std::get_if<LedgerOutcome>(&claimed)) {
         return *outcome;
     }
     const auto& claim = std::get<LedgerClaim>(claimed);
-    const LedgerLeases::Hold hold(book.leases(), {&claim, 1});
-    return finish_job(book, claim, policy, f);
+    const std::stop_source lost;
+    const LedgerLeases::Hold hold(book.leases(), {&claim, 1}, lost);
+    return finish_job(book, claim, policy,
+                      [&](pqxx::work& transaction) { f(transaction, lost.get_token()); });
 }
 
 } // namespace orizuru::detail
