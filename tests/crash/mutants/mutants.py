@@ -1197,9 +1197,8 @@ MUTANTS = [
          "once_worker"),
 
     # The ledger.
-    code("a ghost completes", "detail/postgres/ledger/book.hpp",
-         "\" AND token = \" + std::to_string(claim.token) +\n"
-         "                      \" AND worker = \" + transaction.quote(claim.worker)", "\"\"",
+    code("a ghost completes", "detail/postgres/ledger/run_tables.hpp",
+         " AND id = job AND token = of_token AND worker = who;", " AND id = job;",
          "postgres_ledger --test-case='a ghost*'"),
     code("a job that was made by a COMMIT without an answer is another's",
          "detail/postgres/ledger/core.ipp",
@@ -1232,7 +1231,7 @@ MUTANTS = [
          "ORDER BY id FOR NO KEY UPDATE SKIP LOCKED", "ORDER BY id FOR NO KEY UPDATE",
          "ledger_batches --test-case='a job that another*'"),
     code("what has no transaction any more is completed", "detail/postgres/ledger/book.hpp",
-         "SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;\n", "",
+         "SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete; ", "",
          "postgres_ledger --test-case='*ends its transaction*'"),
     code("a purge takes the history of a revived job", "detail/postgres/ledger/care_tables.hpp",
          "job = ANY (purged)", "job = ANY (old)", "ledger_care --test-case='a purge leaves*'"),
@@ -1260,9 +1259,8 @@ MUTANTS = [
          "    } catch (const DoNotRetry& error) {\n"
          "        return book.fail_for_good(claim, error.what());\n", "",
          "postgres_ledger --test-case='*DoNotRetry*'"),
-    code("a claim does not mind the lease", "detail/postgres/ledger/tables.hpp",
-         "was.state = 'running' AND (was.due > at OR was.attempt = was.max_attempts)",
-         "was.state = 'running' AND was.attempt = was.max_attempts",
+    code("a claim does not mind the lease", "detail/postgres/ledger/run_tables.hpp",
+         "            AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)\n", "",
          "postgres_ledger --test-case='a claim that waited*'"),
     code("a run is not told that it has lost its job", "detail/postgres/ledger/leases.hpp",
          "            source.request_stop();\n", "",
@@ -1476,8 +1474,7 @@ MUTANTS = [
          "Pool::Isolation::read_committed", "Pool::Isolation::of_database",
          "postgres_ledger --test-case='a run takes longer*'"),
     code("a run that hangs keeps its job locked", "detail/postgres/ledger/book.hpp",
-         ".exec(m_idle_limit + m_complete + \"WHERE state = 'running' AND id = \" +",
-         ".exec(m_complete + \"WHERE state = 'running' AND id = \" +",
+         "m_idle_limit + m_in_transaction + m_complete +", "m_in_transaction + m_complete +",
          "postgres_ledger --test-case='PostgreSQL ends the session*'"),
     code("a foreign key keeps a lease from being renewed", "detail/postgres/ledger/renewal.hpp",
          "FOR NO KEY UPDATE OF", "FOR UPDATE OF",

@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 7;
+inline constexpr int schema_needed = 8;
 
 } // namespace orizuru::detail

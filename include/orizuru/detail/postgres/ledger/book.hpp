@@ -103,10 +103,12 @@ class LedgerBook {
         m_pool.sql("SELECT verdict, claimed FROM $p$ledger_claim($1, $2, $3), "
                    "set_config('synchronous_commit', 'off', true)");
     // The savepoint fails outside of a transaction: `f` may have ended it by a statement.
-    const std::string m_complete = m_pool.sql(R"sql(
-SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete;
-UPDATE $p$ledger AS job SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
-)sql");
+    const std::string m_in_transaction =
+        m_pool.sql("SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete; ");
+    const std::string m_complete = m_pool.sql("SELECT $p$ledger_complete(");
+    const std::string m_complete_all =
+        m_pool.sql("UPDATE $p$ledger SET state = 'completed', changed_at = clock_timestamp(), "
+                   "changed_by = worker WHERE state = 'running' AND id = ANY (");
     const std::string m_tries = m_pool.sql(R"sql(
 SELECT attempt, max_attempts, coalesce((
     SELECT extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history
@@ -179,11 +181,10 @@ inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const Ledger
         f(transaction);
         // No parameters: with libpqxx 6 they go without a look at whether the transaction is over,
         // because `f` has swallowed an error.
-        if (transaction
-                .exec(m_idle_limit + m_complete + "WHERE state = 'running' AND id = " +
-                      transaction.quote(claim.job) + " AND token = " + std::to_string(claim.token) +
-                      " AND worker = " + transaction.quote(claim.worker))
-                .affected_rows() == 0) {
+        const pqxx::result completed = transaction.exec(
+            m_idle_limit + m_in_transaction + m_complete + transaction.quote(claim.job) + ", " +
+            std::to_string(claim.token) + ", " + transaction.quote(claim.worker) + ")");
+        if (!completed[0][0].as<bool>()) {
             return before(transaction, claim);
         }
         transaction.commit();
@@ -261,7 +262,7 @@ inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims, const 
         // Without the tokens, as the name tells the claims from all others. A join with them can be
         // planned as a product, when the statistics know of no running job.
         const pqxx::result completed =
-            transaction.exec(m_idle_limit + m_complete + "WHERE state = 'running' AND id = ANY (" +
+            transaction.exec(m_idle_limit + m_in_transaction + m_complete_all +
                              transaction.quote(to_array(held.jobs)) +
                              "::text[]) AND worker = " + transaction.quote(claims.front().worker));
         const auto count = static_cast<std::size_t>(completed.affected_rows());

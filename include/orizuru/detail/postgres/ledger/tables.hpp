@@ -145,44 +145,8 @@ CREATE TRIGGER $p$ledger_write AFTER UPDATE ON $p$ledger
     FOR EACH ROW WHEN (NEW.state <> OLD.state OR NEW.token <> OLD.token)
     EXECUTE FUNCTION $p$ledger_write();
 )sql"
-    // Steps of several statements. A claim by a run that has the job already repeats one whose
-    // answer was lost.
+    // Steps of several statements.
     R"sql(
-CREATE FUNCTION $p$ledger_claim(job text, who text, lease_ms bigint,
-                                OUT verdict text, OUT claimed bigint)
-LANGUAGE plpgsql AS $$
-DECLARE
-    was record;
-    at timestamptz;
-BEGIN
-    SELECT state, worker, due INTO was FROM $p$ledger WHERE id = job;
-    IF was.state = 'running' AND was.worker <> who AND was.due > clock_timestamp() THEN
-        verdict := 'elsewhere'; -- whatever locks the job
-        RETURN;
-    END IF;
-    SELECT state, attempt, max_attempts, token, worker, due INTO was
-        FROM $p$ledger WHERE id = job FOR NO KEY UPDATE;
-    at := clock_timestamp();
-    IF was.state IS NULL THEN
-        verdict := 'unknown';
-    ELSIF was.state IN ('completed', 'dead') THEN
-        verdict := 'repeated';
-    ELSIF was.state = 'running' AND was.worker = who THEN
-        verdict := 'claimed';
-        claimed := was.token;
-    ELSIF was.state = 'running' AND (was.due > at OR was.attempt = was.max_attempts) THEN
-        verdict := 'elsewhere';
-    ELSIF was.state = 'failed' AND was.due > at THEN
-        verdict := 'not_due';
-    ELSE
-        verdict := 'claimed';
-        UPDATE $p$ledger SET state = 'running', attempt = attempt + 1, token = token + 1,
-            worker = who, due = at + lease_ms * interval '1 ms', changed_at = at, changed_by = who
-            WHERE id = job RETURNING token INTO claimed;
-    END IF;
-END
-$$;
-
 CREATE FUNCTION $p$ledger_recover(of_queue text, who text)
 RETURNS TABLE (job text, was_running boolean, is_dead boolean, reason text)
 LANGUAGE plpgsql AS $$
