@@ -60,7 +60,8 @@ const FaultProgram program("payment_storm", [](int count, char** arguments) {
                                   "Redis killed and restarted with its data", "clerk killed",
                                   "collector killed", "payer killed", "payer paused",
                                   "reconciler killed", "relay killed", "reviver killed",
-                                  "submitter killed", "transfer carried out", "transfer revived"});
+                                  "run cancelled", "submitter killed", "transfer carried out",
+                                  "transfer revived"});
         });
 });
 

@@ -158,6 +158,9 @@ inline std::vector<std::string> PaymentCrowd::finish() {
     report().came("transfer carried out", number("SELECT count(*) FROM applied"));
     report().came("transfer revived", number("SELECT count(*) FROM orizuru_ledger_history "
                                              "WHERE from_state = 'dead'"));
+    report().came("run cancelled",
+                  number("SELECT count(*) FROM orizuru_ledger_history WHERE from_state = 'running' "
+                         "AND note = 'cancelled by mistake'"));
     return std::move(wrong());
 }
 
