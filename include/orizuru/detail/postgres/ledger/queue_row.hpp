@@ -26,9 +26,12 @@ struct LedgerQueueRow {
 class LedgerQueueLock {
   public:
     /// When a transaction leaves PostgreSQL without a word for longer than `longest_idle`, because
-    /// its process is frozen, PostgreSQL ends the session, and others can have the queue.
+    /// its process is frozen, PostgreSQL ends the session, and others can have the queue. Its
+    /// COMMIT does not wait for the disk, nor does a claim of a job that it has sent: what a crash
+    /// of PostgreSQL forgets of it is done once more, and a completion is durable only behind it.
     LedgerQueueLock(const std::string& prefix, std::chrono::milliseconds longest_idle)
-        : m_lock("SET LOCAL idle_in_transaction_session_timeout = " +
+        : m_lock("SET LOCAL synchronous_commit = off; "
+                 "SET LOCAL idle_in_transaction_session_timeout = " +
                  std::to_string(longest_idle.count()) +
                  with_prefix("; SELECT epoch, sequence, timeline = $p$ledger_timeline(), "
                              "txid_current(), dead_seen FROM $p$ledger_queue WHERE name = ",
