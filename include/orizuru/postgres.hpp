@@ -11,11 +11,13 @@
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
+#include <orizuru/postgres/ledger_function.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>
 #include <orizuru/postgres/outbox.hpp>
 #include <orizuru/postgres/outbox_event.hpp>
+#include <orizuru/postgres/outbox_options.hpp>
 #include <orizuru/postgres/outbox_relay.hpp>
 #include <orizuru/postgres/outbox_relay_options.hpp>
 #include <orizuru/postgres/schema.hpp>

@@ -31,6 +31,7 @@
 #include <orizuru/postgres/error.hpp>
 #include <orizuru/postgres/ledger_counts.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
+#include <orizuru/postgres/ledger_function.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
 #include <pqxx/pqxx>
@@ -48,24 +49,6 @@
 #include <vector>
 
 namespace orizuru {
-
-/// What a Ledger runs: it may take a std::stop_token behind its other arguments.
-template <class F, class... Arguments>
-concept LedgerFunction =
-    std::invocable<F&, Arguments...> || std::invocable<F&, Arguments..., std::stop_token>;
-
-namespace detail {
-
-template <class F, class... Arguments>
-void call_stoppable(F& f, const std::stop_token& token, Arguments&... arguments) {
-    if constexpr (std::invocable<F&, Arguments&..., std::stop_token>) {
-        f(arguments..., token);
-    } else {
-        f(arguments...);
-    }
-}
-
-} // namespace detail
 
 template <class T>
 class JobBatch;
