@@ -159,9 +159,10 @@ class Ledger {
     /// Blocks: for the statements. Throws std::invalid_argument, before anything is done, for an id
     ///     that has not 1 to 512 bytes.
     /// `f` may take a std::stop_token besides: a stop is requested when the job is cancelled, or
-    ///     its lease was lost, at most a third of the lease later. What `f` has done is rolled back
-    ///     then, however it ends. A callback of the token runs on the thread that renews all leases
-    ///     of this Ledger, and must not block.
+    ///     its lease was lost, at most a third of the lease later while PostgreSQL can be reached.
+    ///     What `f` does is rolled back then, however it ends. A callback of the token runs on the
+    ///     thread that renews all leases of this Ledger: it must neither block, nor throw, nor
+    ///     destroy the Ledger.
     template <LedgerFunction<pqxx::work&> F>
     LedgerOutcome run(std::string_view id, F f) {
         return m_core.run(id, [&f](pqxx::work& transaction, const std::stop_token& token) {

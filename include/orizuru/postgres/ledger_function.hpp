@@ -12,13 +12,13 @@ namespace orizuru {
 /// It may take a std::stop_token behind its other arguments.
 template <class F, class... Arguments>
 concept LedgerFunction =
-    std::invocable<F&, Arguments...> || std::invocable<F&, Arguments..., std::stop_token>;
+    std::invocable<F&, Arguments...> || std::invocable<F&, Arguments..., const std::stop_token&>;
 
 namespace detail {
 
 template <class F, class... Arguments>
 void call_stoppable(F& f, const std::stop_token& token, Arguments&... arguments) {
-    if constexpr (std::invocable<F&, Arguments&..., std::stop_token>) {
+    if constexpr (std::invocable<F&, Arguments&..., const std::stop_token&>) {
         f(arguments..., token);
     } else {
         f(arguments...);

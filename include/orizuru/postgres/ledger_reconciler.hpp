@@ -71,13 +71,15 @@ class LedgerReconciler {
     /// ends or the first failed job is due; a NOTIFY wakes it for earlier work. Waits out outages
     /// of both servers and all other failures, and reports them to on_event. A queue that fails,
     /// for example with a message that Redis does not take, is tried again after 5 s at most, and
-    /// holds up no other. PostgreSQL: a statement each time it wakes and three before it sleeps,
-    ///     besides the steps, and one in redis_check, by which it takes over within that time when
-    ///     another reconciler has died. Before it sleeps it waits for the COMMITs of claims,
-    ///     failures and submissions under way, and later ones wait behind it, at most 100 ms. When
-    ///     one takes longer (100,000 jobs submitted together, a prepared transaction, an open one
-    ///     after SET CONSTRAINTS ALL IMMEDIATE), it looks twice a second until that is over.
-    ///     Redis: a GET for each queue in redis_check.
+    /// holds up no other. When another reconciler dies, it goes on within 2 to 3 seconds.
+    ///
+    /// PostgreSQL: the steps, two statements each time it wakes, three before it sleeps, and one
+    ///     each second, so run a few of them, not one in each process. Before it sleeps it waits
+    ///     for the COMMITs of claims, failures and submissions under way, and later ones wait
+    ///     behind it, at most 100 ms. When one takes longer (100,000 jobs submitted together, a
+    ///     prepared transaction, an open one after SET CONSTRAINTS ALL IMMEDIATE), it looks twice a
+    ///     second until that is over.
+    /// Redis: a GET for each queue in redis_check.
     /// Throws std::system_error when the process can have no more descriptors.
     void run(const std::stop_token& token);
 

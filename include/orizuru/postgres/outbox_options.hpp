@@ -13,7 +13,8 @@ enum class OutboxOrder {
     /// A queue's messages are sent in the order of the commits. One transaction with a push commits
     /// at a time, and waits for the disk alone.
     commits,
-    /// In no order: transactions commit side by side.
+    /// In no order: transactions commit side by side. Relays of a library before version 8 of the
+    /// tables leave them.
     none
 };
 

@@ -59,10 +59,12 @@ class OutboxRelay {
     /// Sends messages as they are committed, until a stop is requested: woken by NOTIFY, which
     /// needs a session of its own (no pool that shares sessions by transactions). A step that fails
     /// is reported to on_event and tried again after 5 s at most; a queue that fails holds up no
-    /// other. The queues of a relay that died are served within a second or so. PostgreSQL: besides
-    ///     what `relay` does, four statements each time it falls asleep, and one a second. Before
-    ///     it sleeps it waits for COMMITs of messages in no order under way, at most 100 ms, and
-    ///     looks twice a second until longer ones are over.
+    /// other. The queues of a relay that died are served within 2 to 3 seconds.
+    ///
+    /// PostgreSQL: besides what `relay` does, five statements each time it falls asleep, and one
+    ///     each second, so run a few of them, not one in each process. Before it sleeps it waits
+    ///     for COMMITs of messages in no order under way, at most 100 ms, and looks twice a second
+    ///     until longer ones are over.
     /// Blocks after a stop: for the step under way. Throws std::system_error when the process can
     /// have no more descriptors.
     void run(const std::stop_token& token);

@@ -215,6 +215,14 @@ TEST_CASE_FIXTURE(Waking, "a queue that another reconciler has locked does not k
     CHECK(arrives(1));
 }
 
+TEST_CASE_FIXTURE(Waking, "one that stops leaves nobody to rely on it") {
+    {
+        const auto thread = running();
+        REQUIRE(asleep());
+    }
+    CHECK(number("SELECT last_value FROM orizuru_ledger_sleep") == 1);
+}
+
 TEST_CASE_FIXTURE(Waking, "a stop ends the sleep") {
     auto thread = running();
     REQUIRE(asleep());
@@ -298,6 +306,11 @@ TEST_CASE_FIXTURE(Waking, "another reconciler takes over when the one that was a
     sql("SELECT orizuru_doze('ledger', 1)"); // as one that dies asleep
     CHECK(claim(id, "w/1", 500ms) == "claimed");
     CHECK(arrives(2));
+    REQUIRE(eventually(sleeps));
+    sql("SELECT orizuru_wake('ledger')"); // as one that dies before it looks once more
+    ledger.submit("b");
+    sql("SELECT orizuru_doze('ledger', 3600000)");
+    CHECK(arrives(3));
 }
 
 // The claim reads that a reconciler is awake; that one looks before the claim is committed.

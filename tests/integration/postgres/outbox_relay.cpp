@@ -443,7 +443,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay needs each of the rights of TableUse::r
         sql(grant);
         CHECK(relay.relay() == 1);
     }
-    CHECK(count == 9);
+    CHECK(count == 8);
     sql("DROP OWNED BY relay");
 }
 

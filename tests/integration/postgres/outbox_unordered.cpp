@@ -156,6 +156,11 @@ TEST_CASE_FIXTURE(Unordered, "another relay takes over when the one that was awa
     say_awake(); // as one that dies at once
     commit_any("x");
     CHECK(arrives(1));
+    REQUIRE(asleep());
+    say_awake(); // as one that dies before it looks once more
+    commit_any("y");
+    sql("SELECT orizuru_doze('outbox', 3600000)");
+    CHECK(arrives(2));
 }
 
 TEST_CASE_FIXTURE(Unordered, "they take turns with those in order, which stay in order") {

@@ -5,6 +5,7 @@
 // The rounds of an OutboxRelay: a step for each queue that something waits for.
 
 #include <orizuru/detail/base/arguments.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
@@ -73,7 +74,6 @@ class OutboxRounds {
     OutboxStepper m_stepper;
     std::map<std::string, Pause> m_paused;
     JitteredPauses m_outage;
-    bool m_awake = false; ///< and has said so
 };
 
 inline OutboxRounds::OutboxRounds(Database database, Endpoint redis, OutboxRelayOptions options)
@@ -104,16 +104,18 @@ inline std::uint64_t OutboxRounds::relay() {
 
 inline void OutboxRounds::run(const std::stop_token& token) {
     std::optional<Notifications> notifications;
+    const auto gone = at_exit([this, &notifications] {
+        if (notifications) { // else PostgreSQL is away
+            m_stepper.leave();
+        }
+    });
     while (!token.stop_requested()) {
         try {
             if (!notifications) {
                 notifications.emplace(m_stepper.database(), "outbox");
             }
             notifications->drain(TimePoint::min(), token);
-            if (!m_awake) {
-                m_stepper.wake();
-                m_awake = true;
-            }
+            m_stepper.wake();
             const Round last = round(Clock::now(), token);
             m_outage.reset();
             if (!last.worked) {
@@ -132,12 +134,17 @@ inline void OutboxRounds::run(const std::stop_token& token) {
 
 inline void OutboxRounds::sleep(TimePoint until, Notifications& notifications,
                                 const std::stop_token& token) {
-    m_awake = false;
     // It is not told of what others were about to commit when it could not wait for them.
     constexpr std::chrono::milliseconds missed(500);
-    until = m_stepper.doze(until) ? until : std::min(until, deadline_in(missed));
+    const bool told_of_all = m_stepper.doze(until);
     const Round last = round(Clock::now(), token);
-    until = last.worked ? TimePoint{} : std::min(until, next_look(last));
+    if (last.worked || token.stop_requested()) {
+        return;
+    }
+    until = std::min(told_of_all ? until : deadline_in(missed), next_look(last));
+    if (told_of_all) {
+        m_stepper.fall_asleep();
+    }
     while (Clock::now() < until && !token.stop_requested()) {
         if (notifications.wait(std::min(until, deadline_in(others_take)), token) ||
             m_stepper.lapsed()) {
@@ -209,7 +216,7 @@ inline void OutboxRounds::wait_out(OutboxEventKind kind, std::string_view why,
     const std::chrono::milliseconds pause = m_outage.next();
     tell({kind, {}, why, pause});
     const TimePoint end = deadline_in(pause);
-    m_awake = false; // in another server, perhaps
+    m_stepper.forget();
     if (notifications) {
         try {
             return notifications->drain(end, token);

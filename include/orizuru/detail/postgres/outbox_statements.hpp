@@ -26,7 +26,8 @@ SET LOCAL jit = off;
 inline constexpr std::string_view waiting_queues = R"sql(
 SELECT q.name FROM $p$outbox_queue AS q CROSS JOIN LATERAL (SELECT least(
     (SELECT message FROM $p$outbox_order WHERE queue = q.name ORDER BY position LIMIT 1),
-    (SELECT message FROM $p$outbox WHERE queue = q.name AND NOT ordered ORDER BY message LIMIT 1)
+    (SELECT message FROM $p$outbox WHERE queue = q.name AND NOT ordered
+     ORDER BY message + 0 LIMIT 1)
     ) AS message) AS oldest
 WHERE oldest.message IS NOT NULL ORDER BY oldest.message
 )sql";
@@ -39,7 +40,7 @@ inline constexpr std::string_view unless_locked = " FOR UPDATE SKIP LOCKED";
 // Those in order, with their positions, and those in none take turns.
 inline constexpr std::string_view next_messages = R"sql(
 SELECT message, position, encode(payload, 'hex') FROM (
-    SELECT *, sum(octet_length(payload)) OVER (ORDER BY turn, position
+    SELECT *, sum(octet_length(payload)) OVER (ORDER BY turn, message
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
     FROM (
         SELECT o.message, o.position, m.payload, row_number() OVER (ORDER BY o.position) AS turn
@@ -49,9 +50,9 @@ SELECT message, position, encode(payload, 'hex') FROM (
         UNION ALL
         SELECT message, NULL, payload, row_number() OVER (ORDER BY message)
         FROM (SELECT message, payload FROM $p$outbox
-              WHERE queue = $1 AND NOT ordered ORDER BY message LIMIT $2) AS m
-        ORDER BY turn, position LIMIT $2) AS batch) AS measured
-WHERE coalesce(bytes_before, 0) < $3 ORDER BY turn, position
+              WHERE queue = $1 AND NOT ordered ORDER BY message + 0 LIMIT $2) AS m
+        ORDER BY turn, message LIMIT $2) AS batch) AS measured
+WHERE coalesce(bytes_before, 0) < $3 ORDER BY turn, message
 )sql";
 
 inline constexpr std::string_view delete_sent = R"sql(

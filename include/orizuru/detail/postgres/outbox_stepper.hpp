@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +48,10 @@ class OutboxStepper {
     /// See Sleep.
     void wake();
     [[nodiscard]] bool doze(TimePoint until);
+    void fall_asleep();
     [[nodiscard]] bool lapsed();
+    void leave() noexcept;
+    void forget() noexcept { m_sleep.forget(); }
 
     /// The queues that something waits for; the one with the oldest message comes first.
     std::vector<std::string> waiting();
@@ -124,6 +128,23 @@ inline void OutboxStepper::wake() {
 inline bool OutboxStepper::doze(TimePoint until) {
     return in_database(
         [&](pqxx::connection& connection) { return m_sleep.doze(connection, until); });
+}
+
+inline void OutboxStepper::fall_asleep() {
+    in_database([this](pqxx::connection& connection) {
+        m_sleep.fall_asleep(connection);
+        return true;
+    });
+}
+
+inline void OutboxStepper::leave() noexcept {
+    try {
+        in_database([this](pqxx::connection& connection) {
+            m_sleep.leave(connection);
+            return true;
+        });
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+    }
 }
 
 inline bool OutboxStepper::lapsed() {

@@ -12,8 +12,10 @@ namespace orizuru::detail {
 // for. It sends a NOTIFY only while a relay sleeps, see ledger/sleep_tables.hpp.
 inline constexpr std::string_view outbox_unordered_tables = R"sql(
 ALTER TABLE $p$outbox ADD ordered boolean NOT NULL DEFAULT true;
-CREATE INDEX $p$outbox_unordered ON $p$outbox (queue, message) WHERE NOT ordered;
+-- By an expression, so that no plan takes the primary key for the order of one queue.
+CREATE INDEX $p$outbox_unordered ON $p$outbox (queue, (message + 0)) WHERE NOT ordered;
 CREATE SEQUENCE $p$outbox_sleep;
+GRANT SELECT ON SEQUENCE $p$outbox_sleep TO PUBLIC;
 
 CREATE FUNCTION $p$outbox_wake() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -22,7 +24,7 @@ BEGIN
     INSERT INTO $p$outbox_queue (name) VALUES (NEW.queue) ON CONFLICT DO NOTHING;
     PERFORM pg_advisory_xact_lock_shared(hashtext('$p$outbox_sleep'));
     SELECT last_value INTO asleep_until FROM $p$outbox_sleep;
-    IF asleep_until > 1 THEN
+    IF asleep_until > 100000000000 THEN
         PERFORM pg_notify('$p$outbox', '');
     END IF;
     RETURN NULL;

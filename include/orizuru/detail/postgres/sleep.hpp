@@ -16,35 +16,63 @@
 
 namespace orizuru::detail {
 
-/// Each call is one statement, and one that has to be committed at once. A value; any thread.
+/// One thread's at a time. Each call is one statement at most, which is committed at once.
 class Sleep {
   public:
     /// `who` is "ledger" or "outbox".
     Sleep(const std::string& prefix, const std::string& who)
         : m_wake(with_prefix("SELECT $p$wake('" + who + "')", prefix)),
-          m_doze(with_prefix("SELECT $p$doze('" + who + "', ", prefix)),
-          m_lapsed(with_prefix("SELECT last_value < extract(epoch FROM clock_timestamp()) * 1000 "
-                               "FROM $p$" +
-                                   who + "_sleep",
-                               prefix)) {}
+          m_doze(with_prefix("SELECT * FROM $p$doze('" + who + "', ", prefix)),
+          m_look(with_prefix(
+              "SELECT last_value, last_value < extract(epoch FROM clock_timestamp()) * 1000 AND "
+              "abs(last_value - extract(epoch FROM clock_timestamp())) > 2 FROM $p$" +
+                  who + "_sleep",
+              prefix)),
+          m_write(with_prefix("SELECT setval('$p$" + who + "_sleep', ", prefix)),
+          m_unless(with_prefix(") FROM $p$" + who + "_sleep WHERE last_value = ", prefix)) {}
 
-    /// From now on no commit wakes anybody: before it sleeps again, the caller looks.
-    void wake(pqxx::connection& connection) const { pqxx::nontransaction(connection).exec(m_wake); }
+    /// For one second no commit wakes anybody: before it sleeps again, the caller looks.
+    void wake(pqxx::connection& connection) {
+        if (Clock::now() >= m_awake_until) {
+            pqxx::nontransaction(connection).exec(m_wake);
+            m_awake_until = deadline_in(std::chrono::seconds(1));
+        }
+    }
 
     /// From now on a commit wakes the caller, who looks once more after this call, when something
     /// is due before `until`. False when the look may not see all that was committed without it.
-    [[nodiscard]] bool doze(pqxx::connection& connection, TimePoint until) const {
+    [[nodiscard]] bool doze(pqxx::connection& connection, TimePoint until) {
+        forget();
         const auto time =
             std::chrono::ceil<std::chrono::milliseconds>(std::min(until - Clock::now(), longest));
-        return pqxx::nontransaction(connection)
-            .exec(m_doze + std::to_string(std::max<std::int64_t>(time.count(), 1)) + ")")[0][0]
-            .as<bool>();
+        const pqxx::result asleep =
+            pqxx::nontransaction(connection)
+                .exec(m_doze + std::to_string(std::max<std::int64_t>(time.count(), 1)) + ")");
+        m_written = asleep[0][0].as<std::int64_t>();
+        return asleep[0][1].as<bool>();
+    }
+    /// After a doze that was true: the caller has looked, and sleeps.
+    void fall_asleep(pqxx::connection& connection) const {
+        pqxx::nontransaction(connection)
+            .exec(m_write + std::to_string(m_written + 1) + m_unless + std::to_string(m_written));
     }
 
-    /// Whether nobody sleeps, as far as is known. When the caller does, the one that has woken
-    /// since may have died, and then no commit wakes anybody.
-    [[nodiscard]] bool lapsed(pqxx::connection& connection) const {
-        return pqxx::nontransaction(connection).exec(m_lapsed)[0][0].as<bool>();
+    /// The caller ends: others that sleep look soon.
+    void leave(pqxx::connection& connection) const {
+        pqxx::nontransaction(connection).exec(m_write + "1)");
+    }
+    /// The caller has lost its session, and what it has said.
+    void forget() noexcept { m_awake_until = {}; }
+
+    /// Whether nobody who is alive is known to be awake, or asleep after a look. When asked twice,
+    /// a second apart.
+    [[nodiscard]] bool lapsed(pqxx::connection& connection) {
+        const pqxx::result seen = pqxx::nontransaction(connection).exec(m_look);
+        const auto value = seen[0][0].as<std::int64_t>();
+        const bool dozes = value % 2 == 1;
+        const bool lapsed = seen[0][1].as<bool>() || (dozes && value == m_dozing);
+        m_dozing = dozes ? value : 0;
+        return lapsed;
     }
 
   private:
@@ -53,7 +81,12 @@ class Sleep {
 
     std::string m_wake;
     std::string m_doze;
-    std::string m_lapsed;
+    std::string m_look;
+    std::string m_write;
+    std::string m_unless;
+    TimePoint m_awake_until{};
+    std::int64_t m_written = 0; ///< by the last doze
+    std::int64_t m_dozing = 0;  ///< what somebody had written who dozed at the last look
 };
 
 } // namespace orizuru::detail

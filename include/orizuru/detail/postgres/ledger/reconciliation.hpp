@@ -44,6 +44,8 @@ class LedgerReconciliation {
     void run(const std::stop_token& token);
 
   private:
+    // How soon another one goes on when one has died that was awake.
+    static constexpr std::chrono::milliseconds others_take{1000};
     // How soon it looks again when others were about to commit something: nobody tells it of that.
     static constexpr std::chrono::milliseconds next_look{500};
 
@@ -66,7 +68,8 @@ class LedgerReconciliation {
     std::unique_ptr<Notifications> m_notifications;
     std::vector<LedgerQueue> m_queues; ///< as they were at the last look
     LedgerAgenda m_agenda;
-    bool m_awake = false; ///< and has said so
+    bool m_attended = true; ///< to something, since it slept
+    TimePoint m_slept{};
     TimePoint m_next_sweep{};
     TimePoint m_next_check{};
 };
@@ -144,7 +147,10 @@ inline void LedgerReconciliation::pass(const std::string& queue, Reconciled& all
 
 inline void LedgerReconciliation::run(const std::stop_token& token) {
     // Nobody would read its notifications.
-    const auto deaf = at_exit([this] { m_notifications.reset(); });
+    const auto deaf = at_exit([this] {
+        m_notifications.reset();
+        m_work.session().leave();
+    });
     JitteredPauses pauses;
     while (!token.stop_requested()) {
         try {
@@ -155,7 +161,6 @@ inline void LedgerReconciliation::run(const std::stop_token& token) {
             m_work.tell({.kind = LedgerEventKind::failed, .detail = error.what()});
         }
         m_notifications.reset();
-        m_awake = false; // in another server, perhaps
         sleep_until(deadline_in(pauses.next()), token);
     }
 }
@@ -174,10 +179,7 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
         m_notifications->drain(TimePoint::min(), token);
         return true;
     });
-    if (!m_awake) {
-        m_work.session().wake();
-        m_awake = true;
-    }
+    m_work.session().wake();
     m_queues = m_work.session().look();
     begin_sweep();
     check_redis();
@@ -202,15 +204,26 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
 }
 
 inline void LedgerReconciliation::sleep(TimePoint until, const std::stop_token& token) {
-    m_awake = false;
+    // Commits wake it while it sleeps, although nothing is to be done that another reconciler has
+    // in hand: not more often than this.
+    const TimePoint earliest = m_slept + std::chrono::milliseconds(10);
+    if (!m_attended && Clock::now() < earliest) {
+        return sleep_until(earliest, token);
+    }
+    m_attended = false;
+    m_slept = Clock::now();
     const bool told_of_all = m_work.session().doze(until);
     for (const LedgerQueue& queue : m_work.session().look()) {
         until = std::min(until, m_agenda.due(queue));
+    }
+    if (told_of_all && Clock::now() < until) {
+        m_work.session().fall_asleep();
     }
     wait(told_of_all ? until : std::min(until, deadline_in(next_look)), token);
 }
 
 inline void LedgerReconciliation::attend(const std::string& queue) {
+    m_attended = true;
     m_agenda.begin(queue);
     const auto failed = [&](const std::exception& error) {
         m_work.tell({.kind = LedgerEventKind::failed, .queue = queue, .detail = error.what()});
@@ -238,7 +251,8 @@ inline void LedgerReconciliation::attend(const std::string& queue) {
 inline void LedgerReconciliation::wait(TimePoint until, const std::stop_token& token) {
     while (!m_agenda.any_urgent() && !token.stop_requested() && Clock::now() < until) {
         const bool notified = m_work.session().in([&](pqxx::connection&) {
-            return m_notifications->wait(std::min(until, m_next_check), token);
+            return m_notifications->wait(std::min({until, m_next_check, deadline_in(others_take)}),
+                                         token);
         });
         if (notified || m_work.session().lapsed()) {
             return;

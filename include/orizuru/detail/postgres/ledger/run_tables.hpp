@@ -19,7 +19,7 @@ DECLARE
     was record;
     at timestamptz;
 BEGIN
-    LOOP
+    FOR tries IN 1 .. 10 LOOP
         UPDATE $p$ledger SET state = 'running', attempt = attempt + 1, token = token + 1,
             worker = who, due = clock_timestamp() + lease_ms * interval '1 ms',
             changed_at = clock_timestamp(), changed_by = who
@@ -51,8 +51,12 @@ BEGIN
         ELSIF was.state = 'failed' AND was.due > at THEN
             verdict := 'not_due';
         END IF;
-        EXIT WHEN verdict IS NOT NULL; -- else it has become free meanwhile, and is locked
+        IF verdict IS NOT NULL THEN
+            RETURN;
+        END IF;
+        -- Else it has become free meanwhile, and is locked.
     END LOOP;
+    RAISE 'job % cannot be claimed, although it is free: does a trigger leave it as it is?', job;
 END
 $$;
 

@@ -17,6 +17,7 @@
 
 #include <pqxx/pqxx>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,7 +41,10 @@ class LedgerSession {
     /// See Sleep.
     void wake();
     [[nodiscard]] bool doze(TimePoint until);
+    void fall_asleep();
     [[nodiscard]] bool lapsed();
+    /// Nothing without a session.
+    void leave() noexcept;
 
   private:
     Database m_database;
@@ -59,6 +63,7 @@ auto LedgerSession::in(Use use) {
         return use(**m_client);
     } catch (const pqxx::failure& error) {
         m_client.reset();
+        m_sleep.forget();
         throw database_error(m_database, error);
     }
 }
@@ -89,6 +94,22 @@ inline void LedgerSession::wake() {
 
 inline bool LedgerSession::doze(TimePoint until) {
     return in([&](pqxx::connection& connection) { return m_sleep.doze(connection, until); });
+}
+
+inline void LedgerSession::fall_asleep() {
+    in([this](pqxx::connection& connection) {
+        m_sleep.fall_asleep(connection);
+        return true;
+    });
+}
+
+inline void LedgerSession::leave() noexcept {
+    try {
+        if (m_client) {
+            m_sleep.leave(**m_client);
+        }
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+    }
 }
 
 inline bool LedgerSession::lapsed() {

@@ -10,7 +10,8 @@ namespace orizuru::detail {
 
 // A NOTIFY makes commits wait for each other, so only those commits send one that a sleeping
 // reconciler does not wake in time for. $p$ledger_sleep says until when it sleeps, in milliseconds
-// since 1970; 1 while one is awake, since that one looks before it sleeps:
+// since 1970. While one is awake, which looks before it sleeps, it is the time in seconds, less
+// than any due time; a new one each second.
 //
 //   commit       lock, shared ─► read the sequence ─► NOTIFY when due before ─► COMMIT ─► unlock
 //   reconciler   write the sequence ─► lock, exclusive ─► unlock ─► look ─► sleep
@@ -20,29 +21,38 @@ namespace orizuru::detail {
 // ones before them, 100 ms at most: then it looks again soon, since nobody tells it of those
 // (SET CONSTRAINTS ALL IMMEDIATE, PREPARE TRANSACTION and a very large COMMIT hold the lock long).
 //
+// The value is odd until that look is over: one that stays so is of a reconciler that has died
+// meanwhile, or could not wait. Those that sleep look then, as they do after a time in seconds that
+// is 2 s old.
+//
 // A sequence, because it is written in place and outside of transactions: an open snapshot neither
 // makes reading it slower nor sees an old value. And no look at other jobs, which crawls over the
 // dead entries of the index as long as a snapshot is open.
 inline constexpr std::string_view ledger_sleep_tables =
     R"sql(
 CREATE SEQUENCE $p$ledger_sleep;
+GRANT SELECT ON SEQUENCE $p$ledger_sleep TO PUBLIC; -- a time; triggers read it
 
-CREATE FUNCTION $p$doze(who text, for_ms bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION $p$doze(who text, for_ms bigint, OUT asleep_until bigint, OUT told_of_all boolean)
+LANGUAGE plpgsql AS $$
 BEGIN
     SET LOCAL synchronous_commit = off;
-    SET LOCAL lock_timeout = 100;
-    PERFORM setval(('$p$' || who || '_sleep')::regclass,
-                   (extract(epoch FROM clock_timestamp()) * 1000)::bigint + for_ms);
-    PERFORM pg_advisory_xact_lock(hashtext('$p$' || who || '_sleep'));
-    RETURN true;
-EXCEPTION WHEN lock_not_available THEN
-    RETURN false;
+    asleep_until := setval(('$p$' || who || '_sleep')::regclass,
+        ((extract(epoch FROM clock_timestamp()) * 1000)::bigint + for_ms) | 1);
+    BEGIN
+        SET LOCAL lock_timeout = 100;
+        PERFORM pg_advisory_xact_lock(hashtext('$p$' || who || '_sleep'));
+        told_of_all := true;
+    EXCEPTION WHEN lock_not_available THEN
+        told_of_all := false;
+    END;
 END
 $$;
 CREATE FUNCTION $p$wake(who text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     SET LOCAL synchronous_commit = off;
-    PERFORM setval(('$p$' || who || '_sleep')::regclass, 1);
+    PERFORM setval(('$p$' || who || '_sleep')::regclass,
+                   extract(epoch FROM clock_timestamp())::bigint);
 END
 $$;
 
@@ -52,7 +62,7 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext('$p$ledger_sleep'));
     SELECT last_value INTO asleep_until FROM $p$ledger_sleep;
-    IF asleep_until > coalesce(extract(epoch FROM NEW.due) * 1000, 1) THEN
+    IF asleep_until > coalesce(extract(epoch FROM NEW.due) * 1000, 100000000000) THEN
         PERFORM pg_notify('$p$ledger', '');
     END IF;
     RETURN NULL;
@@ -69,9 +79,11 @@ CREATE CONSTRAINT TRIGGER $p$ledger_wake AFTER UPDATE ON $p$ledger
           OR NEW.state = 'pending' AND OLD.state <> 'pending')
     EXECUTE FUNCTION $p$ledger_wake();
 
-DROP FUNCTION IF EXISTS $p$ledger_look();
-CREATE FUNCTION $p$ledger_look()
-RETURNS TABLE (queue text, epoch bigint, sequence bigint, unsent boolean, wait_ms float8)
+-- The last column is for reconcilers that run since the version before: nobody tells them of
+-- anything, and they look twice a second when it is false.
+CREATE OR REPLACE FUNCTION $p$ledger_look()
+RETURNS TABLE (queue text, epoch bigint, sequence bigint, unsent boolean, wait_ms float8,
+               alone boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
     here text := $p$ledger_timeline();
@@ -83,7 +95,8 @@ BEGIN
                          job.state = 'pending' ORDER BY job.sent_epoch LIMIT 1) < q.epoch, false),
         extract(epoch FROM (SELECT job.due FROM $p$ledger AS job WHERE job.queue = q.name
                             AND job.due IS NOT NULL ORDER BY job.due LIMIT 1)
-                           - clock_timestamp())::float8 * 1000
+                           - clock_timestamp())::float8 * 1000,
+        false
     FROM $p$ledger_queue AS q ORDER BY q.name;
 END
 $$;
