@@ -6,6 +6,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/orizuru.hpp>
@@ -124,6 +125,7 @@ using orizuru::test::eventually;
 using orizuru::test::is_dead_entry_of;
 using orizuru::test::Record;
 using orizuru::test::Running;
+using orizuru::test::Stopwatch;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
 using orizuru::test::WorkerFixture;
@@ -275,16 +277,12 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a stop ends the wait for memory soon, and 
     LargeConsumer consumer(uri, "q", {.prefetch = 2});
     fail_once(consumer);
     fail_once(consumer);
-    auto next = std::async(std::launch::async, [&] {
-        const auto guard = consumer.next();
-        return std::pair(guard.has_value(), steady_clock::now());
-    });
+    auto next = std::async(std::launch::async, [&] { return consumer.next().has_value(); });
     CHECK(next.wait_for(50ms) == std::future_status::timeout);
-    const auto stopped = steady_clock::now();
+    const Stopwatch since_stop;
     consumer.stop();
-    const auto [came, ended] = next.get();
-    CHECK_FALSE(came);
-    CHECK(ended - stopped < soon);
+    CHECK_FALSE(next.get());
+    CHECK(since_stop.elapsed() < soon);
     CHECK(eventually([&] { return waiting() == Texts{"large", "small"}; }));
     CHECK(nothing_dead());
 }
@@ -297,16 +295,13 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a stop_token ends the wait for memory soon
     fail_once(consumer);
     const auto second = fail_once(consumer);
     std::stop_source source;
-    auto next = std::async(std::launch::async, [&] {
-        const auto guard = consumer.next(source.get_token());
-        return std::pair(guard.has_value(), steady_clock::now());
-    });
+    auto next = std::async(std::launch::async,
+                           [&] { return consumer.next(source.get_token()).has_value(); });
     CHECK(next.wait_for(50ms) == std::future_status::timeout);
-    const auto stopped = steady_clock::now();
+    const Stopwatch since_stop;
     source.request_stop();
-    const auto [came, ended] = next.get();
-    CHECK_FALSE(came);
-    CHECK(ended - stopped < soon);
+    CHECK_FALSE(next.get());
+    CHECK(since_stop.elapsed() < soon);
     CHECK_FALSE(consumer.next(source.get_token()));
     CHECK(consumer.in_hand() == 2);
     CHECK(take_and_ack(consumer) == "large");
