@@ -8,6 +8,7 @@
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
+#include <orizuru/detail/postgres/sleep.hpp>
 #include <orizuru/postgres/ledger.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 
@@ -213,6 +214,19 @@ TEST_CASE_FIXTURE(Waking, "a queue that another reconciler has locked does not k
     CHECK(transactions() - before < 60);
     other.abort();
     CHECK(arrives(1));
+}
+
+TEST_CASE_FIXTURE(Waking, "one that is awake is not taken for dead, whichever second it is") {
+    detail::Sleep other("orizuru_", "ledger");
+    for (const std::string second : {"| 1", "& ~1"}) {
+        sql("SELECT setval('orizuru_ledger_sleep', extract(epoch FROM now())::bigint " + second +
+            ")");
+        CHECK_FALSE(other.lapsed(postgres_connection));
+        CHECK_FALSE(other.lapsed(postgres_connection));
+    }
+    sql("SELECT orizuru_doze('ledger', 60000)");
+    CHECK_FALSE(other.lapsed(postgres_connection));
+    CHECK(other.lapsed(postgres_connection));
 }
 
 TEST_CASE_FIXTURE(Waking, "one that stops leaves nobody to rely on it") {

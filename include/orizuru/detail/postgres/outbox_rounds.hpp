@@ -134,14 +134,14 @@ inline void OutboxRounds::run(const std::stop_token& token) {
 
 inline void OutboxRounds::sleep(TimePoint until, Notifications& notifications,
                                 const std::stop_token& token) {
-    // It is not told of what others were about to commit when it could not wait for them.
-    constexpr std::chrono::milliseconds missed(500);
+    // When commits under way take too long to wait for, none of them wakes it.
+    constexpr std::chrono::milliseconds next_look_at_missed(500);
     const bool told_of_all = m_stepper.doze(until);
     const Round last = round(Clock::now(), token);
     if (last.worked || token.stop_requested()) {
         return;
     }
-    until = std::min(told_of_all ? until : deadline_in(missed), next_look(last));
+    until = std::min(told_of_all ? until : deadline_in(next_look_at_missed), next_look(last));
     if (told_of_all) {
         m_stepper.fall_asleep();
     }

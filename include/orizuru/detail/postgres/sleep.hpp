@@ -64,18 +64,20 @@ class Sleep {
     /// The caller has lost its session, and what it has said.
     void forget() noexcept { m_awake_until = {}; }
 
-    /// Whether nobody who is alive is known to be awake, or asleep after a look. When asked twice,
-    /// a second apart.
+    /// Whether the one that wrote last has died awake, asleep, or before it fell asleep; of the
+    /// last the second call tells. To be asked once a second by those that sleep.
     [[nodiscard]] bool lapsed(pqxx::connection& connection) {
         const pqxx::result seen = pqxx::nontransaction(connection).exec(m_look);
         const auto value = seen[0][0].as<std::int64_t>();
-        const bool dozes = value % 2 == 1;
+        const bool dozes = value > no_seconds && value % 2 == 1;
         const bool lapsed = seen[0][1].as<bool>() || (dozes && value == m_dozing);
         m_dozing = dozes ? value : 0;
         return lapsed;
     }
 
   private:
+    // More than any time in seconds, and less than any in milliseconds; as in sleep_tables.hpp.
+    static constexpr std::int64_t no_seconds = 100'000'000'000;
     // More than any sweep.
     static constexpr Clock::duration longest = std::chrono::hours(48);
 

@@ -44,9 +44,9 @@ class LedgerReconciliation {
     void run(const std::stop_token& token);
 
   private:
-    // How soon another one goes on when one has died that was awake.
+    // How often it asks whether the others have died that commits rely on.
     static constexpr std::chrono::milliseconds others_take{1000};
-    // How soon it looks again when others were about to commit something: nobody tells it of that.
+    // How soon it looks again when commits under way took too long to wait for: none wakes it.
     static constexpr std::chrono::milliseconds next_look{500};
 
     static LedgerReconcilerOptions checked(LedgerReconcilerOptions options) {
@@ -204,8 +204,8 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
 }
 
 inline void LedgerReconciliation::sleep(TimePoint until, const std::stop_token& token) {
-    // Commits wake it while it sleeps, although nothing is to be done that another reconciler has
-    // in hand: not more often than this.
+    // Another reconciler may have in hand what commits wake this one for: then it falls asleep no
+    // more often than this.
     const TimePoint earliest = m_slept + std::chrono::milliseconds(10);
     if (!m_attended && Clock::now() < earliest) {
         return sleep_until(earliest, token);

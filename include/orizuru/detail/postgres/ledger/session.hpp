@@ -86,10 +86,7 @@ inline std::vector<LedgerQueue> LedgerSession::look() {
 }
 
 inline void LedgerSession::wake() {
-    in([this](pqxx::connection& connection) {
-        m_sleep.wake(connection);
-        return true;
-    });
+    in([this](pqxx::connection& connection) { m_sleep.wake(connection); });
 }
 
 inline bool LedgerSession::doze(TimePoint until) {
@@ -97,10 +94,7 @@ inline bool LedgerSession::doze(TimePoint until) {
 }
 
 inline void LedgerSession::fall_asleep() {
-    in([this](pqxx::connection& connection) {
-        m_sleep.fall_asleep(connection);
-        return true;
-    });
+    in([this](pqxx::connection& connection) { m_sleep.fall_asleep(connection); });
 }
 
 inline void LedgerSession::leave() noexcept {

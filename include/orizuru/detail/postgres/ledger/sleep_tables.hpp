@@ -10,8 +10,8 @@ namespace orizuru::detail {
 
 // A NOTIFY makes commits wait for each other, so only those commits send one that a sleeping
 // reconciler does not wake in time for. $p$ledger_sleep says until when it sleeps, in milliseconds
-// since 1970. While one is awake, which looks before it sleeps, it is the time in seconds, less
-// than any due time; a new one each second.
+// since 1970. While one is awake, which looks before it sleeps, it is the time in seconds, a new
+// one each second: less than 100000000000, which is less than any due time.
 //
 //   commit       lock, shared ─► read the sequence ─► NOTIFY when due before ─► COMMIT ─► unlock
 //   reconciler   write the sequence ─► lock, exclusive ─► unlock ─► look ─► sleep
