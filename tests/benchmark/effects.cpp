@@ -34,6 +34,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -74,6 +75,9 @@ class Effects {
         tell("Ledger: reconciler", reconcile());
         tell("Ledger: claim, effect + completed, ack", ledger());
         tell("its tables by hand, prepared: the same", prepared_by_hand());
+        const auto [first, last] = beside_a_snapshot();
+        tell("the same beside an open snapshot, the first sixth", first);
+        tell("the same beside an open snapshot, the last sixth", last);
         tell("Ledger: 100 claims, effects + completed, acks", ledger_batches());
         tell("its tables by hand: 100 claims, effects + completed", by_hand());
     }
@@ -306,6 +310,34 @@ class Effects {
         return consume("ledger", [&](Guard& guard) {
             ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
         });
+    }
+
+    /// The rates of the first and of the last sixth, whose claims go past all dead rows.
+    std::pair<double, double> beside_a_snapshot() {
+        const std::string queue = "beside a snapshot";
+        Ledger<int> ledger(m_database, queue);
+        ledger.submit_all(numbers());
+        LedgerReconciler(m_database, m_redis.uri()).reconcile();
+        const std::jthread reconciling([this](const std::stop_token& token) {
+            LedgerReconciler(m_database, m_redis.uri()).run(token);
+        });
+        pqxx::connection connection(m_database.conninfo());
+        pqxx::transaction<pqxx::repeatable_read> snapshot(connection);
+        snapshot.exec("SELECT count(*) FROM rows");
+        const int sixth = std::max(m_messages / 6, 1);
+        std::vector<Clock::time_point> reached(static_cast<std::size_t>(m_messages / sixth) + 1);
+        reached.front() = Clock::now();
+        std::atomic<int> done = 0;
+        consume(queue, [&](Guard& guard) {
+            ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
+            if (const int count = ++done; count % sixth == 0) {
+                reached[static_cast<std::size_t>(count / sixth)] = Clock::now();
+            }
+        });
+        const auto rate = [&](std::size_t part) {
+            return sixth / std::chrono::duration<double>(reached[part] - reached[part - 1]).count();
+        };
+        return {rate(1), rate(reached.size() - 1)};
     }
 
     /// What a program of one's own would do for each message.
