@@ -321,7 +321,7 @@ TEST_CASE_FIXTURE(Fixture, "a key of the wrong type and a queue name that cannot
 }
 
 TEST_CASE_FIXTURE(Fixture, "beside consumers, each message goes one way only") {
-    constexpr int count = 12'000;
+    constexpr int count = 4'000;
     std::atomic<int> acked = 0;
     std::atomic<int> removed = 0;
     std::multiset<std::string> seen;
