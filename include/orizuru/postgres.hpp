@@ -12,6 +12,7 @@
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/postgres/ledger_function.hpp>
+#include <orizuru/postgres/ledger_job_options.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 #include <orizuru/postgres/ledger_reconciler.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>

@@ -66,7 +66,7 @@ class World {
     void lose_redis() { RedisClient(m_redis.uri()).flushall(); }
 
     /// Three orders, two of them in one transaction.
-    void submit() {
+    void submit(const LedgerJobOptions& chosen = {}) {
         auto ledger = open();
         pqxx::connection connection(m_database.conninfo());
         for (const int orders : {1, 2}) {
@@ -74,10 +74,22 @@ class World {
             for (int i = 0; i < orders; ++i) {
                 ledger.submit(
                     tx,
-                    tx.exec("INSERT INTO orders DEFAULT VALUES RETURNING number")[0][0].as<int>());
+                    tx.exec("INSERT INTO orders DEFAULT VALUES RETURNING number")[0][0].as<int>(),
+                    chosen);
             }
             tx.commit();
         }
+    }
+    /// Three that have waited until now.
+    void submit_due() {
+        submit({.delay = 1h});
+        run("UPDATE orizuru_ledger SET due = clock_timestamp()");
+    }
+    /// Three that are late: they die, once.
+    void submit_expired() {
+        submit({.expires_after = 1h});
+        run("UPDATE orizuru_ledger SET expires = clock_timestamp()");
+        m_given_up = true;
     }
     void reconcile() {
         LedgerReconciler(m_database, m_redis.uri(),
@@ -157,7 +169,7 @@ class World {
             RedisClient redis(m_redis.uri());
             collect_dead(redis, m_redis.uri(), queue);
             work();
-            return run("SELECT FROM orizuru_ledger WHERE finished_at IS NULL").empty();
+            return run("SELECT FROM orizuru_ledger WHERE state <> 'completed'").empty();
         });
     }
     /// `dead` is the flow whose process died.
@@ -238,6 +250,10 @@ void give_up(World& world) {
 const std::array flows{
     Flow<World>{"submitter", [](World&) {}, [](World& world) { world.submit(); }},
     Flow<World>{"reconciler", [](World& world) { world.submit(); },
+                [](World& world) { world.reconcile(); }},
+    Flow<World>{"due", [](World& world) { world.submit_due(); },
+                [](World& world) { world.reconcile(); }},
+    Flow<World>{"expired", [](World& world) { world.submit_expired(); },
                 [](World& world) { world.reconcile(); }},
     Flow<World>{"worker", send, [](World& world) { world.work(); }},
     Flow<World>{"failing", send, [](World& world) { world.work(2); }},

@@ -61,7 +61,7 @@ const FaultProgram program("payment_storm", [](int count, char** arguments) {
                                   "collector killed", "payer killed", "payer paused",
                                   "reconciler killed", "relay killed", "reviver killed",
                                   "run cancelled", "submitter killed", "transfer carried out",
-                                  "transfer revived"});
+                                  "transfer expired", "transfer revived"});
         });
 });
 

@@ -23,6 +23,7 @@ ORIZURU_INLINE std::string prometheus(std::span<const LedgerCounts> ledgers) {
                       detail::Digits(count));
         };
         line("pending", ledger.pending);
+        line("scheduled", ledger.scheduled);
         line("running", ledger.running);
         line("failed", ledger.failed);
         line("dead", ledger.dead);

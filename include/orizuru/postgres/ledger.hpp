@@ -32,6 +32,7 @@
 #include <orizuru/postgres/ledger_counts.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
 #include <orizuru/postgres/ledger_function.hpp>
+#include <orizuru/postgres/ledger_job_options.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
 #include <pqxx/pqxx>
@@ -87,33 +88,37 @@ class Ledger {
     ///     larger than max_payload: the transaction can go on. pqxx's exceptions as they are: the
     ///     transaction has to be rolled back, and nothing is tried again. PREPARE TRANSACTION is
     ///     refused when a reconciler has to be woken, as NOTIFY does not go with it.
-    std::string submit(pqxx::transaction_base& transaction,
-                       T payload) requires MessageEncodable<T> {
+    ///     std::invalid_argument, before anything is sent, for options out of range.
+    std::string submit(pqxx::transaction_base& transaction, T payload,
+                       const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::StoredMessage job = make(std::move(payload));
-        m_core.insert(transaction, {&job, 1});
+        m_core.insert(transaction, {&job, 1}, options);
         return std::move(job.id);
     }
     /// The same in a transaction of its own; returns when it is committed.
-    std::string submit(T payload) requires MessageEncodable<T> {
+    std::string submit(T payload,
+                       const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::StoredMessage job = make(std::move(payload));
-        m_core.submit({&job, 1});
+        m_core.submit({&job, 1}, options);
         return std::move(job.id);
     }
 
     /// The same for many; returns their ids. PostgreSQL: an INSERT for each MiB of them,
     /// hexadecimal digits counted. Throws as `submit`, EncodeError before anything is sent.
     template <RangeOf<T> R>
-    std::vector<std::string> submit_all(pqxx::transaction_base& transaction,
-                                        R&& payloads) requires MessageEncodable<T> {
+    std::vector<std::string>
+    submit_all(pqxx::transaction_base& transaction, R&& payloads,
+               const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         auto jobs = make_all(payloads);
-        m_core.insert(transaction, jobs);
+        m_core.insert(transaction, jobs, options);
         return detail::ids_of(std::move(jobs));
     }
     /// The same in a transaction of its own: all or none.
     template <RangeOf<T> R>
-    std::vector<std::string> submit_all(R&& payloads) requires MessageEncodable<T> {
+    std::vector<std::string>
+    submit_all(R&& payloads, const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         auto jobs = make_all(payloads);
-        m_core.submit(jobs);
+        m_core.submit(jobs, options);
         return detail::ids_of(std::move(jobs));
     }
 
@@ -122,15 +127,16 @@ class Ledger {
     /// `purge` forgets it. It waits for another transaction that makes the same job.
     /// Throws besides std::invalid_argument, before anything is done, for an id that has not 1 to
     ///     512 bytes of UTF-8, none of them null. Else as `submit`.
-    bool submit_once(pqxx::transaction_base& transaction, const std::string& id,
-                     T payload) requires MessageEncodable<T> {
+    bool submit_once(pqxx::transaction_base& transaction, const std::string& id, T payload,
+                     const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::check_text_id(id);
-        return m_core.insert_new(transaction, make(std::move(payload), id));
+        return m_core.insert_new(transaction, make(std::move(payload), id), options);
     }
     /// The same in a transaction of its own; returns when it is committed.
-    bool submit_once(const std::string& id, T payload) requires MessageEncodable<T> {
+    bool submit_once(const std::string& id, T payload,
+                     const LedgerJobOptions& options = {}) requires MessageEncodable<T> {
         detail::check_text_id(id);
-        return m_core.submit_new(make(std::move(payload), id));
+        return m_core.submit_new(make(std::move(payload), id), options);
     }
 
     /// Runs `f(transaction)` once for a job: for a Worker's handler, since the Worker acks
@@ -244,9 +250,9 @@ class Ledger {
     bool cancel(std::string_view id, std::string_view reason) { return m_core.cancel(id, reason); }
 
     /// Makes a dead job pending, with at least so many attempts, 1 to 1,000,000; false when it is
-    /// not dead. Its attempts and its history go on; `retry_for` begins anew. A reconciler sends
-    /// it as after `submit`. One statement and one commit. Throws std::invalid_argument for other
-    /// `attempts`.
+    /// not dead. Its attempts and its history go on; `retry_for` begins anew, and it does not
+    /// expire any more. A reconciler sends it as after `submit`. One statement and one commit.
+    /// Throws std::invalid_argument for other `attempts`.
     bool revive(std::string_view id, int attempts = 1) { return m_core.revive(id, attempts); }
 
     /// Forgets the queue's jobs, and their history, that are completed or dead for longer than

@@ -38,12 +38,14 @@ struct LedgerEntry {
     int attempt; ///< how often it was claimed
     int max_attempts;
     std::string worker;         ///< the worker that claimed it last; empty = none yet
-    std::optional<JobTime> due; ///< running: the lease's end; failed: the next try
+    std::optional<JobTime> due; ///< pending: if it is later, the first try; failed: the next one;
+                                ///< running: the lease's end
     std::string error;          ///< why the last try that failed did
     JobTime created_at;
     JobTime changed_at;
     std::string changed_by;
     std::optional<JobTime> finished_at;
+    std::optional<JobTime> expires_at; ///< no try begins from then on
 };
 
 /// One change of a job's state. `running` to `running`: a worker took it from one whose lease had

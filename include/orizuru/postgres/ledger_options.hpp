@@ -32,10 +32,11 @@ enum class LedgerOutcome {
     completed, ///< the function has run, and is committed
     repeated,  ///< it was completed or dead before: nothing was done
     elsewhere, ///< another worker has it, and its lease holds: nothing was done
-    not_due,   ///< it has failed, and its next try is later: nothing was done
+    not_due,   ///< its first or next try is later: nothing was done
     failed,    ///< the function threw: rolled back, it comes again
     dead,      ///< the function threw in the last try, or DoNotRetry; or the job was cancelled, or
-               ///< its lease ended in the last try: rolled back, it does not come again
+               ///< its lease ended in the last try: rolled back, it does not come again; or it has
+               ///< expired, and the function was not called
     fenced,    ///< the lease had ended and the job was taken from this run: rolled back
     unknown    ///< there is no such job
 };

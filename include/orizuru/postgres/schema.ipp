@@ -12,6 +12,7 @@
 #include <orizuru/detail/postgres/ledger/run_tables.hpp>
 #include <orizuru/detail/postgres/ledger/sleep_tables.hpp>
 #include <orizuru/detail/postgres/ledger/tables.hpp>
+#include <orizuru/detail/postgres/ledger/time_tables.hpp>
 #include <orizuru/detail/postgres/outbox_tables.hpp>
 #include <orizuru/detail/postgres/outbox_unordered_tables.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
@@ -31,8 +32,9 @@ namespace detail {
 
 /// The statements of each version, from the one before.
 inline constexpr std::array<std::string_view, schema_needed> migrations{
-    inbox_tables,       outbox_tables,       ledger_tables,     ledger_loss_tables,
-    ledger_care_tables, ledger_sleep_tables, ledger_run_tables, outbox_unordered_tables};
+    inbox_tables,       outbox_tables,      ledger_tables,
+    ledger_loss_tables, ledger_care_tables, ledger_sleep_tables,
+    ledger_time_tables, ledger_run_tables,  outbox_unordered_tables};
 
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {

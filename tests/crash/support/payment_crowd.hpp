@@ -158,6 +158,8 @@ inline std::vector<std::string> PaymentCrowd::finish() {
     report().came("transfer carried out", number("SELECT count(*) FROM applied"));
     report().came("transfer revived", number("SELECT count(*) FROM orizuru_ledger_history "
                                              "WHERE from_state = 'dead'"));
+    report().came("transfer expired", number("SELECT count(*) FROM orizuru_ledger_history "
+                                             "WHERE note = 'it has expired'"));
     report().came("run cancelled",
                   number("SELECT count(*) FROM orizuru_ledger_history WHERE from_state = 'running' "
                          "AND note = 'cancelled by mistake'"));

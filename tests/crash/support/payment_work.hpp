@@ -128,6 +128,17 @@ class PaymentWork {
     }
 
     void submit();
+    /// Some wait, and some expire, which lets them die.
+    LedgerJobOptions when() {
+        LedgerJobOptions chosen;
+        if (m_chance.happens(0.3)) {
+            chosen.delay = std::chrono::milliseconds(m_chance.between(1, 200));
+        }
+        if (m_chance.happens(0.2)) {
+            chosen.expires_after = std::chrono::milliseconds(m_chance.between(1, 300));
+        }
+        return chosen;
+    }
     /// What fails is rolled back.
     void carry_out(pqxx::work& tx, const Transfer& transfer);
     void pay();
@@ -160,7 +171,7 @@ inline void PaymentWork::submit() {
                             ", " + std::to_string(transfer.amount) + ")");
                     transfers.push_back(transfer);
                 }
-                ledger->submit_all(tx, transfers);
+                ledger->submit_all(tx, transfers, when());
                 tx.commit();
                 std::this_thread::sleep_for(std::chrono::milliseconds(10'000 / m_work.rate));
             }

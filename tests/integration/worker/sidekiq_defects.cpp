@@ -206,13 +206,13 @@ TEST_CASE_FIXTURE(Defect, "9: the jobs of a dead worker come back while the othe
 
 TEST_CASE_FIXTURE(Defect, "10: a worker that is busy for long is no orphan") {
     const Gate gate;
-    worker.handle<Raw>("q", [=](const Raw&) { gate.pass(); }, {.lease = 100ms});
+    worker.handle<Raw>("q", [=](const Raw&) { gate.pass(); }, {.lease = 1s});
     push_jobs({"a"});
     Running running(worker);
     REQUIRE(gate.reached());
     for (int i = 0; i < 50; ++i) {
         REQUIRE(collector.collect().reclaimed == 0);
-        std::this_thread::sleep_for(10ms);
+        std::this_thread::sleep_for(40ms); // two leases in all
     }
     CHECK(held_jobs() == Texts{"a"});
     gate.open();

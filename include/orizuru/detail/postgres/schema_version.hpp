@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 8;
+inline constexpr int schema_needed = 9;
 
 } // namespace orizuru::detail

@@ -133,6 +133,7 @@ WITH free AS (
     SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) AND finished_at IS NULL
         AND worker IS DISTINCT FROM $2
         AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)
+        AND (expires IS NULL OR expires > clock_timestamp())
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE $p$ledger AS job SET state = 'running', attempt = attempt + 1, token = token + 1,
@@ -172,6 +173,7 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
     return verdict == "repeated"    ? LedgerOutcome::repeated
            : verdict == "elsewhere" ? LedgerOutcome::elsewhere
            : verdict == "not_due"   ? LedgerOutcome::not_due
+           : verdict == "dead"      ? LedgerOutcome::dead
                                     : LedgerOutcome::unknown;
 }
 

@@ -6,8 +6,10 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
+#include <orizuru/postgres/ledger_job_options.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>
 
@@ -37,6 +39,23 @@ inline void check(const LedgerReconcilerOptions& options) {
     check_time("sweep", options.sweep, std::chrono::milliseconds(100));
     check_time("redis_check", options.redis_check, std::chrono::milliseconds(10));
     check_ledger_retry(options.retry);
+}
+
+inline void check(const LedgerJobOptions& options) {
+    constexpr std::chrono::hours longest(24 * 365 * 100);
+    if (options.delay > longest) {
+        throw std::invalid_argument("the delay of a ledger's job must be up to 100 years");
+    }
+    if (options.at && (*options.at < earliest_job_time || *options.at > latest_job_time)) {
+        throw std::invalid_argument("a ledger's job must be due before the year 10000");
+    }
+    if (const auto& after = options.expires_after;
+        after && (after->count() < 1 || *after > longest)) {
+        throw std::invalid_argument("a ledger's job must expire 1 ms to 100 years after it is due");
+    }
+    if (options.max_attempts.value_or(1) < 1) {
+        throw std::invalid_argument("max_attempts of a ledger's job must be 1 or more");
+    }
 }
 
 } // namespace orizuru::detail

@@ -10,6 +10,7 @@
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_counts.hpp>
 #include <orizuru/postgres/ledger_entry.hpp>
+#include <orizuru/postgres/ledger_job_options.hpp>
 #include <orizuru/postgres/ledger_options.hpp>
 
 #include <pqxx/pqxx>
@@ -46,11 +47,13 @@ class LedgerCore {
 
     [[nodiscard]] std::int64_t max_payload() const noexcept { return m_options.max_payload; }
 
-    void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs) const;
-    void submit(std::span<const StoredMessage> jobs);
+    void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
+                const LedgerJobOptions& options) const;
+    void submit(std::span<const StoredMessage> jobs, const LedgerJobOptions& options);
     /// Nothing, and false, when the ledger has a job of that id.
-    bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job) const;
-    bool submit_new(const StoredMessage& job);
+    bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
+                    const LedgerJobOptions& options) const;
+    bool submit_new(const StoredMessage& job, const LedgerJobOptions& options);
     LedgerOutcome run(std::string_view id, const Effects& effects);
     std::vector<LedgerOutcome> run_batch(std::span<const std::string> ids,
                                          const BatchEffects& effects);
@@ -67,9 +70,11 @@ class LedgerCore {
   private:
     /// Returns how many were inserted; `who` is in their history, `end` ends the statement.
     std::size_t insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
-                       std::string_view who, std::string_view end) const;
+                       const LedgerJobOptions& options, std::string_view who,
+                       std::string_view end) const;
     bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
-                    std::string_view who) const;
+                    const LedgerJobOptions& options, std::string_view who) const;
+
     std::string m_queue;
     LedgerOptions m_options;
     std::unique_ptr<LedgerBook> m_book;

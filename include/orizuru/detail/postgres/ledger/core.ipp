@@ -17,9 +17,11 @@
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/error.hpp>
+#include <orizuru/postgres/ledger_job_options.hpp>
 #include <orizuru/postgres/table_use.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <utility>
 
@@ -45,7 +47,8 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
       m_book(std::make_unique<LedgerBook>(std::move(database), make_identity(m_options.name).id,
                                           m_options.lease)),
       m_insert(m_book->pool().sql(
-          "INSERT INTO $p$ledger (id, queue, max_attempts, changed_by, payload) VALUES")) {
+          "INSERT INTO $p$ledger "
+          "(id, queue, max_attempts, changed_by, due, sent_epoch, expires, payload) VALUES")) {
     check_tables(m_book->pool(), TableUse::ledger);
     attempt_own(m_book->pool(), [this](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
@@ -58,37 +61,61 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
+/// The values of due, sent_epoch and expires.
+[[nodiscard]] inline std::string times_in_sql(const LedgerJobOptions& options) {
+    const auto later = [](const std::string& time, std::chrono::milliseconds by) {
+        return time + " + " + std::to_string(by.count()) + " * interval '1 ms'";
+    };
+    std::string due = "clock_timestamp()";
+    if (options.at) {
+        due = later("timestamptz 'epoch'", options.at->time_since_epoch());
+    } else if (options.delay.count() > 0) {
+        due = later(due, options.delay);
+    }
+    const bool waits = options.at || options.delay.count() > 0;
+    return (waits ? due + ", 9223372036854775807, " : "NULL, 0, ") +
+           (options.expires_after ? later(due, *options.expires_after) : "NULL");
+}
+
 ORIZURU_INLINE std::size_t LedgerCore::insert(pqxx::transaction_base& transaction,
                                               std::span<const StoredMessage> jobs,
-                                              std::string_view who, std::string_view end) const {
-    const std::string others = ", " + text_in_sql(m_queue) + ", " +
-                               std::to_string(m_options.retry.max_attempts) + ", " +
-                               text_in_sql(who);
+                                              const LedgerJobOptions& options, std::string_view who,
+                                              std::string_view end) const {
+    check(options);
+    const std::string others =
+        ", " + text_in_sql(m_queue) + ", " +
+        std::to_string(options.max_attempts.value_or(m_options.retry.max_attempts)) + ", " +
+        text_in_sql(who) + ", " + times_in_sql(options);
     return insert_messages(
         transaction, m_insert, jobs,
         [&](const std::string& id) { return text_in_sql(id) + others; }, end);
 }
 
 ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
-                                       std::span<const StoredMessage> jobs) const {
-    insert(transaction, jobs, m_book->worker(), {});
+                                       std::span<const StoredMessage> jobs,
+                                       const LedgerJobOptions& options) const {
+    insert(transaction, jobs, options, m_book->worker(), {});
 }
 
 ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
-                                           const StoredMessage& job, std::string_view who) const {
-    return insert(transaction, {&job, 1}, who, " ON CONFLICT (id) DO NOTHING") == 1;
+                                           const StoredMessage& job,
+                                           const LedgerJobOptions& options,
+                                           std::string_view who) const {
+    return insert(transaction, {&job, 1}, options, who, " ON CONFLICT (id) DO NOTHING") == 1;
 }
 
 ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
-                                           const StoredMessage& job) const {
-    return insert_new(transaction, job, m_book->worker());
+                                           const StoredMessage& job,
+                                           const LedgerJobOptions& options) const {
+    return insert_new(transaction, job, options, m_book->worker());
 }
 
-ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job) {
+ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
+                                           const LedgerJobOptions& options) {
     const std::string name = m_book->next_name();
     return attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
-        if (!insert_new(transaction, job, name)) {
+        if (!insert_new(transaction, job, options, name)) {
             // It may be there by a COMMIT of this call that was not answered.
             return !execute(transaction,
                             m_book->pool().sql("SELECT FROM $p$ledger_history "
@@ -101,12 +128,13 @@ ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job) {
     });
 }
 
-ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs) {
+ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs,
+                                       const LedgerJobOptions& options) {
     bool committing = false;
     attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         try {
-            insert(transaction, jobs);
+            insert(transaction, jobs, options);
         } catch (const pqxx::unique_violation&) {
             if (committing) {
                 return true; // by the COMMIT that was not answered

@@ -65,7 +65,7 @@ template <class Field>
 [[nodiscard]] inline std::string select_entries() {
     return "SELECT id, queue, state, attempt, max_attempts, worker, " + as_time("due") +
            ", error, " + as_time("created_at") + ", " + as_time("changed_at") + ", changed_by, " +
-           as_time("finished_at") + " FROM ";
+           as_time("finished_at") + ", " + as_time("expires") + " FROM ";
 }
 template <class Row>
 [[nodiscard]] LedgerEntry entry_of(const Row& row) {
@@ -80,7 +80,8 @@ template <class Row>
                        .created_at = time_of(row[8]),
                        .changed_at = time_of(row[9]),
                        .changed_by = text_of(row[10]),
-                       .finished_at = optional_time_of(row[11])};
+                       .finished_at = optional_time_of(row[11]),
+                       .expires_at = optional_time_of(row[12])};
 }
 
 [[nodiscard]] inline std::optional<LedgerEntry> find_in_ledger(Pool& pool, std::string_view id) {
@@ -119,11 +120,12 @@ template <class Row>
         read_ledger(pool,
                     "SELECT waits.total, " + as_time("waits.oldest") +
                         ", held.running, held.failed, dead.total, " + as_time("clock_timestamp()") +
-                        R"sql(
+                        R"sql(, held.scheduled
 FROM (SELECT count(*) AS total, min(created_at) AS oldest FROM $p$ledger
-      WHERE queue = $1 AND state = 'pending') AS waits,
+      WHERE queue = $1 AND state = 'pending' AND due IS NULL) AS waits,
      (SELECT count(*) FILTER (WHERE state = 'running') AS running,
-             count(*) FILTER (WHERE state = 'failed') AS failed FROM $p$ledger
+             count(*) FILTER (WHERE state = 'failed') AS failed,
+             count(*) FILTER (WHERE state = 'pending') AS scheduled FROM $p$ledger
       WHERE queue = $1 AND due IS NOT NULL) AS held,
      (SELECT count(*) AS total FROM $p$ledger WHERE queue = $1 AND state = 'dead') AS dead
 )sql",
@@ -131,6 +133,7 @@ FROM (SELECT count(*) AS total, min(created_at) AS oldest FROM $p$ledger
     const auto& row = found[0];
     return {.queue = queue,
             .pending = row[0].as<std::uint64_t>(),
+            .scheduled = row[6].as<std::uint64_t>(),
             .running = row[2].as<std::uint64_t>(),
             .failed = row[3].as<std::uint64_t>(),
             .dead = row[4].as<std::uint64_t>(),

@@ -25,6 +25,7 @@ BEGIN
             changed_at = clock_timestamp(), changed_by = who
         WHERE id = job AND finished_at IS NULL
             AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)
+            AND (expires IS NULL OR expires > clock_timestamp())
             AND (state <> 'running' OR worker <> who)
         RETURNING token INTO claimed;
         IF FOUND THEN
@@ -36,7 +37,7 @@ BEGIN
             verdict := 'elsewhere'; -- whatever locks the job
             RETURN;
         END IF;
-        SELECT state, attempt, max_attempts, token, worker, due INTO was
+        SELECT state, attempt, max_attempts, token, worker, due, expires INTO was
             FROM $p$ledger WHERE id = job FOR NO KEY UPDATE;
         at := clock_timestamp();
         IF was.state IS NULL THEN
@@ -48,7 +49,11 @@ BEGIN
             claimed := was.token;
         ELSIF was.state = 'running' AND (was.due > at OR was.attempt = was.max_attempts) THEN
             verdict := 'elsewhere';
-        ELSIF was.state = 'failed' AND was.due > at THEN
+        ELSIF was.expires <= at THEN
+            UPDATE $p$ledger SET state = 'dead', error = 'it has expired',
+                changed_at = at, changed_by = who WHERE id = job;
+            verdict := 'dead';
+        ELSIF was.due > at THEN
             verdict := 'not_due';
         END IF;
         IF verdict IS NOT NULL THEN

@@ -194,7 +194,7 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
     const bool full = waiting.jobs.size() == most_sent || waiting.bytes >= most_bytes_sent;
     const Batch batch = lock(transaction, waiting);
     const std::size_t recovered = step.told.size() + step.retried;
-    step.next = recovered == 1000 || (full && !batch.jobs.empty()) ? LedgerStep::Next::more
+    step.next = recovered >= 1000 || (full && !batch.jobs.empty()) ? LedgerStep::Next::more
                                                                    : LedgerStep::Next::done;
     if (!batch.jobs.empty()) {
         // Never one that a step before has sent and not committed.
@@ -230,13 +230,13 @@ inline LedgerStep LedgerStepper::begin_epoch(pqxx::work& transaction, Connection
 inline void LedgerStepper::recover(pqxx::work& transaction, const std::string& queue,
                                    LedgerStep& step) const {
     for (const auto& row : execute(transaction, m_recover, queue, m_worker)) {
-        if (!row[1].as<bool>()) {
+        const bool died = row[2].as<bool>();
+        if (!row[1].as<bool>() && !died) {
             ++step.retried;
             continue;
         }
-        step.told.push_back(
-            {row[2].as<bool>() ? LedgerEventKind::died : LedgerEventKind::lease_ended,
-             text_of(row[0]), text_of(row[3])});
+        step.told.push_back({died ? LedgerEventKind::died : LedgerEventKind::lease_ended,
+                             text_of(row[0]), text_of(row[3])});
     }
 }
 

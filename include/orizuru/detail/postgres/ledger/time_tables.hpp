@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What the ledger's tables have besides (tables.hpp), by which a job waits for its time, and
+// expires.
+
+#include <string_view>
+
+namespace orizuru::detail {
+
+// ledger.due         pending: when its message may be sent, if that is later than the submission
+// ledger.sent_epoch  the largest number until then: no range of what is to be sent has it
+// ledger.expires     no try begins from then on
+//
+// A step of a reconciler makes what is due an ordinary pending job, and what has expired dead.
+inline constexpr std::string_view ledger_time_tables = R"sql(
+ALTER TABLE $p$ledger ADD expires timestamptz;
+CREATE INDEX $p$ledger_expires ON $p$ledger (queue, expires)
+    WHERE expires IS NOT NULL AND finished_at IS NULL;
+DO $do$
+DECLARE
+    old text;
+BEGIN
+    SELECT conname INTO STRICT old FROM pg_constraint
+        WHERE conrelid = '$p$ledger'::regclass AND contype = 'c'
+            AND pg_get_constraintdef(oid) LIKE '%due IS NOT NULL%';
+    EXECUTE format('ALTER TABLE $p$ledger DROP CONSTRAINT %I', old);
+END
+$do$;
+-- All rows kept the one before: NOT VALID saves a look at them.
+ALTER TABLE $p$ledger ADD CONSTRAINT $p$ledger_has_due CHECK (
+    CASE WHEN state = 'pending' THEN true ELSE (state IN ('running', 'failed')) = (due IS NOT NULL)
+    END) NOT VALID;
+
+CREATE OR REPLACE FUNCTION $p$ledger_recover(of_queue text, who text)
+RETURNS TABLE (job text, was_running boolean, is_dead boolean, reason text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    at timestamptz := clock_timestamp();
+BEGIN
+    RETURN QUERY UPDATE $p$ledger AS l SET changed_at = at, changed_by = who,
+        state = 'dead', error = 'it has expired'
+    FROM (SELECT id FROM $p$ledger WHERE queue = of_queue AND expires <= at
+          AND finished_at IS NULL AND (state <> 'running' OR due <= at)
+          ORDER BY expires LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS ended
+    WHERE l.id = ended.id
+    RETURNING l.id, false, true, l.error;
+
+    UPDATE $p$ledger AS l SET due = NULL, sent_epoch = 0
+    FROM (SELECT id FROM $p$ledger WHERE queue = of_queue AND due <= at AND state = 'pending'
+          ORDER BY due LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS ready
+    WHERE l.id = ready.id;
+
+    RETURN QUERY UPDATE $p$ledger AS l SET changed_at = at, changed_by = who,
+        state = CASE WHEN l.attempt < l.max_attempts THEN 'pending' ELSE 'dead' END,
+        error = CASE WHEN ended.state = 'running' THEN 'the lease of ' || l.worker || ' ended'
+                     ELSE l.error END
+    FROM (SELECT id, state FROM $p$ledger WHERE queue = of_queue AND due <= at
+          AND state <> 'pending' ORDER BY due LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS ended
+    WHERE l.id = ended.id
+    RETURNING l.id, ended.state = 'running', l.state = 'dead', l.error;
+END
+$$;
+)sql";
+
+} // namespace orizuru::detail

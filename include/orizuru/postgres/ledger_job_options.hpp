@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// What can be chosen for one job of a ledger.
+
+#include <orizuru/jobs/job_time.hpp>
+
+#include <chrono>
+#include <optional>
+
+namespace orizuru {
+
+/// All times are the database's.
+struct LedgerJobOptions {
+    /// How long it waits before it is due, up to 100 years; 0 or less = it is due at once. No try
+    /// begins before.
+    std::chrono::milliseconds delay{};
+    /// When it is due; then `delay` does not count.
+    std::optional<JobTime> at = {};
+    /// How long after it is due the last try may begin, 1 ms to 100 years: a job that has not begun
+    /// by then, or whose next try would be later, is dead.
+    std::optional<std::chrono::milliseconds> expires_after = {};
+    /// How often it is tried in all, 1 or more; empty: as LedgerOptions::retry says.
+    std::optional<int> max_attempts = {};
+};
+
+} // namespace orizuru
