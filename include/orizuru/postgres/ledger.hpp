@@ -24,6 +24,7 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/ledger/core.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
@@ -41,11 +42,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -169,10 +172,12 @@ class Ledger {
     ///     What `f` does is rolled back then, however it ends. A callback of the token runs on the
     ///     thread that renews all leases of this Ledger: it must neither block, nor throw, nor
     ///     destroy the Ledger.
+    /// What `f` returns, unless that is void, is the job's result: committed with the completion.
+    ///     The job fails when it cannot be encoded, or takes more than max_payload.
     template <LedgerFunction<pqxx::work&> F>
     LedgerOutcome run(std::string_view id, F f) {
-        return m_core.run(id, [&f](pqxx::work& transaction, const std::stop_token& token) {
-            detail::call_stoppable(f, token, transaction);
+        return m_core.run(id, [&](pqxx::work& transaction, const std::stop_token& token) {
+            return call(f, token, transaction);
         });
     }
 
@@ -221,6 +226,14 @@ class Ledger {
     /// The changes of a job's state, the oldest first; empty for an unknown job. One statement.
     [[nodiscard]] std::vector<LedgerChange> history(std::string_view id) {
         return m_core.history(id);
+    }
+
+    /// The result of a completed job; none when it is not completed or has left none, and for an
+    /// unknown job. One statement. Throws DecodeError when it is no R.
+    template <MessageDecodable R>
+    [[nodiscard]] std::optional<R> result(std::string_view id) {
+        const std::optional<std::string> encoded = m_core.result(id);
+        return encoded ? std::optional(decode<R>(*encoded)) : std::nullopt;
     }
 
     /// The queue's jobs in a state, in the order of their ids; those of `submit` begin with the
@@ -272,6 +285,30 @@ class Ledger {
         detail::encode(job, message.payload, m_core.max_payload());
         return message;
     }
+    /// Returns the encoded result.
+    template <class F, class... Arguments>
+    [[nodiscard]] std::optional<std::string> call(F& f, const std::stop_token& token,
+                                                  Arguments&... arguments) const {
+        if constexpr (std::is_void_v<detail::StoppableResult<F, Arguments...>>) {
+            detail::call_stoppable(f, token, arguments...);
+            return std::nullopt;
+        } else {
+            std::string encoded;
+            detail::encode(detail::call_stoppable(f, token, arguments...), encoded,
+                           m_core.max_payload());
+            return encoded;
+        }
+    }
+    template <class R>
+    [[nodiscard]] static R decode(std::string_view encoded) {
+        Scratch scratch;
+        try {
+            return detail::decode<R>(encoded, scratch);
+        } catch (const std::exception& error) {
+            throw DecodeError(std::string("the result of a job: ") + error.what(),
+                              std::string(encoded));
+        }
+    }
     template <class R>
     [[nodiscard]] std::vector<detail::StoredMessage> make_all(R& payloads) const {
         std::vector<detail::StoredMessage> jobs;
@@ -288,8 +325,8 @@ template <class T>
 template <LedgerFunction<pqxx::work&, const T&> F>
 LedgerOutcome Ledger<T>::process(MessageGuard<Job<T>>& guard, F f) {
     const LedgerOutcome outcome =
-        run(guard->id, [&](pqxx::work& transaction, const std::stop_token& token) {
-            detail::call_stoppable(f, token, transaction, guard->payload);
+        m_core.run(guard->id, [&](pqxx::work& transaction, const std::stop_token& token) {
+            return call(f, token, transaction, guard->payload);
         });
     outcome == LedgerOutcome::unknown ? guard.bury("the ledger has no such job") : guard.ack();
     return outcome;

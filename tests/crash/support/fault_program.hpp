@@ -28,10 +28,10 @@ class FaultProgram {
 
     /// The executable's main function.
     static int run(int count, char** arguments) {
-        if (programs().size() == 1) {
+        const auto chosen = programs().find(std::string_view(count > 1 ? arguments[1] : ""));
+        if (chosen == programs().end() && programs().size() == 1) { // it needs no name
             return programs().begin()->second(count, arguments);
         }
-        const auto chosen = programs().find(std::string_view(count > 1 ? arguments[1] : ""));
         if (chosen == programs().end()) {
             std::cerr << "usage: " << arguments[0] << " PROGRAM [--OPTION VALUE]...\n";
             for (const auto& [name, main] : programs()) {

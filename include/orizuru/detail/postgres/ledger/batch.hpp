@@ -86,9 +86,10 @@ inline std::vector<LedgerOutcome> LedgerBatch::run() {
     claim_together(open());
     const auto run_alone = [this](std::size_t position) {
         finish_one(position, [&](const LedgerEffects& effects) {
-            return run_job(
-                m_book, m_ids[position], m_name, m_policy,
-                [&](pqxx::work& transaction, const std::stop_token&) { effects(transaction); });
+            return run_job(m_book, m_ids[position], m_name, m_policy,
+                           [&](pqxx::work& transaction, const std::stop_token&) {
+                               return effects(transaction);
+                           });
         });
     };
     // A step of a reconciler locks many jobs at once: who has waited for one of them finds the
@@ -165,8 +166,10 @@ inline bool LedgerBatch::finish_together(std::span<const LedgerClaim> claims,
 template <class Act>
 void LedgerBatch::finish_one(std::size_t position, Act act) {
     try {
-        m_outcomes[position] =
-            act([&](pqxx::work& transaction) { m_effects(transaction, std::array{position}); });
+        m_outcomes[position] = act([&](pqxx::work& transaction) {
+            m_effects(transaction, std::array{position});
+            return LedgerResult();
+        });
     } catch (const DatabaseError&) {
         m_outcomes[position] = LedgerOutcome::failed; // never returned, as m_error is thrown
         m_error = m_error ? m_error : std::current_exception();

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,8 +33,10 @@
 
 namespace orizuru::detail {
 
+/// What a job leaves behind, encoded.
+using LedgerResult = std::optional<std::string>;
 /// What a job does in the ledger's transaction.
-using LedgerEffects = std::function<void(pqxx::work&)>;
+using LedgerEffects = std::function<LedgerResult(pqxx::work&)>;
 
 /// Any thread.
 class LedgerBook {
@@ -67,7 +70,8 @@ class LedgerBook {
                                                      const std::string& name);
     /// Has `f(transaction)` and the completion of all claims of one name committed together; false,
     /// and nothing is changed, when one of them no longer holds.
-    [[nodiscard]] bool complete_all(std::span<const LedgerClaim> claims, const LedgerEffects& f);
+    [[nodiscard]] bool complete_all(std::span<const LedgerClaim> claims,
+                                    const std::function<void(pqxx::work&)>& f);
 
     /// Whether the server is there now.
     [[nodiscard]] bool answers();
@@ -180,12 +184,13 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
 inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const LedgerEffects& f) {
     return attempt(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
-        f(transaction);
+        const LedgerResult result = f(transaction);
         // No parameters: with libpqxx 6 they go without a look at whether the transaction is over,
         // because `f` has swallowed an error.
         const pqxx::result completed = transaction.exec(
             m_idle_limit + m_in_transaction + m_complete + transaction.quote(claim.job) + ", " +
-            std::to_string(claim.token) + ", " + transaction.quote(claim.worker) + ")");
+            std::to_string(claim.token) + ", " + transaction.quote(claim.worker) + ", " +
+            (result ? "decode('" + to_hex(*result) + "', 'hex'))" : "NULL)"));
         if (!completed[0][0].as<bool>()) {
             return before(transaction, claim);
         }
@@ -255,7 +260,8 @@ inline std::vector<LedgerClaim> LedgerBook::claim_all(const std::vector<std::str
     return claims;
 }
 
-inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims, const LedgerEffects& f) {
+inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims,
+                                     const std::function<void(pqxx::work&)>& f) {
     LedgerLeases::Columns held;
     held.add(claims);
     return attempt(m_pool, [&](pqxx::connection& connection) {

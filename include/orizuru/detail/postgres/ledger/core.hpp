@@ -37,7 +37,8 @@ class LedgerBook;
 /// Any thread. Blocks and throws as Ledger says.
 class LedgerCore {
   public:
-    using Effects = std::function<void(pqxx::work&, const std::stop_token&)>;
+    /// Returns the encoded result, if there is one.
+    using Effects = std::function<std::optional<std::string>(pqxx::work&, const std::stop_token&)>;
     using BatchEffects = std::function<void(pqxx::work&, std::span<const std::size_t>)>;
 
     LedgerCore(Database database, std::string queue, LedgerOptions options);
@@ -59,6 +60,7 @@ class LedgerCore {
                                          const BatchEffects& effects);
     [[nodiscard]] std::optional<LedgerEntry> find(std::string_view id);
     [[nodiscard]] std::vector<LedgerChange> history(std::string_view id);
+    [[nodiscard]] std::optional<std::string> result(std::string_view id);
     [[nodiscard]] std::vector<LedgerEntry> list(LedgerState state, std::size_t most,
                                                 const std::string& after);
     [[nodiscard]] LedgerCounts count();

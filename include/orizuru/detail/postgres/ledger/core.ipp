@@ -168,6 +168,11 @@ ORIZURU_INLINE std::vector<LedgerChange> LedgerCore::history(std::string_view id
     return ledger_history(m_book->pool(), id);
 }
 
+ORIZURU_INLINE std::optional<std::string> LedgerCore::result(std::string_view id) {
+    check_id(id);
+    return result_in_ledger(m_book->pool(), id);
+}
+
 ORIZURU_INLINE std::vector<LedgerEntry> LedgerCore::list(LedgerState state, std::size_t most,
                                                          const std::string& after) {
     if (most < 1 || most > 10'000) {

@@ -92,6 +92,17 @@ template <class Row>
     return found.empty() ? std::nullopt : std::optional(entry_of(found[0]));
 }
 
+/// None: the job has left none, or is not completed.
+[[nodiscard]] inline std::optional<std::string> result_in_ledger(Pool& pool, std::string_view id) {
+    if (!storable(id)) {
+        return std::nullopt;
+    }
+    const pqxx::result found = read_ledger(
+        pool, "SELECT encode(result, 'hex') FROM $p$ledger WHERE id = $1 AND result IS NOT NULL",
+        id);
+    return found.empty() ? std::nullopt : std::optional(from_hex(text_of(found[0][0])));
+}
+
 /// Those of one state with an id above `after`, in the order of ids.
 [[nodiscard]] inline std::vector<LedgerEntry> list_ledger(Pool& pool, const std::string& queue,
                                                           LedgerState state, std::size_t most,

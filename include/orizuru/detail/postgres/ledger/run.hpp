@@ -36,7 +36,7 @@ namespace orizuru::detail {
 }
 
 /// What a job does that is told when its claim is lost.
-using LedgerStoppable = std::function<void(pqxx::work&, const std::stop_token&)>;
+using LedgerStoppable = std::function<LedgerResult(pqxx::work&, const std::stop_token&)>;
 
 /// The same, with the claim, by a name of LedgerBook::next_name.
 [[nodiscard]] inline LedgerOutcome run_job(LedgerBook& book, std::string_view job,
@@ -50,7 +50,7 @@ using LedgerStoppable = std::function<void(pqxx::work&, const std::stop_token&)>
     const std::stop_source lost;
     const LedgerLeases::Hold hold(book.leases(), {&claim, 1}, lost);
     return finish_job(book, claim, policy,
-                      [&](pqxx::work& transaction) { f(transaction, lost.get_token()); });
+                      [&](pqxx::work& transaction) { return f(transaction, lost.get_token()); });
 }
 
 } // namespace orizuru::detail

@@ -65,10 +65,12 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION $p$ledger_complete(job text, of_token bigint, who text) RETURNS boolean
-LANGUAGE plpgsql AS $$
+ALTER TABLE $p$ledger ADD result bytea;
+CREATE FUNCTION $p$ledger_complete(job text, of_token bigint, who text, of_result bytea)
+RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE $p$ledger SET state = 'completed', changed_at = clock_timestamp(), changed_by = worker
+    UPDATE $p$ledger SET state = 'completed', result = of_result,
+        changed_at = clock_timestamp(), changed_by = worker
         WHERE state = 'running' AND id = job AND token = of_token AND worker = who;
     RETURN FOUND;
 END
