@@ -115,6 +115,7 @@ class World {
                 if (failures-- > 0) {
                     throw std::runtime_error("no money");
                 }
+                return number;
             });
         }
     }
@@ -191,6 +192,10 @@ class World {
         expect_none("an effect twice", "SELECT FROM effects GROUP BY number HAVING count(*) > 1");
         expect_none("a job that is not completed",
                     "SELECT FROM orizuru_ledger WHERE state <> 'completed'");
+        if (dead.find("batches") == std::string_view::npos) {
+            expect_none("a completed job without its result",
+                        "SELECT FROM orizuru_ledger WHERE result IS NULL");
+        }
         expect_none("a job that was completed twice",
                     "SELECT FROM orizuru_ledger_history WHERE to_state = 'completed' GROUP BY job "
                     "HAVING count(*) > 1");

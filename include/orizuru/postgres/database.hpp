@@ -11,9 +11,11 @@
 // environment (PGHOST, PGPASSFILE...), as by every program that uses libpq.
 
 #include <orizuru/detail/base/config.hpp>
+#include <orizuru/detail/postgres/common.hpp>
 #include <orizuru/detail/postgres/conninfo.hpp>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -27,8 +29,17 @@ struct DatabaseOptions {
     std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 
+namespace detail {
+class IdleClients;
+class Pool;
+} // namespace detail
+
 /// A database and the credentials for it: a cheap value, no connection. Not changed once made, so
 /// it may be read by any number of threads.
+///
+/// The Ledgers that are made from copies of one Database share their connections, and so do its
+/// Inboxes: there are as many of each as threads are in them at once. They are closed with the last
+/// of these objects.
 class Database {
   public:
     /// Throws std::invalid_argument, which never repeats the string, when libpq cannot read it, or
@@ -50,10 +61,13 @@ class Database {
     [[nodiscard]] const std::string& conninfo() const noexcept { return m_conninfo.text(); }
 
   private:
+    friend class detail::Pool;
+
     static DatabaseOptions checked(DatabaseOptions options);
 
     detail::Conninfo m_conninfo;
     DatabaseOptions m_options;
+    std::shared_ptr<detail::Common<detail::IdleClients>> m_idle;
 };
 
 } // namespace orizuru

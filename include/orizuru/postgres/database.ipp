@@ -6,13 +6,16 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
 namespace orizuru {
 
 ORIZURU_INLINE Database::Database(std::string_view conninfo, DatabaseOptions options)
-    : m_conninfo(std::string(conninfo)), m_options(checked(std::move(options))) {}
+    : m_conninfo(std::string(conninfo)),
+      m_options(checked(std::move(options))),
+      m_idle(std::make_shared<detail::Common<detail::IdleClients>>()) {}
 
 ORIZURU_INLINE DatabaseOptions Database::checked(DatabaseOptions options) {
     const std::string& prefix = options.prefix;

@@ -42,7 +42,7 @@ using LedgerEffects = std::function<LedgerResult(pqxx::work&)>;
 class LedgerBook {
   public:
     LedgerBook(Database database, std::string worker, std::chrono::milliseconds lease)
-        : m_pool(std::move(database), Pool::Isolation::read_committed),
+        : m_pool(std::move(database), Isolation::read_committed),
           m_worker(std::move(worker)),
           m_lease(lease),
           m_idle_limit("SET LOCAL idle_in_transaction_session_timeout = " +
