@@ -61,8 +61,9 @@ class JobContext;
 
 /// The jobs of one queue. May be used by any number of threads. Has a connection for each thread
 /// that is in it, which it shares with the other Ledgers of the Database, and one more, with a
-/// thread of its own that renews the leases of all runs three times in a lease. A forked child has not that thread: each operation of a ledger that was made
-/// before throws std::logic_error there, except the submit in a transaction of yours.
+/// thread of its own that renews the leases of all runs three times in a lease. A forked child has
+/// not that thread: each operation of a ledger that was made before throws std::logic_error there,
+/// except the submit in a transaction of yours.
 ///
 /// Every operation tries again while the server is away, for Database::patience(), and when other
 /// transactions are in the way. It throws DatabaseError when patience is over or 20 connections

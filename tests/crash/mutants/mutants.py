@@ -1516,7 +1516,7 @@ MUTANTS = [
          "const Batch batch = lock(transaction, waiting);", "const Batch& batch = waiting;",
          "ledger_reconciler --test-case='a locked job*'"),
     code("a run has the database's isolation", "detail/postgres/ledger/book.hpp",
-         "Pool::Isolation::read_committed", "Pool::Isolation::of_database",
+         "Isolation::read_committed", "Pool::Isolation::of_database",
          "postgres_ledger --test-case='a run takes longer*'"),
     code("a run that hangs keeps its job locked", "detail/postgres/ledger/book.hpp",
          "m_idle_limit + m_in_transaction + m_complete +", "m_in_transaction + m_complete +",
