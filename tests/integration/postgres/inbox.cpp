@@ -176,7 +176,7 @@ TEST_CASE_FIXTURE(InboxFixture,
 TEST_CASE_FIXTURE(InboxFixture, "a database that can only be read is a DatabaseError") {
     const std::string name = text("SELECT current_database()");
     sql("ALTER DATABASE " + name + " SET default_transaction_read_only = on");
-    Inbox reading(database, "payments");
+    Inbox reading(Database(database.conninfo()), "payments"); // with sessions of its own
     const auto refusal = [](auto call) {
         const std::string message = message_of<DatabaseError>(call);
         CHECK(contains(message, "read-only"));

@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(Tables, "a database that can only be read is a DatabaseError")
     const auto refused = [](auto call) {
         CHECK(contains(message_of<DatabaseError>(call), "read-only"));
     };
-    refused([&] { Ledger<std::string>(database, "q", options()); });
+    refused([&] { Ledger<std::string>(Database(database.conninfo()), "q", options()); });
     CHECK(ledger.run(id, nothing) == LedgerOutcome::completed); // over the session from before
     refused([&] { Schema(Database(database.conninfo(), {.prefix = "other_"})).apply(); });
 }
