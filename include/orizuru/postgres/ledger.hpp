@@ -282,6 +282,7 @@ class Ledger {
         // One in the order of time: an index is written at its end, and what is recent lies
         // together, however much is finished.
         job.id = id.empty() ? detail::ordered_id(job.enqueued_at) : id;
+        job.kind = m_core.kind();
         detail::StoredMessage message{job.id, {}};
         detail::encode(job, message.payload, m_core.max_payload());
         return message;

@@ -23,6 +23,10 @@ struct LedgerOptions {
     /// worker's death count too. A job that will not be tried again is dead, in the ledger:
     /// `retry_queue` must be empty and `exhausted` as it is.
     RetryPolicy retry = {};
+    /// Which of a Worker's handlers the jobs are for that it submits; empty: the one without a
+    /// kind. At most 100 bytes, no control character. Several Ledgers may submit to one queue, each
+    /// for a type and a kind of its own; any of them runs all.
+    std::string kind = {};
     /// Larger jobs are refused with EncodeError. In bytes, with the envelope; up to 256 MiB, as
     /// PostgreSQL takes no value of 1 GiB.
     std::int64_t max_payload = std::int64_t{16} << 20;

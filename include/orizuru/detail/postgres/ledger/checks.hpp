@@ -31,6 +31,7 @@ inline void check_ledger_retry(const RetryPolicy& retry) {
 inline void check(const LedgerOptions& options) {
     check_label(options.name);
     check_stored_payload(options.max_payload);
+    check_kind(options.kind);
     check_time("lease", options.lease, std::chrono::milliseconds(100));
     check_ledger_retry(options.retry);
 }

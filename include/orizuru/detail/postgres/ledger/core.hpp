@@ -47,6 +47,7 @@ class LedgerCore {
     ~LedgerCore();
 
     [[nodiscard]] std::int64_t max_payload() const noexcept { return m_options.max_payload; }
+    [[nodiscard]] const std::string& kind() const noexcept { return m_options.kind; }
 
     void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
                 const LedgerJobOptions& options) const;

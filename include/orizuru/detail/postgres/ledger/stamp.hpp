@@ -6,7 +6,12 @@
 // was sent: how often the job had been claimed before. A message of a first try has no such field.
 // A Worker that puts the message off writes the field back as it was.
 
+#include <orizuru/codec.hpp>
+#include <orizuru/jobs/job.hpp>
+
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -15,19 +20,22 @@ namespace orizuru::detail {
 /// The message to be sent for a job that was claimed `attempt` times. Bytes that are no envelope as
 /// a Ledger makes it stay as they are.
 [[nodiscard]] inline std::string with_ledger_attempt(std::string envelope, int attempt) {
-    constexpr char with_eleven_fields = '\x9b';
-    if (attempt == 0 || envelope.empty() || envelope.front() != with_eleven_fields) {
+    if (attempt == 0) {
         return envelope;
     }
-    ++envelope.front();
-    const auto number = static_cast<std::uint32_t>(attempt);
-    if (number >= 0x80) {
-        envelope += '\xce'; // uint 32; a smaller one is its own byte
-        for (const unsigned shift : {24U, 16U, 8U}) {
-            envelope += static_cast<char>(number >> shift & 0xffU);
+    try {
+        Scratch scratch;
+        auto job = Codec<Job<Raw>>::decode(envelope, scratch);
+        if (job.attributes.empty()) { // else they have the field's place
+            job.ledger_attempt = static_cast<std::uint64_t>(attempt);
+            std::string stamped;
+            Codec<Job<Raw>>::encode(job, stamped);
+            return stamped;
         }
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
     }
-    envelope += static_cast<char>(number & 0xffU);
     return envelope;
 }
 
