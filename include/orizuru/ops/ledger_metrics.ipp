@@ -29,7 +29,7 @@ ORIZURU_INLINE std::string prometheus(std::span<const LedgerCounts> ledgers) {
         line("dead", ledger.dead);
     }
     detail::MetricLines oldest(out, "orizuru_ledger_oldest_seconds", "gauge",
-                               "How long the pending job that was submitted first has waited.");
+                               "How long the job that is due first has been pending.");
     for (const LedgerCounts& ledger : ledgers) {
         oldest.line(ledger.queue, "",
                     detail::seconds_between(ledger.oldest.value_or(ledger.now), ledger.now));

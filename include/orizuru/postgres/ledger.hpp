@@ -230,7 +230,8 @@ class Ledger {
     }
 
     /// The result of a completed job; none when it is not completed or has left none, and for an
-    /// unknown job. One statement. Throws DecodeError when it is no R.
+    /// unknown job. One statement. Throws DecodeError when it is no R, std::invalid_argument for an
+    /// id that has not 1 to 512 bytes.
     template <MessageDecodable R>
     [[nodiscard]] std::optional<R> result(std::string_view id) {
         const std::optional<std::string> encoded = m_core.result(id);
@@ -244,13 +245,13 @@ class Ledger {
     ///          dead = ledger.list(LedgerState::dead, 100, dead.back().id)) { ... }
     ///
     /// PostgreSQL: one statement. It reads what it returns; for pending, running and failed all
-    ///     jobs of that state. Throws std::invalid_argument for another `most`.
+    ///     jobs that are not finished. Throws std::invalid_argument for another `most`.
     [[nodiscard]] std::vector<LedgerEntry> list(LedgerState state, std::size_t most = 100,
                                                 const std::string& after = {}) {
         return m_core.list(state, most, after);
     }
-    /// How many of the queue's jobs are in which state. One statement, which reads the index of
-    /// those that it counts.
+    /// How many of the queue's jobs are in which state. One statement, which reads those that it
+    /// counts.
     [[nodiscard]] LedgerCounts count() { return m_core.count(); }
 
     /// Makes a pending or failed job dead; false when it is neither. One statement and one commit.

@@ -15,12 +15,12 @@ namespace orizuru {
 /// Completed jobs are not counted: that would read all of them.
 struct LedgerCounts {
     std::string queue;
-    std::uint64_t pending = 0;   ///< but for those that are not due
+    std::uint64_t pending = 0;   ///< and due
     std::uint64_t scheduled = 0; ///< pending, and due later
     std::uint64_t running = 0;
     std::uint64_t failed = 0; ///< they are tried again
     std::uint64_t dead = 0;
-    std::optional<JobTime> oldest = {}; ///< when the first of `pending` was submitted
+    std::optional<JobTime> oldest = {}; ///< since when the first of `pending` has been that
     JobTime now = {};                   ///< the database's
 };
 

@@ -13,13 +13,14 @@ namespace orizuru {
 
 /// All times are the database's.
 struct LedgerJobOptions {
-    /// How long it waits before it is due, up to 100 years; 0 or less = it is due at once. No try
-    /// begins before.
+    /// How long it waits before it is due, from the INSERT, up to 100 years; 0 or less = it is due
+    /// at once. No try begins before.
     std::chrono::milliseconds delay{};
-    /// When it is due; then `delay` does not count.
+    /// When it is due, in the years 1970 to 9999; then `delay` does not count.
     std::optional<JobTime> at = {};
     /// How long after it is due the last try may begin, 1 ms to 100 years: a job that has not begun
-    /// by then, or whose next try would be later, is dead.
+    /// by then is dead, and so is one that fails and whose next try would be later. Programs with
+    /// an earlier version of this library run it in batches all the same.
     std::optional<std::chrono::milliseconds> expires_after = {};
     /// How often it is tried in all, 1 or more; empty: as LedgerOptions::retry says.
     std::optional<int> max_attempts = {};

@@ -31,7 +31,8 @@ struct Reconciled {
     std::uint64_t sent = 0;        ///< messages
     std::uint64_t lease_ended = 0; ///< from running to pending
     std::uint64_t retried = 0;     ///< from failed to pending
-    std::uint64_t died = 0;        ///< to dead, from running or from a message that was buried
+    std::uint64_t died = 0;        ///< to dead, because a lease has ended, a message was buried or
+                                   ///< the job has expired
     std::uint64_t buried = 0;      ///< to failed, as the message was buried
     std::uint64_t lost = 0;        ///< of `sent`: messages that were gone
 };

@@ -353,7 +353,7 @@ TEST_CASE_FIXTURE(Care,
         CHECK(counts.running == 1);
         CHECK(counts.failed == 1);
         CHECK(counts.dead == 1);
-        CHECK(counts.oldest == ledger.find(first)->created_at);
+        CHECK(counts.oldest == ledger.find(first)->changed_at);
         CHECK(counts.now >= *counts.oldest);
     }) == LedgerOutcome::completed);
     CHECK(ledger.count().running == 0);

@@ -49,8 +49,7 @@ const std::vector<std::pair<std::string, std::string>> operations{
     {"fail", "SET state = 'failed', due = clock_timestamp()"},
     {"kill", "SET state = 'dead'"},
     {"put back", "SET state = 'pending'"},
-    {"renew", // of a pending one: put it off
-     "SET due = clock_timestamp() + interval '1 h'"},
+    {"renew", "SET due = clock_timestamp() + interval '1 h'"},
     {"mark as sent", "SET sent_epoch = 3"},
     {"count an attempt", "SET attempt = attempt + 1"},
     {"take an attempt back", "SET attempt = attempt - 1"},
@@ -69,7 +68,7 @@ const std::vector<std::pair<std::string, std::string>> operations{
     {"delete", ""}};
 
 const std::map<std::string, std::set<std::string>> allowed{
-    {"pending", {"claim", "kill", "put back", "renew", "mark as sent", "another error"}},
+    {"pending", {"claim", "kill", "put back", "mark as sent", "another error"}},
     {"running", {"complete", "fail", "kill", "put back", "renew", "mark as sent", "another error"}},
     {"ended",
      {"claim", "complete", "fail", "kill", "put back", "renew", "mark as sent", "another error"}},

@@ -122,10 +122,12 @@ SELECT attempt, max_attempts, coalesce((
 FROM $p$ledger WHERE id = $1
 )sql");
     const std::string m_fail = m_pool.sql(R"sql(
-UPDATE $p$ledger SET state = CASE WHEN $4::bigint < 0 THEN 'dead' ELSE 'failed' END,
-    due = clock_timestamp() + $4::bigint * interval '1 ms', error = $5,
-    changed_at = clock_timestamp(), changed_by = $3
+UPDATE $p$ledger SET state = CASE WHEN $4::bigint < 0 OR expires <= next.due THEN 'dead'
+                                  ELSE 'failed' END,
+    due = next.due, error = $5, changed_at = clock_timestamp(), changed_by = $3
+FROM (SELECT clock_timestamp() + $4::bigint * interval '1 ms' AS due) AS next
 WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
+RETURNING state
 )sql");
     const std::string m_before =
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
@@ -227,13 +229,14 @@ LedgerOutcome LedgerBook::fail_with(const LedgerClaim& claim, Next next) {
         pqxx::work transaction(connection);
         const LedgerNextTry follows = next(transaction);
         transaction.exec(m_idle_limit);
-        if (execute(transaction, m_fail, claim.job, claim.token, claim.worker, follows.delay_ms(),
-                    follows.reason)
-                .affected_rows() == 0) {
+        const pqxx::result failed = execute(transaction, m_fail, claim.job, claim.token,
+                                            claim.worker, follows.delay_ms(), follows.reason);
+        if (failed.empty()) {
             return before(transaction, claim);
         }
+        const bool dead = failed[0][0].as<std::string>() == "dead"; // it may expire before
         transaction.commit();
-        return follows.delay ? LedgerOutcome::failed : LedgerOutcome::dead;
+        return dead ? LedgerOutcome::dead : LedgerOutcome::failed;
     });
 }
 

@@ -61,7 +61,7 @@ WHERE id = $1 AND state IN )sql" +
                                            const std::string& name, int attempts) {
     return change_in_ledger(pool,
                             R"sql(
-SET state = 'pending', expires = NULL, max_attempts = greatest(max_attempts, attempt + $3),
+SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3),
     changed_at = clock_timestamp(), changed_by = $2
 WHERE id = $1 AND state = 'dead'
 )sql",

@@ -47,8 +47,8 @@ inline void check(const LedgerJobOptions& options) {
     if (options.delay > longest) {
         throw std::invalid_argument("the delay of a ledger's job must be up to 100 years");
     }
-    if (options.at && (*options.at < earliest_job_time || *options.at > latest_job_time)) {
-        throw std::invalid_argument("a ledger's job must be due before the year 10000");
+    if (options.at && (*options.at < JobTime() || *options.at > latest_job_time)) {
+        throw std::invalid_argument("a ledger's job must be due in the years 1970 to 9999");
     }
     if (const auto& after = options.expires_after;
         after && (after->count() < 1 || *after > longest)) {

@@ -46,9 +46,7 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
       m_options(checked(std::move(options))),
       m_book(std::make_unique<LedgerBook>(std::move(database), make_identity(m_options.name).id,
                                           m_options.lease)),
-      m_insert(m_book->pool().sql(
-          "INSERT INTO $p$ledger "
-          "(id, queue, max_attempts, changed_by, due, sent_epoch, expires, payload) VALUES")) {
+      m_insert(m_book->pool().sql("INSERT INTO $p$ledger (id, queue, max_attempts, changed_by")) {
     check_tables(m_book->pool(), TableUse::ledger);
     attempt_own(m_book->pool(), [this](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
@@ -61,39 +59,50 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
-/// The values of due, sent_epoch and expires.
-[[nodiscard]] inline std::string times_in_sql(const LedgerJobOptions& options) {
+/// The columns that most jobs have not, and their values; both begin with a comma, if there are
+/// any.
+struct LedgerTimes {
+    std::string columns;
+    std::string values;
+};
+
+[[nodiscard]] inline LedgerTimes times_of(const LedgerJobOptions& options) {
     const auto later = [](const std::string& time, std::chrono::milliseconds by) {
         return time + " + " + std::to_string(by.count()) + " * interval '1 ms'";
     };
+    LedgerTimes times;
     std::string due = "clock_timestamp()";
-    if (options.at) {
-        due = later("timestamptz 'epoch'", options.at->time_since_epoch());
-    } else if (options.delay.count() > 0) {
-        due = later(due, options.delay);
+    if (options.at || options.delay.count() > 0) {
+        due = options.at ? later("timestamptz 'epoch'", options.at->time_since_epoch())
+                         : later(due, options.delay);
+        times.columns = ", due, sent_epoch";
+        times.values = ", " + due + ", 9223372036854775807";
     }
-    const bool waits = options.at || options.delay.count() > 0;
-    return (waits ? due + ", 9223372036854775807, " : "NULL, 0, ") +
-           (options.expires_after ? later(due, *options.expires_after) : "NULL");
+    if (options.expires_after) {
+        times.columns += ", expires";
+        times.values += ", " + later(due, *options.expires_after);
+    }
+    return times;
 }
 
 ORIZURU_INLINE std::size_t LedgerCore::insert(pqxx::transaction_base& transaction,
                                               std::span<const StoredMessage> jobs,
                                               const LedgerJobOptions& options, std::string_view who,
                                               std::string_view end) const {
-    check(options);
+    const LedgerTimes times = times_of(options);
     const std::string others =
         ", " + text_in_sql(m_queue) + ", " +
         std::to_string(options.max_attempts.value_or(m_options.retry.max_attempts)) + ", " +
-        text_in_sql(who) + ", " + times_in_sql(options);
+        text_in_sql(who) + times.values;
     return insert_messages(
-        transaction, m_insert, jobs,
+        transaction, m_insert + times.columns + ", payload) VALUES", jobs,
         [&](const std::string& id) { return text_in_sql(id) + others; }, end);
 }
 
 ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
                                        std::span<const StoredMessage> jobs,
                                        const LedgerJobOptions& options) const {
+    check(options);
     insert(transaction, jobs, options, m_book->worker(), {});
 }
 
@@ -107,11 +116,13 @@ ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
 ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
                                            const StoredMessage& job,
                                            const LedgerJobOptions& options) const {
+    check(options);
     return insert_new(transaction, job, options, m_book->worker());
 }
 
 ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
                                            const LedgerJobOptions& options) {
+    check(options);
     const std::string name = m_book->next_name();
     return attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
@@ -130,6 +141,7 @@ ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
 
 ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs,
                                        const LedgerJobOptions& options) {
+    check(options);
     bool committing = false;
     attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);

@@ -131,13 +131,15 @@ template <class Row>
         read_ledger(pool,
                     "SELECT waits.total, " + as_time("waits.oldest") +
                         ", held.running, held.failed, dead.total, " + as_time("clock_timestamp()") +
-                        R"sql(, held.scheduled
-FROM (SELECT count(*) AS total, min(created_at) AS oldest FROM $p$ledger
-      WHERE queue = $1 AND state = 'pending' AND due IS NULL) AS waits,
+                        R"sql(, waits.scheduled
+FROM (SELECT count(*) FILTER (WHERE now) AS total,
+             count(*) FILTER (WHERE NOT now) AS scheduled,
+             min(coalesce(due, changed_at)) FILTER (WHERE now) AS oldest
+      FROM (SELECT due, changed_at, due IS NULL OR due <= clock_timestamp() AS now FROM $p$ledger
+            WHERE queue = $1 AND state = 'pending') AS jobs) AS waits,
      (SELECT count(*) FILTER (WHERE state = 'running') AS running,
-             count(*) FILTER (WHERE state = 'failed') AS failed,
-             count(*) FILTER (WHERE state = 'pending') AS scheduled FROM $p$ledger
-      WHERE queue = $1 AND due IS NOT NULL) AS held,
+             count(*) FILTER (WHERE state = 'failed') AS failed FROM $p$ledger
+      WHERE queue = $1 AND due IS NOT NULL AND state <> 'pending') AS held,
      (SELECT count(*) AS total FROM $p$ledger WHERE queue = $1 AND state = 'dead') AS dead
 )sql",
                     queue);

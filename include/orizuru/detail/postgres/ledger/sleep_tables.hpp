@@ -93,9 +93,12 @@ BEGIN
         q.timeline <> here
             OR coalesce((SELECT job.sent_epoch FROM $p$ledger AS job WHERE job.queue = q.name AND
                          job.state = 'pending' ORDER BY job.sent_epoch LIMIT 1) < q.epoch, false),
-        extract(epoch FROM (SELECT job.due FROM $p$ledger AS job WHERE job.queue = q.name
-                            AND job.due IS NOT NULL ORDER BY job.due LIMIT 1)
-                           - clock_timestamp())::float8 * 1000,
+        extract(epoch FROM least(
+            (SELECT job.due FROM $p$ledger AS job WHERE job.queue = q.name
+             AND job.due IS NOT NULL ORDER BY job.due LIMIT 1),
+            (SELECT job.expires FROM $p$ledger AS job WHERE job.queue = q.name
+             AND job.expires IS NOT NULL AND job.finished_at IS NULL AND job.state <> 'running'
+             ORDER BY job.expires LIMIT 1)) - clock_timestamp())::float8 * 1000,
         false
     FROM $p$ledger_queue AS q ORDER BY q.name;
 END
