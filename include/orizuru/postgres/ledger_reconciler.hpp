@@ -68,10 +68,10 @@ class LedgerReconciler {
     Reconciled reconcile();
 
     /// Does the work as it becomes due, until a stop is requested. Sleeps until the first lease
-    /// ends or the first failed job is due; a NOTIFY wakes it for earlier work. Waits out outages
-    /// of both servers and all other failures, and reports them to on_event. A queue that fails,
-    /// for example with a message that Redis does not take, is tried again after 5 s at most, and
-    /// holds up no other. When another reconciler dies, it goes on within 2 to 3 seconds.
+    /// ends, or the first job is due or expires; a NOTIFY wakes it for earlier work. Waits out
+    /// outages of both servers and all other failures, and reports them to on_event. A queue that
+    /// fails, for example with a message that Redis does not take, is tried again after 5 s at
+    /// most, and holds up no other. When another reconciler dies, it goes on within 2 to 3 seconds.
     ///
     /// PostgreSQL: the steps, two statements each time it wakes, three before it sleeps, and one
     ///     each second, so run a few of them, not one in each process. Before it sleeps it waits

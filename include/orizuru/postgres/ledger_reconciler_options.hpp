@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace orizuru {
 
@@ -20,6 +21,10 @@ struct LedgerReconcilerOptions {
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
     /// How often it is looked whether Redis was lost: a GET for each queue; 10 ms to 24 h.
     std::chrono::milliseconds redis_check = std::chrono::seconds(1);
+    /// Forgets jobs, with their history and results, that are completed or dead for longer; 0 to
+    /// 100 years. With each sweep, a thousand at a time between other work. Empty: never; see
+    /// Ledger::purge. Takes the rights of TableUse::purge.
+    std::optional<std::chrono::seconds> purge_after = {};
     std::function<void(const LedgerEvent&)> on_event = {};
     /// When a job whose message was buried is tried again: `backoff` and `retry_for`, as in
     /// LedgerOptions; choose them as there. The rest must be as it is there, too.
@@ -35,6 +40,7 @@ struct Reconciled {
                                    ///< the job has expired
     std::uint64_t buried = 0;      ///< to failed, as the message was buried
     std::uint64_t lost = 0;        ///< of `sent`: messages that were gone
+    std::uint64_t purged = 0;      ///< forgotten
 };
 
 } // namespace orizuru

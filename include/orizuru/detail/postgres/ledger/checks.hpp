@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/retry_policy.hpp>
@@ -39,6 +40,9 @@ inline void check(const LedgerOptions& options) {
 inline void check(const LedgerReconcilerOptions& options) {
     check_time("sweep", options.sweep, std::chrono::milliseconds(100));
     check_time("redis_check", options.redis_check, std::chrono::milliseconds(10));
+    if (options.purge_after) {
+        check_age(*options.purge_after);
+    }
     check_ledger_retry(options.retry);
 }
 

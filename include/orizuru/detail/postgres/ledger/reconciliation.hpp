@@ -19,6 +19,7 @@
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>
+#include <orizuru/postgres/table_use.hpp>
 
 #include <pqxx/pqxx>
 
@@ -26,6 +27,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -57,6 +59,7 @@ class LedgerReconciliation {
     void pass(const std::string& queue, Reconciled& all);
     void search_all(const std::string& queue, Reconciled& all);
     void begin_sweep();
+    void purge(Reconciled& all);
     void turn(const std::stop_token& token);
     void attend(const std::string& queue);
     void sleep(TimePoint until, const std::stop_token& token);
@@ -68,7 +71,8 @@ class LedgerReconciliation {
     std::unique_ptr<Notifications> m_notifications;
     std::vector<LedgerQueue> m_queues; ///< as they were at the last look
     LedgerAgenda m_agenda;
-    bool m_attended = true; ///< to something, since it slept
+    std::vector<std::string> m_unpurged; ///< queues, in this sweep
+    bool m_attended = true;              ///< to something, since it slept
     TimePoint m_slept{};
     TimePoint m_next_sweep{};
     TimePoint m_next_check{};
@@ -77,7 +81,11 @@ class LedgerReconciliation {
 inline LedgerReconciliation::LedgerReconciliation(Database database, Endpoint redis,
                                                   LedgerReconcilerOptions options)
     : m_options(checked(std::move(options))),
-      m_work(std::move(database), std::move(redis), m_options) {}
+      m_work(std::move(database), std::move(redis), m_options) {
+    if (m_options.purge_after) {
+        m_work.session().check(TableUse::purge);
+    }
+}
 
 /// A search that fails waits for the next sweep: it must not hold up messages to be sent.
 inline LedgerStep LedgerReconciliation::search(const std::string& queue) {
@@ -109,6 +117,9 @@ inline Reconciled LedgerReconciliation::reconcile() {
         attempt(&LedgerReconciliation::search_all);
         attempt(&LedgerReconciliation::pass);
     }
+    while (!first && !m_unpurged.empty()) {
+        purge(all);
+    }
     if (first) {
         std::rethrow_exception(first);
     }
@@ -121,6 +132,21 @@ inline void LedgerReconciliation::begin_sweep() {
     if (Clock::now() >= m_next_sweep) {
         m_next_sweep = deadline_in(m_options.sweep);
         m_agenda.sweep(m_queues);
+        m_unpurged.clear();
+        if (m_options.purge_after) {
+            std::ranges::transform(m_queues, std::back_inserter(m_unpurged), &LedgerQueue::name);
+        }
+    }
+}
+
+/// One step, for one queue; what fails waits for the next sweep.
+inline void LedgerReconciliation::purge(Reconciled& all) {
+    const std::string queue = std::move(m_unpurged.back());
+    m_unpurged.pop_back();
+    const std::uint64_t purged = m_work.purge(queue, *m_options.purge_after);
+    all.purged += purged;
+    if (purged > 0) {
+        m_unpurged.push_back(queue);
     }
 }
 
@@ -197,6 +223,11 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
             idle = false;
             attend(queue.name);
         }
+    }
+    if (!m_unpurged.empty() && !token.stop_requested()) {
+        idle = false;
+        Reconciled purged;
+        purge(purged);
     }
     if (idle) {
         sleep(until, token);

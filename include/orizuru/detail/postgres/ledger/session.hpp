@@ -36,6 +36,8 @@ class LedgerSession {
     /// Returns what `use(connection)` does; throws DatabaseError for its pqxx::failure.
     template <class Use>
     auto in(Use use);
+    /// Throws SchemaError without the tables or the rights.
+    void check(TableUse use);
 
     [[nodiscard]] std::vector<LedgerQueue> look();
     /// See Sleep.
@@ -72,9 +74,13 @@ inline LedgerSession::LedgerSession(Database database)
     : m_database(std::move(database)),
       m_look(with_prefix("SELECT * FROM $p$ledger_look()", m_database.prefix())),
       m_sleep(m_database.prefix(), "ledger") {
-    in([this](pqxx::connection& connection) {
+    check(TableUse::reconcile);
+}
+
+inline void LedgerSession::check(TableUse use) {
+    in([&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
-        check_tables(transaction, m_database, TableUse::reconcile);
+        check_tables(transaction, m_database, use);
         return true;
     });
 }
