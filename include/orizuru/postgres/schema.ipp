@@ -8,6 +8,7 @@
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/inbox_tables.hpp>
 #include <orizuru/detail/postgres/ledger/care_tables.hpp>
+#include <orizuru/detail/postgres/ledger/history_tables.hpp>
 #include <orizuru/detail/postgres/ledger/loss_tables.hpp>
 #include <orizuru/detail/postgres/ledger/run_tables.hpp>
 #include <orizuru/detail/postgres/ledger/sleep_tables.hpp>
@@ -32,9 +33,9 @@ namespace detail {
 
 /// The statements of each version, from the one before.
 inline constexpr std::array<std::string_view, schema_needed> migrations{
-    inbox_tables,        outbox_tables,      ledger_tables,
-    ledger_loss_tables,  ledger_care_tables, ledger_time_tables,
-    ledger_sleep_tables, ledger_run_tables,  outbox_unordered_tables};
+    inbox_tables,          outbox_tables,          ledger_tables,       ledger_loss_tables,
+    ledger_care_tables,    ledger_time_tables,     ledger_sleep_tables, ledger_run_tables,
+    ledger_history_tables, outbox_unordered_tables};
 
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {

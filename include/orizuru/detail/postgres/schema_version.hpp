@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 9;
+inline constexpr int schema_needed = 10;
 
 } // namespace orizuru::detail

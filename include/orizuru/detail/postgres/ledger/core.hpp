@@ -71,17 +71,19 @@ class LedgerCore {
     std::uint64_t purge(std::chrono::seconds age);
 
   private:
-    /// Returns how many were inserted; `who` is in their history, `end` ends the statement.
+    class Columns;
+
+    /// Returns how many were inserted; `end` ends the statement.
     std::size_t insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
-                       const LedgerJobOptions& options, std::string_view who,
-                       std::string_view end) const;
+                       const Columns& columns, std::string_view end) const;
     bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
-                    const LedgerJobOptions& options, std::string_view who) const;
+                    const Columns& columns) const;
+    /// Those but for the id and the payload; `who` is in the history.
+    [[nodiscard]] Columns columns_of(const LedgerJobOptions& options, std::string_view who) const;
 
     std::string m_queue;
     LedgerOptions m_options;
     std::unique_ptr<LedgerBook> m_book;
-    std::string m_insert;
 };
 
 } // namespace orizuru::detail

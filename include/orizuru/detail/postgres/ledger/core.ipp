@@ -45,8 +45,7 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
     : m_queue(checked_queue(std::move(queue))),
       m_options(checked(std::move(options))),
       m_book(std::make_unique<LedgerBook>(std::move(database), make_identity(m_options.name).id,
-                                          m_options.lease)),
-      m_insert(m_book->pool().sql("INSERT INTO $p$ledger (id, queue, max_attempts, changed_by")) {
+                                          m_options.lease)) {
     check_tables(m_book->pool(), TableUse::ledger);
     attempt_own(m_book->pool(), [this](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
@@ -59,78 +58,88 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
-/// The columns that most jobs have not, and their values; both begin with a comma, if there are
-/// any.
-struct LedgerTimes {
-    std::string columns;
-    std::string values;
+/// Of an INSERT, with the same values for all rows.
+class LedgerCore::Columns {
+  public:
+    void add(std::string_view name, std::string_view value) {
+        m_names.append(", ").append(name);
+        m_values.append(", ").append(value);
+    }
+    /// Begins with a comma each.
+    [[nodiscard]] const std::string& names() const noexcept { return m_names; }
+    [[nodiscard]] const std::string& values() const noexcept { return m_values; }
+
+  private:
+    std::string m_names;
+    std::string m_values;
 };
 
-[[nodiscard]] inline LedgerTimes times_of(const LedgerJobOptions& options) {
+// What has its default is left out: the server reads each value of each row.
+ORIZURU_INLINE LedgerCore::Columns LedgerCore::columns_of(const LedgerJobOptions& options,
+                                                          std::string_view who) const {
+    check(options);
+    Columns columns;
+    columns.add("queue", text_in_sql(m_queue));
+    columns.add("max_attempts",
+                std::to_string(options.max_attempts.value_or(m_options.retry.max_attempts)));
+    columns.add("changed_by", text_in_sql(who));
+    if (m_options.history == LedgerHistory::failures) {
+        columns.add("whole_history", "false");
+    }
     const auto later = [](const std::string& time, std::chrono::milliseconds by) {
         return time + " + " + std::to_string(by.count()) + " * interval '1 ms'";
     };
-    LedgerTimes times;
     std::string due = "clock_timestamp()";
     if (options.at || options.delay.count() > 0) {
         due = options.at ? later("timestamptz 'epoch'", options.at->time_since_epoch())
                          : later(due, options.delay);
-        times.columns = ", due, sent_epoch";
-        times.values = ", " + due + ", 9223372036854775807";
+        columns.add("due", due);
+        columns.add("sent_epoch", "9223372036854775807");
     }
     if (options.expires_after) {
-        times.columns += ", expires";
-        times.values += ", " + later(due, *options.expires_after);
+        columns.add("expires", later(due, *options.expires_after));
     }
-    return times;
+    return columns;
 }
 
 ORIZURU_INLINE std::size_t LedgerCore::insert(pqxx::transaction_base& transaction,
                                               std::span<const StoredMessage> jobs,
-                                              const LedgerJobOptions& options, std::string_view who,
-                                              std::string_view end) const {
-    const LedgerTimes times = times_of(options);
-    const std::string others =
-        ", " + text_in_sql(m_queue) + ", " +
-        std::to_string(options.max_attempts.value_or(m_options.retry.max_attempts)) + ", " +
-        text_in_sql(who) + times.values;
+                                              const Columns& columns, std::string_view end) const {
     return insert_messages(
-        transaction, m_insert + times.columns + ", payload) VALUES", jobs,
-        [&](const std::string& id) { return text_in_sql(id) + others; }, end);
+        transaction,
+        m_book->pool().sql("INSERT INTO $p$ledger (id" + columns.names() + ", payload) VALUES"),
+        jobs, [&](const std::string& id) { return text_in_sql(id) + columns.values(); }, end);
 }
 
 ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
                                        std::span<const StoredMessage> jobs,
                                        const LedgerJobOptions& options) const {
-    check(options);
-    insert(transaction, jobs, options, m_book->worker(), {});
+    insert(transaction, jobs, columns_of(options, m_book->worker()), {});
 }
 
 ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
-                                           const StoredMessage& job,
-                                           const LedgerJobOptions& options,
-                                           std::string_view who) const {
-    return insert(transaction, {&job, 1}, options, who, " ON CONFLICT (id) DO NOTHING") == 1;
+                                           const StoredMessage& job, const Columns& columns) const {
+    return insert(transaction, {&job, 1}, columns, " ON CONFLICT (id) DO NOTHING") == 1;
 }
 
 ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
                                            const StoredMessage& job,
                                            const LedgerJobOptions& options) const {
-    check(options);
-    return insert_new(transaction, job, options, m_book->worker());
+    return insert_new(transaction, job, columns_of(options, m_book->worker()));
 }
 
 ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
                                            const LedgerJobOptions& options) {
-    check(options);
     const std::string name = m_book->next_name();
+    Columns columns = columns_of(options, name);
+    columns.add("submitted_by", text_in_sql(name));
     return attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
-        if (!insert_new(transaction, job, options, name)) {
+        if (!insert_new(transaction, job, columns)) {
             // It may be there by a COMMIT of this call that was not answered.
             return !execute(transaction,
-                            m_book->pool().sql("SELECT FROM $p$ledger_history "
-                                               "WHERE job = $1 AND who = $2"),
+                            m_book->pool().sql("SELECT FROM $p$ledger "
+                                               "WHERE id = $1 AND submitted_by = $2"),
                             job.id, name)
                         .empty();
         }
@@ -141,12 +150,12 @@ ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
 
 ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs,
                                        const LedgerJobOptions& options) {
-    check(options);
+    const Columns columns = columns_of(options, m_book->worker());
     bool committing = false;
     attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         try {
-            insert(transaction, jobs, options);
+            insert(transaction, jobs, columns, {});
         } catch (const pqxx::unique_violation&) {
             if (committing) {
                 return true; // by the COMMIT that was not answered
