@@ -144,6 +144,7 @@ TEST_CASE("a ledger's jobs are gauges by their state, with the age of the oldest
     const std::vector<orizuru::LedgerCounts> ledgers{
         {.queue = "a\"b",
          .pending = 1,
+         .scheduled = 5,
          .running = 2,
          .failed = 3,
          .dead = 4,
@@ -153,10 +154,12 @@ TEST_CASE("a ledger's jobs are gauges by their state, with the age of the oldest
     const std::string text = prometheus(ledgers);
     CHECK(lines_of(text, "orizuru_ledger_jobs") ==
           "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"pending\"} 1\n"
+          "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"scheduled\"} 5\n"
           "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"running\"} 2\n"
           "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"failed\"} 3\n"
           "orizuru_ledger_jobs{queue=\"a\\\"b\",state=\"dead\"} 4\n"
           "orizuru_ledger_jobs{queue=\"idle\",state=\"pending\"} 0\n"
+          "orizuru_ledger_jobs{queue=\"idle\",state=\"scheduled\"} 0\n"
           "orizuru_ledger_jobs{queue=\"idle\",state=\"running\"} 0\n"
           "orizuru_ledger_jobs{queue=\"idle\",state=\"failed\"} 0\n"
           "orizuru_ledger_jobs{queue=\"idle\",state=\"dead\"} 0\n");

@@ -14,11 +14,11 @@
 //: note = "a job updates a row; both are committed together, once"
 //:
 //: [modes.single]
-//: settings = "submit; concurrency 10"
+//: settings = "history of failures; submit; concurrency 10"
 //: count = 4_000
 //:
 //: [modes.batch]
-//: settings = "submit_all 100; process_batch 100, concurrency 10"
+//: settings = "history of failures; submit_all 100; process_batch 100, concurrency 10"
 //: count = 20_000
 
 #include "support/client.hpp"
@@ -54,7 +54,7 @@ Database database(const peers::Task& task) {
 }
 
 void produce(const peers::Task& task) {
-    Ledger<Message> ledger(database(task), task.queue);
+    Ledger<Message> ledger(database(task), task.queue, {.history = LedgerHistory::failures});
     const bool single = task.rate > 0 || task.mode == "single";
     std::vector<Message> messages(single ? 1 : 100, Message{0, "sixteen letters."});
     const peers::Production production(task);
