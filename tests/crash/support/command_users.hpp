@@ -83,7 +83,7 @@ class ConsumerUser : public ProducerUser {
     }
     /// No message is there: the wait in Redis is ended.
     void look_in_vain() {
-        take(std::chrono::milliseconds(10));
+        take(std::chrono::milliseconds(100)); // so that it waits in Redis on a busy machine, too
         take_one();
     }
     void wait_for_beats() {
