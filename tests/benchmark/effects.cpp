@@ -70,19 +70,25 @@ class Effects {
         tell("Outbox: the same in no order", outbox(OutboxOrder::none));
         tell("Outbox: 100 pushes in a transaction", outbox_batches());
         tell("Outbox: relay", relay());
-        tell("Ledger: 100 submits in a transaction", submit_batches());
+        tell("Ledger: 100 submits in a transaction", submit_batches("submitted together"));
+        tell("the same without a history", submit_batches("submitted briefly", brief));
         tell("Ledger: submit in its own transaction", submit());
         tell("Ledger: reconciler", reconcile());
         tell("Ledger: claim, effect + completed, ack", ledger());
         tell("its tables by hand, prepared: the same", prepared_by_hand());
+        tell("Ledger: the same without a history", brief_ledger());
         const auto [first, last] = beside_a_snapshot();
         tell("the same beside an open snapshot, the first sixth", first);
         tell("the same beside an open snapshot, the last sixth", last);
-        tell("Ledger: 100 claims, effects + completed, acks", ledger_batches());
+        tell("Ledger: 100 claims, effects + completed, acks", ledger_batches("ledger batches"));
+        tell("Ledger: the same without a history", ledger_batches("brief batches", brief));
         tell("its tables by hand: 100 claims, effects + completed", by_hand());
     }
 
   private:
+    /// What goes well leaves none.
+    static inline const LedgerOptions brief{.history = LedgerHistory::failures};
+
     void tell(const char* what, double rate) const {
         std::printf("%-52s %8.0f/s  %5.2f\n", what, rate, rate / m_bare);
     }
@@ -200,11 +206,11 @@ class Effects {
                 ids, [&](pqxx::work& tx, auto fresh) { effects(tx, guards, fresh); }));
         });
     }
-    double ledger_batches() {
-        Ledger<int> ledger(m_database, "ledger batches");
+    double ledger_batches(const std::string& queue, const LedgerOptions& options = {}) {
+        Ledger<int> ledger(m_database, queue, options);
         ledger.submit_all(numbers());
         LedgerReconciler(m_database, m_redis.uri()).reconcile();
-        return consume_batches("ledger batches", [&](auto& ids, const auto& guards) {
+        return consume_batches(queue, [&](auto& ids, const auto& guards) {
             ledger.run_batch(ids,
                              [&](pqxx::work& tx, auto claimed) { effects(tx, guards, claimed); });
         });
@@ -287,8 +293,8 @@ class Effects {
             }
         });
     }
-    double submit_batches() {
-        Ledger<int> ledger(m_database, "submitted together");
+    double submit_batches(const std::string& queue, const LedgerOptions& options = {}) {
+        Ledger<int> ledger(m_database, queue, options);
         const double rate = timed([&](int thread) {
             for (int i = thread * batch; i < m_messages; i += m_threads * batch) {
                 ledger.submit_all(std::vector<int>(batch, i));
@@ -308,6 +314,16 @@ class Effects {
     double ledger() {
         Ledger<int> ledger(m_database, "ledger");
         return consume("ledger", [&](Guard& guard) {
+            ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
+        });
+    }
+
+    double brief_ledger() {
+        const std::string queue = "brief ledger";
+        Ledger<int> ledger(m_database, queue, brief);
+        ledger.submit_all(numbers());
+        LedgerReconciler(m_database, m_redis.uri()).reconcile();
+        return consume(queue, [&](Guard& guard) {
             ledger.process(guard, [](pqxx::work& tx, int message) { effect(tx, message); });
         });
     }

@@ -14,10 +14,8 @@ namespace orizuru {
 
 /// Gauges of each ledger's queue, labelled `queue`:
 ///
-///   orizuru_ledger_jobs{state}     how many are pending, running, failed, dead
-///   orizuru_ledger_oldest_seconds  how long the pending job that was submitted first has waited;
-///   0:
-///                                  none is pending
+///   orizuru_ledger_jobs{state}     how many are pending, scheduled, running, failed, dead
+///   orizuru_ledger_oldest_seconds  how long the job that is due first has been pending; 0: none is
 [[nodiscard]] std::string prometheus(std::span<const LedgerCounts> ledgers);
 
 } // namespace orizuru

@@ -39,8 +39,8 @@ class InboxMarks;
 
 /// The ids that were processed, in one scope. The scope names the effect, as several consumers may
 /// each do something of their own with the same message. May be used by any number of threads; has
-/// a connection for each thread that is in it. In a forked child each operation of an Inbox that
-/// was made before throws std::logic_error.
+/// a connection for each thread that is in it, shared with the other Inboxes of the Database. In a
+/// forked child each operation of an Inbox that was made before throws std::logic_error.
 class Inbox {
   public:
     /// Connects. Throws DatabaseError when the server cannot be reached or refuses, SchemaError

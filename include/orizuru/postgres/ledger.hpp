@@ -24,7 +24,6 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/postgres/ledger/core.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/message_guard.hpp>
@@ -42,13 +41,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -178,7 +175,7 @@ class Ledger {
     template <LedgerFunction<pqxx::work&> F>
     LedgerOutcome run(std::string_view id, F f) {
         return m_core.run(id, [&](pqxx::work& transaction, const std::stop_token& token) {
-            return call(f, token, transaction);
+            return detail::call_for_result(m_core.max_payload(), f, token, transaction);
         });
     }
 
@@ -235,7 +232,7 @@ class Ledger {
     template <MessageDecodable R>
     [[nodiscard]] std::optional<R> result(std::string_view id) {
         const std::optional<std::string> encoded = m_core.result(id);
-        return encoded ? std::optional(decode<R>(*encoded)) : std::nullopt;
+        return encoded ? std::optional(detail::decode_result<R>(*encoded)) : std::nullopt;
     }
 
     /// The queue's jobs in a state, in the order of their ids; those of `submit` begin with the
@@ -288,30 +285,6 @@ class Ledger {
         detail::encode(job, message.payload, m_core.max_payload());
         return message;
     }
-    /// Returns the encoded result.
-    template <class F, class... Arguments>
-    [[nodiscard]] std::optional<std::string> call(F& f, const std::stop_token& token,
-                                                  Arguments&... arguments) const {
-        if constexpr (std::is_void_v<detail::StoppableResult<F, Arguments...>>) {
-            detail::call_stoppable(f, token, arguments...);
-            return std::nullopt;
-        } else {
-            std::string encoded;
-            detail::encode(detail::call_stoppable(f, token, arguments...), encoded,
-                           m_core.max_payload());
-            return encoded;
-        }
-    }
-    template <class R>
-    [[nodiscard]] static R decode(std::string_view encoded) {
-        Scratch scratch;
-        try {
-            return detail::decode<R>(encoded, scratch);
-        } catch (const std::exception& error) {
-            throw DecodeError(std::string("the result of a job: ") + error.what(),
-                              std::string(encoded));
-        }
-    }
     template <class R>
     [[nodiscard]] std::vector<detail::StoredMessage> make_all(R& payloads) const {
         std::vector<detail::StoredMessage> jobs;
@@ -327,10 +300,10 @@ class Ledger {
 template <class T>
 template <LedgerFunction<pqxx::work&, const T&> F>
 LedgerOutcome Ledger<T>::process(MessageGuard<Job<T>>& guard, F f) {
-    const LedgerOutcome outcome =
-        m_core.run(guard->id, [&](pqxx::work& transaction, const std::stop_token& token) {
-            return call(f, token, transaction, guard->payload);
-        });
+    const LedgerOutcome outcome = m_core.run(guard->id, [&](pqxx::work& transaction,
+                                                            const std::stop_token& token) {
+        return detail::call_for_result(m_core.max_payload(), f, token, transaction, guard->payload);
+    });
     outcome == LedgerOutcome::unknown ? guard.bury("the ledger has no such job") : guard.ack();
     return outcome;
 }

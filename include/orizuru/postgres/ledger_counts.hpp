@@ -15,7 +15,7 @@ namespace orizuru {
 /// Completed jobs are not counted: that would read all of them.
 struct LedgerCounts {
     std::string queue;
-    std::uint64_t pending = 0;   ///< and due
+    std::uint64_t pending = 0;   ///< they can run now
     std::uint64_t scheduled = 0; ///< pending, and due later
     std::uint64_t running = 0;
     std::uint64_t failed = 0; ///< they are tried again

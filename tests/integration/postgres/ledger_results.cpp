@@ -17,11 +17,27 @@
 #include <pqxx/pqxx>
 
 #include <chrono>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
+
+namespace ledger_results_test {
+
+/// There is no memory to decode it.
+struct Heavy {};
+
+} // namespace ledger_results_test
+
+template <>
+struct orizuru::Codec<ledger_results_test::Heavy> {
+    static ledger_results_test::Heavy decode(std::string_view /*payload*/) {
+        throw std::bad_alloc();
+    }
+};
 
 namespace ledger_results_test {
 
@@ -131,6 +147,7 @@ TEST_CASE_FIXTURE(Results, "a result that is of another type is refused, and can
     CHECK(ledger.run(id, [](pqxx::work&) { return std::string("text"); }) ==
           LedgerOutcome::completed);
     CHECK_THROWS_AS(static_cast<void>(ledger.result<int>(id)), DecodeError);
+    CHECK_THROWS_AS(static_cast<void>(ledger.result<Heavy>(id)), std::bad_alloc);
     CHECK(ledger.result<std::string>(id) == "text");
 }
 

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/postgres/ledger/agenda.hpp>
 #include <orizuru/detail/postgres/ledger/checks.hpp>
+#include <orizuru/detail/postgres/ledger/purging.hpp>
 #include <orizuru/detail/postgres/ledger/queues.hpp>
 #include <orizuru/detail/postgres/ledger/step.hpp>
 #include <orizuru/detail/postgres/ledger/work.hpp>
@@ -19,7 +20,6 @@
 #include <orizuru/postgres/database.hpp>
 #include <orizuru/postgres/ledger_event.hpp>
 #include <orizuru/postgres/ledger_reconciler_options.hpp>
-#include <orizuru/postgres/table_use.hpp>
 
 #include <pqxx/pqxx>
 
@@ -27,7 +27,6 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -59,7 +58,6 @@ class LedgerReconciliation {
     void pass(const std::string& queue, Reconciled& all);
     void search_all(const std::string& queue, Reconciled& all);
     void begin_sweep();
-    void purge(Reconciled& all);
     void turn(const std::stop_token& token);
     void attend(const std::string& queue);
     void sleep(TimePoint until, const std::stop_token& token);
@@ -71,8 +69,8 @@ class LedgerReconciliation {
     std::unique_ptr<Notifications> m_notifications;
     std::vector<LedgerQueue> m_queues; ///< as they were at the last look
     LedgerAgenda m_agenda;
-    std::vector<std::string> m_unpurged; ///< queues, in this sweep
-    bool m_attended = true;              ///< to something, since it slept
+    LedgerPurging m_purging;
+    bool m_attended = true; ///< to something, since it slept
     TimePoint m_slept{};
     TimePoint m_next_sweep{};
     TimePoint m_next_check{};
@@ -81,11 +79,8 @@ class LedgerReconciliation {
 inline LedgerReconciliation::LedgerReconciliation(Database database, Endpoint redis,
                                                   LedgerReconcilerOptions options)
     : m_options(checked(std::move(options))),
-      m_work(std::move(database), std::move(redis), m_options) {
-    if (m_options.purge_after) {
-        m_work.session().check(TableUse::purge);
-    }
-}
+      m_work(std::move(database), std::move(redis), m_options),
+      m_purging(m_work.session(), m_options.purge_after) {}
 
 /// A search that fails waits for the next sweep: it must not hold up messages to be sent.
 inline LedgerStep LedgerReconciliation::search(const std::string& queue) {
@@ -117,8 +112,8 @@ inline Reconciled LedgerReconciliation::reconcile() {
         attempt(&LedgerReconciliation::search_all);
         attempt(&LedgerReconciliation::pass);
     }
-    while (!first && !m_unpurged.empty()) {
-        purge(all);
+    while (!first && m_purging.goes_on()) {
+        all.purged += m_purging.step();
     }
     if (first) {
         std::rethrow_exception(first);
@@ -132,21 +127,7 @@ inline void LedgerReconciliation::begin_sweep() {
     if (Clock::now() >= m_next_sweep) {
         m_next_sweep = deadline_in(m_options.sweep);
         m_agenda.sweep(m_queues);
-        m_unpurged.clear();
-        if (m_options.purge_after) {
-            std::ranges::transform(m_queues, std::back_inserter(m_unpurged), &LedgerQueue::name);
-        }
-    }
-}
-
-/// One step, for one queue; what fails waits for the next sweep.
-inline void LedgerReconciliation::purge(Reconciled& all) {
-    const std::string queue = std::move(m_unpurged.back());
-    m_unpurged.pop_back();
-    const std::uint64_t purged = m_work.purge(queue, *m_options.purge_after);
-    all.purged += purged;
-    if (purged > 0) {
-        m_unpurged.push_back(queue);
+        m_purging.begin(m_queues);
     }
 }
 
@@ -224,10 +205,9 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
             attend(queue.name);
         }
     }
-    if (!m_unpurged.empty() && !token.stop_requested()) {
+    if (m_purging.goes_on() && !token.stop_requested()) {
         idle = false;
-        Reconciled purged;
-        purge(purged);
+        m_purging.step();
     }
     if (idle) {
         sleep(until, token);

@@ -10,7 +10,7 @@
 namespace orizuru::detail {
 
 // ledger.due         pending: when its message may be sent, if that is later than the submission
-// ledger.sent_epoch  the largest number until then: no range of what is to be sent has it
+// ledger.sent_epoch  9223372036854775807 until then, which is no queue's epoch: nothing sends it
 // ledger.expires     no try begins from then on
 //
 // A step of a reconciler makes what is due an ordinary pending job, which waits since then

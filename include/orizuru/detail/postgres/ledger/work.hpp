@@ -11,7 +11,6 @@
 #include <orizuru/detail/postgres/ledger/queues.hpp>
 #include <orizuru/detail/postgres/ledger/session.hpp>
 #include <orizuru/detail/postgres/ledger/step.hpp>
-#include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -42,9 +41,6 @@ class LedgerWork {
           m_stepper({m_session.database().prefix(), m_worker, m_longest_idle, options.sweep}),
           m_losses({m_session.database().prefix(), m_worker, m_longest_idle, options.sweep},
                    options.retry),
-          m_purge(with_prefix("SELECT $p$ledger_purge($1, $2), "
-                              "set_config('synchronous_commit', 'off', true)",
-                              m_session.database().prefix())),
           m_redis(std::move(redis)) {}
 
     [[nodiscard]] LedgerSession& session() noexcept { return m_session; }
@@ -60,14 +56,6 @@ class LedgerWork {
         return told(queue, m_session.in([&](pqxx::connection& connection) {
             return m_losses.search(connection, m_redis, queue);
         }));
-    }
-    /// Forgets up to a thousand jobs that finished longer ago than `age`; returns how many.
-    [[nodiscard]] std::uint64_t purge(const std::string& queue, std::chrono::seconds age) {
-        return m_session.in([&](pqxx::connection& connection) {
-            pqxx::nontransaction transaction(connection);
-            return execute(transaction, m_purge, queue, age.count())[0][0]
-                .template as<std::uint64_t>();
-        });
     }
     /// Whether Redis has what it has to have.
     [[nodiscard]] bool has_mark(const LedgerQueue& queue) {
@@ -112,7 +100,6 @@ class LedgerWork {
     std::chrono::milliseconds m_longest_idle;
     LedgerStepper m_stepper;
     LedgerLosses m_losses;
-    std::string m_purge; ///< a COMMIT that a crash forgets is repeated
     Connection m_redis;
 };
 
