@@ -25,6 +25,7 @@
 namespace orizuru {
 
 namespace detail {
+class NodeLines;
 class PushPipeline;
 class Stream;
 } // namespace detail
@@ -127,6 +128,7 @@ class Connection {
     [[noreturn]] void refuse(std::string_view name);
 
   private:
+    friend class detail::NodeLines;
     friend class detail::PushPipeline;
 
     static constexpr int most_redirections = 3;

@@ -156,23 +156,55 @@ TEST_CASE_FIXTURE(QueueFixture, "a queue without shards is refused at once") {
     CHECK_NOTHROW(behind.handle<int>(names[1], "kind", [](int) {}));
 }
 
-TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes") {
+/// How many connections with this name the nodes have.
+std::size_t connections(Cluster& cluster, const std::string& name) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        const std::string clients = cluster.client(i).command({"CLIENT", "LIST"}).text;
+        for (auto at = clients.find(name); at != std::string::npos;
+             at = clients.find(name, at + 1)) {
+            ++count;
+        }
+    }
+    return count;
+}
+
+TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes, wherever they move") {
     Cluster cluster(3);
     const Endpoint endpoint(cluster.uri({0, 1, 2}));
     orizuru::create_shards(endpoint, "orders", 12);
     Handled handled;
-    Worker worker(endpoint, {.concurrency = 4, .signals = orizuru::SignalHandling::none});
+    Worker worker(endpoint, {.name = "sharded-worker",
+                             .concurrency = 4,
+                             .signals = orizuru::SignalHandling::none});
     worker.handle_shards<int>(
-        "orders", [&](int number, JobContext<int>& job) { handled.note(job.queue(), number); });
+        "orders",
+        [&](int number, JobContext<int>& job) {
+            handled.note(job.queue(), number);
+            job.progress(1);
+        },
+        {.lease = 1s});
     const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
-    {
-        ShardedProducer<Job<int>> producer(endpoint, "orders");
-        for (int i = 0; i < 600; ++i) {
+    ShardedProducer<Job<int>> producer(endpoint, "orders");
+    const auto push = [&](int from, int to) {
+        for (int i = from; i < to; ++i) {
             producer.push(make_job(i));
         }
-        CHECK(eventually([&] { return handled.count() == 600; }, 20s));
+        const std::size_t wanted = static_cast<std::size_t>(to);
+        CHECK(eventually([&] { return handled.count() == wanted; }, 20s));
+    };
+    // One that waits for each shard; a link, a heartbeat, upkeep and what jobs ask for each node.
+    const auto few = [&] {
+        return connections(cluster, "sharded-worker") <= 12 + 4 * cluster.size();
+    };
+    push(0, 600);
+    CHECK(eventually(few));
+    for (const std::string& shard : orizuru::shards(endpoint, "orders")) {
+        cluster.migrate(shard, (cluster.owner(shard) + 1) % cluster.size());
     }
-    CHECK(handled.numbers() == up_to(600));
+    push(600, 1200);
+    CHECK(eventually(few));
+    CHECK(handled.numbers() == up_to(1200));
 }
 
 } // namespace sharded_worker_test

@@ -60,7 +60,8 @@ class Counting final : public ServedQueue {
 
     std::string id = "worker:host:1:0123456789abcdef";
 
-    void open(std::shared_ptr<Heartbeat> /*link*/, std::shared_ptr<const Wake> /*news*/) override {}
+    void open(std::shared_ptr<NodeLinks> /*links*/, std::shared_ptr<const Wake> /*news*/) override {
+    }
     std::shared_ptr<Task> take(const std::stop_token& /*token*/, Awaited* /*awaited*/) override {
         return nullptr;
     }

@@ -28,10 +28,6 @@ class Heartbeat;
 class Session;
 class Wake;
 
-/// Connects a link, and makes its heartbeat. Throws as Consumer's constructor does.
-[[nodiscard]] [[gnu::cold]] std::shared_ptr<Heartbeat> connect_link(const Endpoint& endpoint,
-                                                                    TimePoint deadline);
-
 /// Throws std::invalid_argument for invalid options.
 [[gnu::cold]] void check(const ConsumerOptions& options);
 

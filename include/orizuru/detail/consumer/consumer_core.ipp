@@ -30,11 +30,6 @@ ORIZURU_INLINE void check(const ConsumerOptions& options) {
     check_max_payload(options.max_payload);
 }
 
-ORIZURU_INLINE std::shared_ptr<Heartbeat> connect_link(const Endpoint& endpoint,
-                                                       TimePoint deadline) {
-    return std::make_shared<Heartbeat>(std::make_shared<Link>(endpoint, deadline));
-}
-
 ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&& queue,
                                           ConsumerOptions&& options) {
     const Keys keys(std::move(queue));
@@ -46,7 +41,9 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
     }
     // First: what throws behind it ends it.
     m_collecting = options.collect.begin(labelled, keys, options.on_event);
-    m_session = Session::open(connect_link(labelled, deadline), keys, std::move(options), deadline);
+    m_session =
+        Session::open(std::make_shared<Heartbeat>(std::make_shared<Link>(labelled, deadline)), keys,
+                      std::move(options), deadline);
 }
 
 ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,

@@ -72,6 +72,8 @@ class Control {
 
     /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
     [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline);
+    /// Does not connect yet.
+    [[gnu::cold]] explicit Control(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_endpoint; }
     [[nodiscard]] bool connected() const noexcept { return m_stream && !m_ended; }

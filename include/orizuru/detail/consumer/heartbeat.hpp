@@ -31,32 +31,52 @@
 
 namespace orizuru::detail {
 
+class Heartbeat;
+
+/// The heartbeats of one process for the nodes of a Cluster. Their links share a mutex, which
+/// callers hold.
+class Homes {
+  public:
+    virtual ~Homes() = default;
+    /// The one for the node that has the lane's queue, which is astray at `here`. It may be a new
+    /// one, or `here`, whose link then connects to that node. Throws as Heartbeat::begin.
+    virtual std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) = 0;
+    /// Another one for the same node, which is to have the members of `here`; or null.
+    virtual std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) = 0;
+};
+
 /// Make it with std::make_shared.
 class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
   public:
     class Member;
 
-    explicit Heartbeat(std::shared_ptr<Link> link) : m_link(std::move(link)) {}
+    /// `homes`: if the link is among others.
+    explicit Heartbeat(std::shared_ptr<Link> link, std::shared_ptr<Homes> homes = nullptr)
+        : m_link(std::move(link)), m_homes(std::move(homes)) {}
     Heartbeat(const Heartbeat&) = delete;
     Heartbeat& operator=(const Heartbeat&) = delete;
     ~Heartbeat() = default;
 
     [[nodiscard]] const std::shared_ptr<Link>& link() const noexcept { return m_link; }
-    /// True on the thread, which must not wait long for one lane.
-    [[nodiscard]] bool on_thread() const noexcept {
-        return m_thread_id.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    /// Starts the thread of a new heartbeat, which gets its first member from another. Throws
+    /// std::system_error when the process can have no more threads.
+    [[gnu::cold]] void begin() { start(); }
+    /// Callers hold the link's lock. While it has members, the thread runs.
+    [[nodiscard]] bool has_members() const noexcept { return !m_members.empty(); }
+    [[nodiscard]] bool has_one_member() noexcept {
+        return has_members() && ++m_members.begin() == m_members.end();
     }
 
+  private:
     void close_after_fork() noexcept {
         if (m_stream) {
             m_stream.release()->close_after_fork();
         }
     }
 
-  private:
     // A member's constructor and destructor call these, which start and end the thread.
     [[gnu::cold]] void join(Member& member);
-    [[gnu::cold]] void leave(Member& member) noexcept;
+    [[gnu::cold]] [[nodiscard]] bool leave(Member& member) noexcept;
     [[gnu::cold]] void start() {
         m_stop = std::stop_source();
         m_stop_wake.clear();
@@ -74,8 +94,11 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     [[gnu::cold]] void serve(Link::Lock& lock, const std::stop_token& token);
     [[nodiscard]] [[gnu::cold]] TimePoint next_beat();
     [[nodiscard]] [[gnu::cold]] bool tell(Link::Lock& lock);
+    [[gnu::cold]] void send_home();
+    [[nodiscard]] [[gnu::cold]] bool retire();
 
     const std::shared_ptr<Link> m_link;
+    const std::shared_ptr<Homes> m_homes;
     LinkedList<Member> m_members; ///< under the link's lock
     Wake m_wake;                  ///< there is something to do
     Wake m_stop_wake;             ///< ends a beat in flight
@@ -92,25 +115,35 @@ class Heartbeat::Member : public Linked {
   public:
     /// `owner` contains the lane and this. The first member starts the thread: throws
     /// std::system_error when the process can have no more threads.
-    [[gnu::cold]] Member(Heartbeat& heartbeat, std::shared_ptr<const void> owner, Lane& lane,
-                         const ConsumerOptions& options);
+    [[gnu::cold]] Member(std::shared_ptr<Heartbeat> heartbeat, std::shared_ptr<const void> owner,
+                         Lane& lane, const ConsumerOptions& options);
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
     /// Waits for the member's on_beat, without a lock: that may end other members. The last member
     /// ends the thread and waits for it, except on that thread: the last guard may die in a
     /// callback.
-    [[gnu::cold]] ~Member() { m_heartbeat.leave(*this); }
+    [[gnu::cold]] ~Member();
+
+    /// True on the heartbeat's thread, which must not wait long for one lane. Callers hold the
+    /// link's lock.
+    [[nodiscard]] bool on_thread() const noexcept {
+        return m_heartbeat->m_thread_id.load(std::memory_order_relaxed) ==
+               std::this_thread::get_id();
+    }
+    /// In a forked child, where nothing is locked.
+    void close_after_fork() noexcept { m_heartbeat->close_after_fork(); }
 
   private:
     friend class Heartbeat;
 
     // For the thread, under the link's lock.
+    [[gnu::cold]] void move(std::shared_ptr<Heartbeat> home) noexcept;
     [[gnu::cold]] void append_beat(std::string& commands, int number);
     void repeat(TimePoint now) { m_due = now + std::min(m_lease / 3, m_backoff.next()); }
-    [[gnu::cold]] void take(TimePoint when, const Reply& reply);
+    [[gnu::cold]] void take(TimePoint when, const Reply& reply, const Node& server);
     [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
 
-    Heartbeat& m_heartbeat;
+    std::shared_ptr<Heartbeat> m_heartbeat; ///< that of the lane's link, or soon
     const std::shared_ptr<const void> m_owner;
     Lane& m_lane;
     const std::chrono::milliseconds m_lease;

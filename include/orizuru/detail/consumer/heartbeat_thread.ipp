@@ -14,16 +14,40 @@
 
 namespace orizuru::detail {
 
-inline Heartbeat::Member::Member(Heartbeat& heartbeat, std::shared_ptr<const void> owner,
-                                 Lane& lane, const ConsumerOptions& options)
-    : m_heartbeat(heartbeat),
+inline Heartbeat::Member::Member(std::shared_ptr<Heartbeat> heartbeat,
+                                 std::shared_ptr<const void> owner, Lane& lane,
+                                 const ConsumerOptions& options)
+    : m_heartbeat(std::move(heartbeat)),
       m_owner(std::move(owner)),
       m_lane(lane),
       m_lease(options.lease),
       m_callback(options.on_beat),
-      m_watch(lane, heartbeat.m_wake),
+      m_watch(lane, m_heartbeat->m_wake),
       m_due(Clock::now() + m_lease / 3) {
-    heartbeat.join(*this);
+    m_heartbeat->join(*this);
+}
+
+inline Heartbeat::Member::~Member() {
+    while (true) {
+        std::shared_ptr<Heartbeat> heartbeat;
+        {
+            const Link::Lock lock(m_lane.mutex());
+            heartbeat = m_heartbeat;
+        }
+        if (heartbeat->leave(*this)) {
+            return;
+        }
+    }
+}
+
+inline void Heartbeat::Member::move(std::shared_ptr<Heartbeat> home) noexcept {
+    m_attendance.reset();
+    m_asked = 0;
+    m_heartbeat->m_members.erase(*this);
+    m_heartbeat = std::move(home);
+    m_heartbeat->m_members.push_back(*this);
+    m_watch.redirect(m_heartbeat->m_wake);
+    m_lane.move(m_heartbeat->m_link);
 }
 
 inline void Heartbeat::join(Member& member) {
@@ -31,25 +55,30 @@ inline void Heartbeat::join(Member& member) {
     if (!m_thread.started()) {
         start();
     }
-    const Link::Lock lock(m_link->mutex());
+    const Link::Lock lock(*m_link->mutex());
     m_members.push_back(member);
     m_wake.signal();
 }
 
-inline void Heartbeat::leave(Member& member) noexcept {
+/// False when the member has moved meanwhile.
+inline bool Heartbeat::leave(Member& member) noexcept {
     const std::lock_guard joining(m_joining);
     {
-        const Link::Lock lock(m_link->mutex());
+        const Link::Lock lock(*m_link->mutex());
+        if (member.m_heartbeat.get() != this) {
+            return false;
+        }
         m_members.erase(member);
         member.m_attendance.reset();
         if (!m_members.empty()) {
-            return;
+            return true;
         }
     }
     m_stop.request_stop();
     m_stop_wake.signal();
     m_wake.signal();
     m_thread.end();
+    return true;
 }
 
 inline void Heartbeat::run(const std::stop_token& token) {
@@ -57,10 +86,13 @@ inline void Heartbeat::run(const std::stop_token& token) {
     JitteredPauses pauses;
     while (!token.stop_requested()) {
         try {
-            Link::Lock lock(m_link->mutex());
+            Link::Lock lock(*m_link->mutex());
             beat(lock);
             serve(lock, token);
             pauses.reset();
+            if (m_homes && retire()) {
+                return;
+            }
         } catch (const std::exception&) {
             // Out of memory, say. Consumers whose beats end would lose their messages.
             wait_ready(-1, 0, &m_stop_wake, Clock::now() + pauses.next());
@@ -81,10 +113,16 @@ inline void Heartbeat::beat(Link::Lock& lock) {
         return;
     }
     int answered = 0;
+    if (m_stream && m_homes && m_link->elsewhere(m_stream->server())) {
+        m_stream.reset();
+    }
+    const Endpoint endpoint = m_homes && m_link->connected()
+                                  ? Route::to_node(m_link->endpoint(), m_link->server())
+                                  : (*m_members.begin()).m_lane.endpoint();
     try {
         const Unlocked open(lock);
         if (!m_stream) {
-            m_stream = Stream::make(m_link->endpoint(), until, &m_stop_wake);
+            m_stream = Stream::make(endpoint, until, &m_stop_wake);
         }
         m_stream->append([&](std::string& out) { out += commands; });
         while (answered < asked) {
@@ -137,20 +175,24 @@ inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
 
 /// `when`: the beat was sent. Its member may have left. Throws when the connection is of no use.
 inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
-    if (!reply.is(Reply::Type::integer) &&
-        (!reply.is(Reply::Type::error) || remedy_for(reply) == Remedy::reconnect)) {
+    const bool refused = reply.is(Reply::Type::error) && (remedy_for(reply) != Remedy::reconnect ||
+                                                          (m_homes && is_astray(reply.text)));
+    if (!reply.is(Reply::Type::integer) && !refused) {
         throw ProtocolError("a beat was not answered by a number");
     }
-    const Link::Lock lock(m_link->mutex());
+    const Link::Lock lock(*m_link->mutex());
     for (Member& member : m_members) {
         if (member.m_asked == number) {
-            member.take(when, reply);
+            member.take(when, reply, m_stream->server());
         }
     }
 }
 
-inline void Heartbeat::Member::take(TimePoint when, const Reply& reply) {
+inline void Heartbeat::Member::take(TimePoint when, const Reply& reply, const Node& server) {
     if (!reply.is(Reply::Type::integer)) {
+        if (m_lane.among_others() && is_astray(reply.text)) {
+            m_lane.stray(reply.text, server);
+        }
         repeat(Clock::now());
         return;
     }
@@ -171,9 +213,12 @@ inline void Heartbeat::Member::take(TimePoint when, const Reply& reply) {
 inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
     while (!token.stop_requested()) {
         m_wake.clear();
+        if (m_homes) {
+            send_home();
+        }
         const TimePoint now = Clock::now();
         TimePoint until = next_beat();
-        if (token.stop_requested() || now >= until) {
+        if (token.stop_requested() || now >= until || (m_homes && m_members.empty())) {
             return;
         }
         if (tell(lock)) {
@@ -196,6 +241,28 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
             wait_ready(-1, 0, &m_wake, until);
         }
     }
+}
+
+/// Hands members to the heartbeats of the nodes that have their queues.
+inline void Heartbeat::send_home() {
+    const std::shared_ptr<Heartbeat> other = m_homes->in_place_of(*this);
+    for (auto at = m_members.begin(); at != m_members.end();) {
+        Member& member = *at;
+        ++at;
+        if (auto home = member.m_lane.astray() ? m_homes->of_astray(member.m_lane, *this) : other) {
+            member.move(std::move(home));
+        }
+    }
+}
+
+/// Ends a thread whose members have all moved. Returns false if it has some, or if one joins.
+inline bool Heartbeat::retire() {
+    const std::unique_lock joining(m_joining, std::try_to_lock);
+    if (!joining || !m_members.empty()) {
+        return false;
+    }
+    m_thread.end();
+    return true;
 }
 
 inline TimePoint Heartbeat::next_beat() {

@@ -7,7 +7,9 @@
 // acts on the replies and recovers after a doubt.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
@@ -20,6 +22,7 @@
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/event.hpp>
@@ -33,6 +36,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,10 +62,11 @@ class Lane final : private LinkMember {
 
     // Without the lock.
 
-    [[nodiscard]] Link& link() noexcept { return *m_link; }
-    [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_link->endpoint(); }
+    /// Leads to the queue's key.
+    [[nodiscard]] const Endpoint& endpoint() const noexcept override { return m_endpoint; }
     [[nodiscard]] const Keys& keys() const noexcept { return m_mirror.keys(); }
-    [[nodiscard]] bool forked() const noexcept { return m_link->forked(); }
+    [[nodiscard]] std::mutex& mutex() const noexcept { return *m_mutex; }
+    [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
     void refuse_fork() const {
         if (forked()) {
             throw_forked();
@@ -76,6 +81,19 @@ class Lane final : private LinkMember {
     void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
 
     // Callers hold the lock for everything below.
+
+    [[nodiscard]] Link& link() noexcept { return *m_link; }
+    /// A node that may serve others has refused a request, since it has not this queue's slot: the
+    /// lane sends nothing until it moves to another link, or the link loses this connection.
+    [[gnu::cold]] void stray(std::string_view error, const Node& teller);
+    [[nodiscard]] bool astray() const noexcept { return m_astray; }
+    [[nodiscard]] bool among_others() const noexcept { return m_link->among_others(); }
+    /// Where the queue is in a Cluster, as far as that is known.
+    [[nodiscard]] [[gnu::cold]] std::optional<Node> node() const {
+        return EndpointParts::of(m_endpoint).place->node();
+    }
+    /// Moves to another link with the same mutex.
+    [[gnu::cold]] void move(std::shared_ptr<Link> link) noexcept;
 
     [[nodiscard]] Mirror& mirror() noexcept { return m_mirror; }
     [[nodiscard]] bool running() const noexcept {
@@ -252,7 +270,7 @@ class Lane final : private LinkMember {
     inline Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
     [[gnu::cold]] inline void on_broken(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
-    [[gnu::cold]] void on_connected() noexcept override { wake_poller(); }
+    [[gnu::cold]] inline void on_connected() noexcept override;
     [[gnu::cold]] inline void on_reconnected(std::string_view detail) noexcept override;
     [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
@@ -283,8 +301,11 @@ class Lane final : private LinkMember {
         }
     }
 
-    const std::shared_ptr<Link> m_link;
+    std::shared_ptr<Link> m_link;
+    const std::shared_ptr<std::mutex> m_mutex; ///< of all links that it can move to
+    ForkMark m_mark;
     Mirror m_mirror;
+    const Endpoint m_endpoint;
     EventQueue m_events;
     Unattended m_unattended;
     KeepAlive m_guards; ///< counts the deliveries that were handed out
@@ -292,6 +313,8 @@ class Lane final : private LinkMember {
     Hold m_hold;
     TimePoint m_migrating_since{}; ///< the end of time: that was told
     bool m_told_break = false;     ///< the user has heard of a break, and not of its end
+    bool m_astray = false;
+    bool m_strayed = false; ///< the next time it waits
     int m_hurries = 0;
     int m_drivers = 0; ///< threads in `drive`, and Attendances
     bool m_attention = false;

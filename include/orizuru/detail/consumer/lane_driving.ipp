@@ -15,7 +15,7 @@ namespace orizuru::detail {
 /// then be gone.
 class Lane::Lock : public Link::Lock {
   public:
-    explicit Lock(Lane& lane) : Link::Lock(lane.m_link->mutex()), m_lane(lane) {}
+    explicit Lock(Lane& lane) : Link::Lock(*lane.m_mutex), m_lane(lane) {}
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     ~Lock() {
@@ -32,21 +32,23 @@ class Lane::Lock : public Link::Lock {
 /// by an event for the user that a thread of another queue has read.
 class [[nodiscard]] Lane::Watch : public Linked {
   public:
-    Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(wake) {
-        const Link::Lock lock(m_lane.m_link->mutex());
+    Watch(Lane& lane, const Wake& wake) : m_lane(lane), m_wake(&wake) {
+        const Link::Lock lock(*m_lane.m_mutex);
         m_lane.m_watches.push_back(*this);
     }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
     ~Watch() {
-        const Link::Lock lock(m_lane.m_link->mutex());
+        const Link::Lock lock(*m_lane.m_mutex);
         m_lane.m_watches.erase(*this);
     }
-    void signal() const noexcept { m_wake.signal(); }
+    void signal() const noexcept { m_wake->signal(); }
+    /// Signals another one from now on. Callers hold the lock.
+    void redirect(const Wake& wake) noexcept { m_wake = &wake; }
 
   private:
     Lane& m_lane;
-    const Wake& m_wake;
+    const Wake* m_wake;
 };
 
 /// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this one,
@@ -70,13 +72,17 @@ class [[nodiscard]] Lane::Attendance {
 
 inline Lane::Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
                   EventQueue&& events)
-    : m_link(std::move(link)), m_mirror(make_mirror()), m_events(std::move(events)) {
-    const Link::Lock lock(m_link->mutex());
+    : m_link(std::move(link)),
+      m_mutex(m_link->mutex()),
+      m_mirror(make_mirror()),
+      m_endpoint(Route::to_own_key(m_link->endpoint(), m_mirror.keys().source())),
+      m_events(std::move(events)) {
+    const Link::Lock lock(*m_mutex);
     m_link->join(*this);
 }
 
 inline Lane::~Lane() {
-    const Link::Lock lock(m_link->mutex());
+    const Link::Lock lock(*m_mutex);
     m_link->leave(*this);
 }
 
@@ -147,7 +153,8 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
             continue;
         }
         advance();
-        m_link->await_change(lock, m_hold.bound(until, now), wake, now);
+        const std::shared_ptr<Link> link = m_link; // another thread may move the lane away from it
+        link->await_change(lock, m_hold.bound(until, now), wake, now);
     }
 }
 
@@ -158,15 +165,17 @@ inline std::optional<Reply> Lane::query_with(Lock& lock, TimePoint deadline, con
     if (!m_link->connected() || interrupted()) {
         return std::nullopt;
     }
+    const std::shared_ptr<Link> link = m_link;
     Link::Answer answer;
-    const auto forget = at_exit([&] { m_link->forget(answer); });
-    m_link->ask(answer, compose);
-    drive(lock, deadline, wake, [&] { return interrupted() || answer.reply || answer.failed; });
+    const auto forget = at_exit([&] { link->forget(answer); });
+    link->ask(answer, compose);
+    drive(lock, deadline, wake,
+          [&] { return interrupted() || answer.reply || answer.failed || link != m_link; });
     return std::move(answer.reply);
 }
 
 inline void Lane::advance() {
-    if (!m_hold.over() || !m_link->ready()) {
+    if (m_astray || !m_hold.over() || !m_link->ready()) {
         m_link->flush();
         return;
     }

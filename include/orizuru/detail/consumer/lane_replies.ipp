@@ -11,11 +11,15 @@ namespace orizuru::detail {
 
 inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
     Verdict verdict = apply(purpose, std::move(reply), sent);
-    if (verdict.remedy != Remedy::none) {
+    if (m_link->among_others() && is_astray(verdict.reason)) {
+        stray(verdict.reason, m_link->server());
+        verdict.remedy = Remedy::recover; // the link itself is well
+    } else if (verdict.remedy != Remedy::none) {
         act_on(verdict);
     } else if (purpose == Purpose::chain) {
         m_hold.succeeded();
         m_failure.clear();
+        m_strayed = false;
         forget_migration();
     }
     m_unattended.tell(m_events, m_mirror.identity().id);
@@ -107,7 +111,33 @@ inline void Lane::begin_recovery(std::string_view reason) noexcept {
     m_link->wake_all();
 }
 
+inline void Lane::stray(std::string_view error, const Node& teller) {
+    Route::note_move(m_endpoint, error, teller);
+    if (std::exchange(m_strayed, true)) {
+        m_hold.begin(); // nodes may refer to each other
+    }
+    begin_recovery(at_address(error));
+    m_astray = true;
+    ask_attention();
+}
+
+inline void Lane::move(std::shared_ptr<Link> link) noexcept {
+    if (m_mirror.unanswered()) {
+        begin_recovery("the queue is on another node");
+    }
+    m_link->leave(*this);
+    m_link->wake_all();
+    m_link = std::move(link);
+    m_link->join(*this);
+    m_astray = false;
+    ask_attention();
+    if (m_link->connected()) {
+        on_connected();
+    }
+}
+
 inline void Lane::on_broken(std::string_view reason) noexcept {
+    m_astray = false;
     if (m_mirror.unanswered()) {
         begin_recovery(reason);
     }
@@ -150,6 +180,13 @@ inline void Lane::note_migration(std::string_view refusal) noexcept {
 inline void Lane::on_reconnected(std::string_view detail) noexcept {
     tell_repair(detail);
     wake_unless_driven();
+    wake_poller();
+}
+
+inline void Lane::on_connected() noexcept {
+    if (m_link->among_others()) { // it may have been told of a break of another link
+        tell_repair(endpoint().address());
+    }
     wake_poller();
 }
 

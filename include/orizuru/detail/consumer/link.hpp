@@ -12,7 +12,6 @@
 
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
@@ -31,6 +30,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -47,10 +47,27 @@ class Link {
     /// Connects until the deadline; throws as Control does.
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline)
         : m_control(endpoint, deadline), m_in_outage(!connected()) {}
+    /// One of the links of a worker to the nodes of a Cluster, which share a mutex, so that their
+    /// members can move from link to link.
+    [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
+                       std::shared_ptr<std::mutex> shared)
+        : m_mutex(std::move(shared)),
+          m_among_others(true),
+          m_control(endpoint, deadline),
+          m_in_outage(!connected()) {}
+    /// The same, but not connected yet.
+    [[gnu::cold]] Link(const Endpoint& endpoint, std::shared_ptr<std::mutex> shared)
+        : m_mutex(std::move(shared)),
+          m_among_others(true),
+          m_control(endpoint),
+          m_in_outage(false),
+          m_broken_at(Clock::now()) {}
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_control.endpoint(); }
-    [[nodiscard]] std::mutex& mutex() noexcept { return m_mutex; }
-    [[nodiscard]] bool forked() const noexcept { return m_mark.forked(); }
+    /// Lives as long as the link and its members.
+    [[nodiscard]] const std::shared_ptr<std::mutex>& mutex() const noexcept { return m_mutex; }
+    /// Whether there may be links to other nodes, for members that are astray on this one.
+    [[nodiscard]] bool among_others() const noexcept { return m_among_others; }
     [[gnu::cold]] void close_after_fork() noexcept { m_control.close_after_fork(); }
 
     // Callers hold the lock for everything below.
@@ -70,9 +87,11 @@ class Link {
     void wake_all() noexcept { m_turns.wake_all(); }
 
     [[nodiscard]] bool connected() const noexcept { return m_control.connected(); }
+    /// The server, while connected.
+    [[nodiscard]] const Node& server() const noexcept { return m_control.stream().server(); }
     /// Connected to another server than this one.
-    [[nodiscard]] bool elsewhere(std::string_view address) const noexcept {
-        return connected() && m_control.stream().address() != address;
+    [[nodiscard]] bool elsewhere(const Node& server) const noexcept {
+        return connected() && m_control.stream().server() != server;
     }
     /// True from a break of the connection, or the first failed attempt to replace one that was
     /// closed while idle, until there is a new one.
@@ -170,8 +189,8 @@ class Link {
         }
     }
 
-    ForkMark m_mark;
-    std::mutex m_mutex;
+    const std::shared_ptr<std::mutex> m_mutex = std::make_shared<std::mutex>();
+    const bool m_among_others = false;
     LeaderFollowers m_turns;
     Control m_control;
     bool m_in_outage;
@@ -205,8 +224,9 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
     }
     Control::Attempt attempt;
     {
+        const Endpoint to = m_members.empty() ? endpoint() : (*m_members.begin()).endpoint();
         const Unlocked open(lock);
-        attempt = Control::attempt(endpoint(), deadline, wake);
+        attempt = Control::attempt(to, deadline, wake);
     }
     if (attempt.stream) {
         const bool replaced = m_control.use(std::move(attempt.stream));
@@ -223,6 +243,11 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
             }
         }
     } else if (!attempt.given_up) {
+        if (!m_members.empty()) { // the node may have lost the slot of the first alone
+            LinkMember& first = *m_members.begin();
+            m_members.erase(first);
+            m_members.push_back(first);
+        }
         m_control.note_failure(attempt.failure);
         m_control.delay_connecting();
         begin_outage(attempt.failure);

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/linked_list.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/endpoint.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cstdint>
@@ -41,6 +42,8 @@ class LinkMember : public Linked {
     /// Taking a reply threw: only Redis can tell what the list holds.
     virtual void on_failed_reply(std::string_view reason) noexcept = 0;
 
+    /// Where a connection for the member has to lead.
+    [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
     /// Grows with each recovery. Replies to requests of an earlier incarnation do not count.
     [[nodiscard]] virtual std::uint64_t incarnation() const noexcept = 0;
 

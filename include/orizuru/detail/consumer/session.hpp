@@ -125,8 +125,7 @@ class Session {
     // For a reply that may be on its way when a time is over.
     static constexpr std::chrono::milliseconds grace{100};
 
-    [[gnu::cold]] Session(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
-                          ConsumerOptions&& options);
+    [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options);
 
     [[gnu::cold]] void start(TimePoint deadline);
     [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline) {
@@ -158,7 +157,6 @@ class Session {
             ConnectionError::Outcome::in_doubt);
     }
 
-    std::shared_ptr<Heartbeat> m_heartbeat;
     ConsumerOptions m_options;
     Lane m_lane;
     Fetcher m_fetcher;
@@ -171,8 +169,16 @@ class Session {
 inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbeat,
                                               const Keys& keys, ConsumerOptions&& options,
                                               TimePoint deadline) {
-    std::shared_ptr<Session> session(new Session(std::move(heartbeat), keys, std::move(options)));
-    session->start(deadline);
+    std::shared_ptr<Session> session(new Session(heartbeat->link(), keys, std::move(options)));
+    // First of all: in a Cluster, the heartbeat finds the link for the queue.
+    session->m_membership.emplace(std::move(heartbeat), session, session->m_lane,
+                                  session->m_options);
+    try {
+        session->start(deadline);
+    } catch (...) {
+        session->m_membership.reset();
+        throw;
+    }
     // The consumer and its guards hold this; the session holds itself as a member of the heartbeat.
     std::shared_ptr<Session> handle(session.get(), [session](Session*) mutable {
         // Moved out of this function object, which lives as long as the session's weak pointer.
@@ -181,24 +187,20 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
             // A fork copied the session without its threads: its locks may be held for ever.
             own->m_lane.link().close_after_fork();
             own->m_fetcher.close_after_fork();
-            own->m_heartbeat->close_after_fork();
+            own->m_membership->close_after_fork();
             static_cast<void>(new std::shared_ptr(own));
         } else {
             own->finish();
         }
     });
     session->m_lane.keep_alive(handle);
-    session->m_membership.emplace(*session->m_heartbeat, session, session->m_lane,
-                                  session->m_options);
     return handle;
 }
 
-inline Session::Session(std::shared_ptr<Heartbeat> heartbeat, const Keys& keys,
-                        ConsumerOptions&& options)
-    : m_heartbeat(std::move(heartbeat)),
-      m_options(std::move(options)),
+inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options)
+    : m_options(std::move(options)),
       m_lane(
-          m_heartbeat->link(),
+          std::move(link),
           [&] {
               return Mirror(keys, m_options.lease,
                             [label = m_options.name] { return make_identity(label); });
@@ -225,9 +227,9 @@ inline void Session::end(Lock& lock) {
     // A guard's destructor has just waited in vain: once is enough.
     const bool waited = now - m_gave_up < grace;
     // The heartbeat's thread has the leases of other consumers to keep.
-    const TimePoint until = waited                     ? now
-                            : m_heartbeat->on_thread() ? now + grace
-                                                       : now + m_lane.endpoint().command_timeout();
+    const TimePoint until = waited                      ? now
+                            : m_membership->on_thread() ? now + grace
+                                                        : now + m_lane.endpoint().command_timeout();
     m_lane.forget_refusal(); // no caller is left to tell
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
     m_fetcher.leave(lock, until);

@@ -15,7 +15,7 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
             return false;
         }
         // Another server may have another client with this id.
-        const bool elsewhere = m_stream && m_lane.link().elsewhere(m_stream->address());
+        const bool elsewhere = m_stream && m_lane.link().elsewhere(m_stream->server());
         if (m_connection_id == 0 || elsewhere || Clock::now() >= deadline) {
             read(lock, Clock::now()); // takes a reply that has already arrived
             return !mirror.blocked();

@@ -4,11 +4,12 @@
 
 // The connections for one kind of work on many queues: one for all, and in a Cluster one for each
 // hash tag, but not for more than 128, of which the one goes that was not asked for the longest.
-// Queues with the same tag are in one slot, so on one node.
+// Those whose queues are on the same node take turns at one line.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
+#include <orizuru/detail/redis/node_lines.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -52,6 +54,12 @@ class QueueConnections {
 
   private:
     const std::shared_ptr<Connection>& of(const std::string& group, const std::string& key) {
+        m_loan.reset();
+        const auto& connection = connected(group, key);
+        m_loan.emplace(m_lines, *connection);
+        return connection;
+    }
+    const std::shared_ptr<Connection>& connected(const std::string& group, const std::string& key) {
         const auto found = m_connections.find(group);
         if (found != m_connections.end()) {
             found->second.asked = ++m_asked;
@@ -76,6 +84,8 @@ class QueueConnections {
     Endpoint m_endpoint;
     std::map<std::string, Item> m_connections;
     std::uint64_t m_asked = 0;
+    NodeLines m_lines;
+    std::optional<NodeLines::Loan> m_loan; ///< of the connection that was asked for last
 };
 
 } // namespace orizuru::detail

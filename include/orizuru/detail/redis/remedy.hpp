@@ -38,6 +38,11 @@ inline constexpr std::string_view redirected = " (the next attempt goes to anoth
     return error.find(redirected) != std::string_view::npos;
 }
 
+/// Whether another node has this key, or none has, though the node may serve other keys.
+[[nodiscard]] [[gnu::cold]] inline bool is_astray(std::string_view error) noexcept {
+    return error.starts_with("MOVED ") || error.starts_with("CLUSTERDOWN Hash slot");
+}
+
 /// `recover` where the code tells nothing.
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {
     using Codes = std::initializer_list<std::string_view>;

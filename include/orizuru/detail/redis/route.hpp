@@ -9,6 +9,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/node_list.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
@@ -52,6 +53,17 @@ namespace orizuru::detail {
 }
 
 struct Route {
+    /// The same, unless the endpoint leads to another key already.
+    [[nodiscard]] static Endpoint to_own_key(const Endpoint& endpoint, std::string_view key) {
+        const auto& place = EndpointParts::of(endpoint).place;
+        return place && place->key() == key ? endpoint : to_key(endpoint, key);
+    }
+    /// Notes where a Stream's error, for which is_astray() holds, says that the key is now.
+    static void note_move(const Endpoint& endpoint, std::string_view error, const Node& teller) {
+        error = error.substr(0, error.find(redirected));
+        EndpointParts::of(endpoint).place->set(
+            error.starts_with("MOVED ") ? std::optional(node_in(error, teller)) : std::nullopt);
+    }
     /// The same address, for connections that need this key: in a Cluster they go to its node. All
     /// copies of the result share the place of the key.
     [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
@@ -68,13 +80,19 @@ struct Route {
         if (!parts.place || !error.text.starts_with("TRYAGAIN ASK ")) {
             return std::nullopt;
         }
+        return to_node(endpoint, node_in(error.text, parts.place->node().value_or(Node())));
+    }
+    /// One node of a Cluster, whatever keys it has.
+    [[nodiscard]] static Endpoint to_node(const Endpoint& endpoint, const Node& node) {
+        EndpointParts parts = EndpointParts::of(endpoint);
         auto address = std::make_shared<Address>(*parts.address);
-        const Node node = node_in(error.text, parts.place->node().value_or(Node()));
         address->topology = Topology::one;
         address->nodes.clear();
         address->host = node.host;
         address->port = node.port;
-        return EndpointParts::join({.address = std::move(address), .security = parts.security});
+        parts.address = std::move(address);
+        parts.place.reset();
+        return EndpointParts::join(std::move(parts));
     }
     /// The endpoint of one of its sentinels.
     [[nodiscard]] static Endpoint to_sentinel(const Endpoint& endpoint, const Node& sentinel) {

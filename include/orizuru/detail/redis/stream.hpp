@@ -84,6 +84,8 @@ class Stream {
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
+    /// The host and port that it is connected to.
+    [[nodiscard]] const Node& server() const noexcept { return m_server; }
 
     /// Appends the command that `write` appends to a string, for `flush` to send. When `write`
     /// throws, nothing is appended.

@@ -55,8 +55,8 @@ class FetchingQueue : public ServedQueue {
   public:
     using ServedQueue::ServedQueue;
 
-    void open(std::shared_ptr<Heartbeat> link, std::shared_ptr<const Wake> news) override {
-        m_link = std::move(link);
+    void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) override {
+        m_links = std::move(links);
         m_news = std::move(news);
         {
             const std::lock_guard lock(m_closing);
@@ -110,7 +110,7 @@ class FetchingQueue : public ServedQueue {
     }
     void close() noexcept override {
         disconnect();
-        m_link.reset();
+        m_links.reset();
     }
 
   protected:
@@ -196,7 +196,8 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const auto consumer = std::make_shared<ConsumerCore>(m_link, keys(), std::move(chosen));
+        const auto consumer =
+            std::make_shared<ConsumerCore>(any_link(*m_links, keys()), keys(), std::move(chosen));
         consumer->watch(m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
@@ -210,7 +211,7 @@ class FetchingQueue : public ServedQueue {
     }
 
     Scratch m_scratch; ///< for the thread inside `take`
-    std::shared_ptr<Heartbeat> m_link;
+    std::shared_ptr<NodeLinks> m_links;
     std::shared_ptr<const Wake> m_news;
     int m_free = 1;       ///< for the thread inside `take`
     TimePoint m_taken_at; ///< of the last job; for the same thread

@@ -34,7 +34,12 @@
 namespace orizuru::detail {
 
 class Heartbeat;
+class NodeLinks;
 class Wake;
+
+/// A link on which a consumer of the queue can start. Connects if there is none yet, for at most
+/// connect_timeout, and throws as Consumer's constructor does then.
+[[nodiscard]] std::shared_ptr<Heartbeat> any_link(NodeLinks& links, const Keys& keys);
 
 class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:
@@ -58,9 +63,9 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
 
-    /// Registers on the link. `news` is signalled when a task may be there although what `take`
-    /// awaits has not come. Throws as Consumer's constructor does.
-    virtual void open(std::shared_ptr<Heartbeat> link, std::shared_ptr<const Wake> news) = 0;
+    /// Registers on one of the links. `news` is signalled when a task may be there although what
+    /// `take` awaits has not come. Throws as Consumer's constructor does.
+    virtual void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) = 0;
     /// Returns the next task; null when there is none now, or when `token` requests a stop. With
     /// `awaited` it then begins or continues to wait for one in Redis, and says when to call it
     /// again; without, it asks Redis once, and ends such a wait. For one thread at a time. Throws
@@ -98,7 +103,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     virtual void end_by(TimePoint deadline) noexcept = 0;
     /// Closes the consumer, until `limit`. It leaves the registry once its last task is settled.
     virtual void disconnect() noexcept = 0;
-    /// The same until `open`, and lets go of the link.
+    /// The same until `open`, and lets go of the links.
     virtual void close() noexcept = 0;
 
     [[nodiscard]] const Keys& keys() const noexcept { return m_keys; }

@@ -6,9 +6,14 @@
 
 #include <orizuru/detail/jobs/job_arguments.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
+#include <orizuru/detail/worker/node_links.hpp>
 #include <orizuru/error.hpp>
 
 namespace orizuru::detail {
+
+ORIZURU_INLINE std::shared_ptr<Heartbeat> any_link(NodeLinks& links, const Keys& keys) {
+    return links.any_for(keys);
+}
 
 ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fraction,
                                           std::string_view note) {

@@ -11,6 +11,7 @@
 #include <orizuru/detail/worker/descriptors.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/job_queries.hpp>
+#include <orizuru/detail/worker/node_links.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/detail/worker/task.hpp>
@@ -25,10 +26,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <new>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -83,23 +84,19 @@ struct WorkerCore : std::enable_shared_from_this<WorkerCore> {
 };
 
 inline void WorkerCore::open(const Endpoint& endpoint) {
-    std::map<std::string, std::shared_ptr<Heartbeat>> links;
+    std::set<std::string> groups;
     for (const auto& queue : queues) {
-        links[group_of(endpoint, queue->keys())];
+        groups.insert(group_of(endpoint, queue->keys()));
     }
-    check_descriptors(queues.size(), links.size());
+    check_descriptors(queues.size(), groups.size());
     // A run before this one may have failed.
     shared->stop = std::stop_source();
     dispatcher.reset();
     shared->queries = std::make_shared<JobQueries>(endpoint);
+    const auto links = std::make_shared<NodeLinks>(endpoint);
     const auto news = std::make_shared<const Wake>();
     for (const auto& queue : queues) {
-        std::shared_ptr<Heartbeat>& link = links[group_of(endpoint, queue->keys())];
-        if (!link) {
-            link = connect_link(Route::to_key(endpoint, queue->queue()),
-                                deadline_in(endpoint.connect_timeout()));
-        }
-        queue->open(link, news);
+        queue->open(links, news);
     }
     dispatcher.emplace(queues, shared, news);
     parked.emplace(*dispatcher);

@@ -4,10 +4,12 @@
 
 // Moves the scheduled messages of a worker's queues when they are due. The script looks only at
 // queues in which messages are scheduled. For the others, one connection waits until something is
-// scheduled; one command a poll asks for all of them whether that went unnoticed.
+// scheduled; one command a poll asks for all of them whether that went unnoticed. In a Cluster,
+// where that would be a connection for each slot, it asks every second.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/jobs/due_messages.hpp>
@@ -94,6 +96,9 @@ inline QueueSchedulers::QueueSchedulers(const std::set<std::string>& queues, End
       m_connection(connection),
       m_poll(options.poll),
       m_chores(chores) {
+    if (EndpointParts::of(m_endpoint).place) {
+        m_waiting.due = TimePoint::max();
+    }
     for (const std::string& name : queues) {
         Queue& queue = m_queues.emplace_back(Keys(name), connection, m_poll);
         queue.chore = m_chores.add(

@@ -13,6 +13,7 @@
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
 #include <orizuru/detail/redis/any_exists.hpp>
+#include <orizuru/detail/redis/node_lines.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
@@ -48,7 +49,7 @@ class QueueUpkeep {
     /// Connects, and pauses the dispatcher for each queue that is paused. Throws as Connection
     /// does.
     QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
-                Dispatcher& dispatcher);
+                Dispatcher& dispatcher, NodeLines& lines);
 
     /// Does what is due, until a stop is requested.
     void run(const std::stop_token& token);
@@ -77,6 +78,7 @@ class QueueUpkeep {
     ServedQueues m_queues;
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
+    NodeLines& m_lines;
     std::shared_ptr<Connection> m_connection;
     std::set<std::string> m_paused;
     bool m_together = true; ///< one command may ask for the pauses of all queues
@@ -88,12 +90,14 @@ class QueueUpkeep {
 };
 
 inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
-                                Dispatcher& dispatcher)
+                                Dispatcher& dispatcher, NodeLines& lines)
     : m_endpoint(std::move(endpoint)),
       m_queues(std::move(queues)),
       m_shared(shared),
       m_dispatcher(dispatcher),
+      m_lines(lines),
       m_connection(std::make_shared<Connection>(m_endpoint)) {
+    const NodeLines::Loan line(m_lines, *m_connection);
     check_pauses();
     m_chores.add({.what = "watching the queues", .step = [this] {
                       check_pauses();
@@ -139,6 +143,7 @@ inline void QueueUpkeep::run(const std::stop_token& token) {
         } else {
             sleep_until(due, token);
         }
+        const NodeLines::Loan line(m_lines, *m_connection);
         m_chores.do_next(tell);
     }
 }
@@ -211,6 +216,7 @@ inline void QueueUpkeep::tell_refused(const ServedQueue& queue, const ReplyError
 }
 
 inline void QueueUpkeep::leave() noexcept {
+    const NodeLines::Loan line(m_lines, *m_connection);
     for (std::size_t i = 0; i < m_reports.size(); ++i) {
         try {
             m_reports[i].leave();

@@ -3,14 +3,15 @@
 #pragma once
 
 // The work beside a worker's jobs: runs schedulers and collectors, checks the queues for pauses and
-// for dead lists over their limits, on one thread with two connections, in a Cluster for each slot.
-// Repeats settlements that
-// Redis has refused on another thread, and ends runs over their time limits on one more, if there
-// are limits. It reports failures and tries again. No queue depends on the health of another.
+// for dead lists over their limits: on one thread with two connections, in a Cluster on one for
+// each slot, with one connection to each node. Repeats settlements that Redis has refused on
+// another thread, and ends runs over their time limits on one more, if there are limits. It reports
+// failures and tries again. No queue depends on the health of another.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
+#include <orizuru/detail/redis/node_lines.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
@@ -63,6 +64,7 @@ class Upkeep {
     Cutoff m_cutoff;
     WorkerShared& m_shared;
     ParkedTasks& m_parked;
+    NodeLines m_lines;
     std::deque<QueueUpkeep> m_queues; ///< one; in a Cluster, for each slot
     std::mutex m_mutex;               ///< guards the next two
     int m_alive = 0;
@@ -89,7 +91,7 @@ inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, Work
     }
     for (auto& [name, group] : groups) {
         m_queues.emplace_back(Route::to_key(m_cutoff.guard(endpoint), group.key),
-                              std::move(group.queues), shared, dispatcher);
+                              std::move(group.queues), shared, dispatcher, m_lines);
     }
 }
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The links of a worker: one for all its queues, and in a Cluster one for each node that has some
+// of them. A queue starts on any of the links. Where its node refers to another one, now or when
+// its slot moves later, it moves to the link of that node, which is made when it is needed. A link
+// without queues ends.
+
+#include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
+#include <orizuru/detail/consumer/heartbeat.hpp>
+#include <orizuru/detail/consumer/lane.hpp>
+#include <orizuru/detail/consumer/link.hpp>
+#include <orizuru/detail/redis/route.hpp>
+#include <orizuru/endpoint.hpp>
+#include <orizuru/keys.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Make it with std::make_shared.
+class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLinks> {
+  public:
+    explicit NodeLinks(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {}
+
+    /// As any_link(). Any thread.
+    [[nodiscard]] std::shared_ptr<Heartbeat> any_for(const Keys& keys);
+
+    std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) override;
+    std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) override;
+
+  private:
+    struct Home {
+        std::weak_ptr<Heartbeat> heartbeat;
+        std::optional<Node> node; ///< that it was last known to lead to
+    };
+
+    [[nodiscard]] bool in_cluster() const noexcept {
+        return EndpointParts::of(m_endpoint).address->topology == Topology::cluster;
+    }
+    [[nodiscard]] std::shared_ptr<Heartbeat> at(const Node& node);
+    void refresh();
+
+    const Endpoint m_endpoint;
+    const std::shared_ptr<std::mutex> m_mutex = std::make_shared<std::mutex>(); ///< of all links
+    std::mutex m_making;       ///< taken before the links'
+    std::vector<Home> m_homes; ///< under the links' mutex
+};
+
+inline std::shared_ptr<Heartbeat> NodeLinks::any_for(const Keys& keys) {
+    const std::lock_guard making(m_making);
+    {
+        const Link::Lock lock(*m_mutex);
+        for (const Home& home : m_homes) {
+            if (auto heartbeat = home.heartbeat.lock()) {
+                return heartbeat;
+            }
+        }
+    }
+    const Endpoint to = Route::to_key(m_endpoint, keys.source());
+    const TimePoint deadline = deadline_in(to.connect_timeout());
+    const auto heartbeat =
+        in_cluster() ? std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline, m_mutex),
+                                                   shared_from_this())
+                     : std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline));
+    const Link::Lock lock(*m_mutex);
+    m_homes.push_back({heartbeat, std::nullopt});
+    return heartbeat;
+}
+
+inline std::shared_ptr<Heartbeat> NodeLinks::of_astray(Lane& lane, Heartbeat& here) {
+    const std::optional<Node> node = lane.node();
+    if (auto known = node ? at(*node) : nullptr) {
+        return known;
+    }
+    if (here.has_one_member()) {
+        here.link()->lose("the queue is on another node");
+        return here.shared_from_this();
+    }
+    const auto heartbeat = std::make_shared<Heartbeat>(
+        std::make_shared<Link>(lane.endpoint(), m_mutex), shared_from_this());
+    m_homes.push_back({heartbeat, node});
+    heartbeat->begin();
+    return heartbeat;
+}
+
+/// Two links can come to the same node after an outage.
+inline std::shared_ptr<Heartbeat> NodeLinks::in_place_of(const Heartbeat& here) {
+    if (!here.link()->connected()) {
+        return nullptr;
+    }
+    auto first = at(here.link()->server());
+    return first.get() == &here ? nullptr : first;
+}
+
+/// The first that has members.
+inline std::shared_ptr<Heartbeat> NodeLinks::at(const Node& node) {
+    refresh();
+    for (const Home& home : m_homes) {
+        auto heartbeat = home.heartbeat.lock();
+        if (heartbeat && heartbeat->has_members() && home.node == node) {
+            return heartbeat;
+        }
+    }
+    return nullptr;
+}
+
+inline void NodeLinks::refresh() {
+    std::erase_if(m_homes, [](Home& home) {
+        const auto heartbeat = home.heartbeat.lock();
+        if (heartbeat && heartbeat->link()->connected()) {
+            home.node = heartbeat->link()->server();
+        }
+        return !heartbeat;
+    });
+}
+
+} // namespace orizuru::detail
