@@ -174,16 +174,15 @@ TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes, wherever they move
     const Endpoint endpoint(cluster.uri({0, 1, 2}));
     orizuru::create_shards(endpoint, "orders", 12);
     Handled handled;
-    Worker worker(endpoint, {.name = "sharded-worker",
-                             .concurrency = 4,
-                             .signals = orizuru::SignalHandling::none});
-    worker.handle_shards<int>(
-        "orders",
-        [&](int number, JobContext<int>& job) {
-            handled.note(job.queue(), number);
-            job.progress(1);
-        },
-        {.lease = 1s});
+    Worker worker(
+        endpoint,
+        {.name = "sharded-worker", .concurrency = 4, .signals = orizuru::SignalHandling::none});
+    worker.handle_shards<int>("orders",
+                              [&](int number, JobContext<int>& job) {
+                                  handled.note(job.queue(), number);
+                                  job.progress(1);
+                              },
+                              {.lease = 1s});
     const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
     ShardedProducer<Job<int>> producer(endpoint, "orders");
     const auto push = [&](int from, int to) {
