@@ -91,6 +91,7 @@ struct Route {
         address->host = node.host;
         address->port = node.port;
         parts.address = std::move(address);
+        parts.nodes.reset();
         parts.place.reset();
         return EndpointParts::join(std::move(parts));
     }

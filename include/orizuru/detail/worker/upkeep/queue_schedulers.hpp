@@ -106,7 +106,7 @@ inline QueueSchedulers::QueueSchedulers(const std::set<std::string>& queues, End
     }
     m_looking = m_chores.add({.what = "looking for scheduled messages",
                               .step = [this] { return look_at_empty(); },
-                              .due = deadline_in(m_poll)});
+                              .due = deadline_in(poll())});
 }
 
 inline TimePoint QueueSchedulers::look(Queue& queue) {
