@@ -35,7 +35,9 @@ using namespace std::chrono_literals;
 using namespace orizuru::test;
 using orizuru::JobContext;
 using orizuru::JobProducer;
+using orizuru::Keys;
 using orizuru::Pause;
+using orizuru::QueueOptions;
 using orizuru::Worker;
 using orizuru::WorkerEvent;
 using orizuru::WorkerEventKind;
@@ -58,20 +60,22 @@ struct ClusterWorker {
                    .on_event = [this](const WorkerEvent& event) {
                        upkeep_failures += event.kind == WorkerEventKind::upkeep_failed ? 1 : 0;
                    }}};
+    QueueOptions options{.retry = {.backoff = orizuru::backoff::fixed(5ms)}};
     std::jthread running;
 
     void start() {
         for (const std::string& queue : queues) {
-            worker.handle<int>(queue,
-                               [this, queue](int number, JobContext<int>& job) {
-                                   job.progress(0.5);
-                                   if (number % 10 == 0 && job.attempt() == 1) {
-                                       throw std::runtime_error("once more");
-                                   }
-                                   const std::lock_guard lock(mutex);
-                                   handled[queue].insert(number);
-                               },
-                               {.retry = {.backoff = orizuru::backoff::fixed(5ms)}});
+            worker.handle<int>(
+                queue,
+                [this, queue](int number, JobContext<int>& job) {
+                    job.progress(0.5);
+                    if (number % 10 == 0 && job.attempt() == 1) {
+                        throw std::runtime_error("once more");
+                    }
+                    const std::lock_guard lock(mutex);
+                    handled[queue].insert(number);
+                },
+                options);
         }
         running = std::jthread([this](const std::stop_token& stop) { worker.run(stop); });
     }
@@ -192,6 +196,34 @@ TEST_CASE_FIXTURE(ClusterWorker, "jobs recur for a queue that the worker does no
     start();
     CHECK(eventually([&] { return cluster.client_of("e").llen("e") > 0; }, 20s));
     CHECK(upkeep_failures == 0);
+}
+
+TEST_CASE_FIXTURE(ClusterWorker, "a worker keeps its leases on all nodes, and when queues move") {
+    options.lease = 900ms;
+    start();
+    push(1, 1);
+    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    const auto all_beat = [&] {
+        return std::ranges::all_of(queues, [&](const std::string& queue) {
+            return !cluster.client_of(queue).keys(Keys(queue).heartbeat("*")).empty();
+        });
+    };
+    const auto keep_beating = [&] {
+        const Stopwatch watch;
+        std::size_t missed = 0;
+        while (watch.elapsed() < 3s) {
+            missed += all_beat() ? 0 : 1;
+        }
+        return missed;
+    };
+    CHECK(keep_beating() == 0);
+    for (const std::string& queue : queues) {
+        cluster.migrate(queue, (cluster.owner(queue) + 1) % cluster.size());
+    }
+    CHECK(eventually(all_beat));
+    CHECK(keep_beating() == 0);
+    push(2, 1);
+    CHECK(eventually([&] { return count() == 2 * queues.size(); }, 20s));
 }
 
 TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of another node") {
