@@ -143,6 +143,7 @@ class Connection {
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
+    std::unique_ptr<detail::Stream>* m_left = nullptr; ///< gets one that another node replaces
     std::string m_begun; ///< the command whose reply m_stream still owes
     detail::TimePoint m_connected_at;
     bool m_replaced = false;

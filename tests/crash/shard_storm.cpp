@@ -313,7 +313,9 @@ class Storm {
             sum += redis.llen(keys.unack()) + redis.llen(keys.dead());
             sum += redis.command({"ZCARD", keys.scheduled()}).integer;
             for (const std::string& list : redis.keys(keys.processing("*"))) {
-                sum += redis.type(list) == "list" ? redis.llen(list) - 1 : 0;
+                // A collector may put a fence in its place at any time.
+                const Answer length = redis.try_command({"LLEN", list});
+                sum += length.is_error() || length.integer == 0 ? 0 : length.integer - 1;
             }
         }
         return sum;

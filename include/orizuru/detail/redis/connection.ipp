@@ -100,6 +100,9 @@ ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_vi
             check(reply, about, name);
             return reply;
         }
+        if (m_left != nullptr && *m_left == nullptr) {
+            *m_left = std::move(m_stream);
+        }
         m_stream.reset();
     }
 }

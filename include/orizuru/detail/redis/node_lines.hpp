@@ -62,11 +62,17 @@ class [[nodiscard]] NodeLines::Loan {
         m_lines.m_returned.wait(lock, [this] { return !m_lines.at(*m_node).lent; });
         Line& line = m_lines.at(*m_node);
         line.lent = true;
+        m_lent_at = line.connected_at;
+        m_lent_replaced = line.replaced;
         if (line.stream) {
             connection.m_stream = std::move(line.stream);
-            connection.m_connected_at = line.connected_at;
-            connection.m_replaced = line.replaced;
+            // What a connection itself has seen last counts, too: its queue may have moved.
+            if (line.connected_at > connection.m_connected_at) {
+                connection.m_connected_at = line.connected_at;
+                connection.m_replaced = line.replaced;
+            }
         }
+        connection.m_left = &m_left;
     }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
@@ -74,10 +80,13 @@ class [[nodiscard]] NodeLines::Loan {
         if (!m_node) {
             return;
         }
+        m_connection.m_left = nullptr;
         const std::lock_guard lock(m_lines.m_mutex);
         m_lines.at(*m_node).lent = false;
         try {
-            give_back(std::move(m_connection.m_stream));
+            give_back(std::move(m_left), m_lent_at, m_lent_replaced);
+            give_back(std::move(m_connection.m_stream), m_connection.m_connected_at,
+                      m_connection.m_replaced);
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
             // Without a place for it, the line ends.
         }
@@ -85,21 +94,24 @@ class [[nodiscard]] NodeLines::Loan {
     }
 
   private:
-    void give_back(std::unique_ptr<Stream> stream) {
+    void give_back(std::unique_ptr<Stream> stream, TimePoint connected_at, bool replaced) {
         if (!stream) {
             return;
         }
         Line& line = m_lines.at(stream->server());
         if (!line.lent && !line.stream) {
             line.stream = std::move(stream);
-            line.connected_at = m_connection.m_connected_at;
-            line.replaced = m_connection.m_replaced;
+            line.connected_at = connected_at;
+            line.replaced = replaced;
         }
     }
 
     NodeLines& m_lines;
     Connection& m_connection;
     std::optional<Node> m_node;
+    std::unique_ptr<Stream> m_left; ///< the line, when the node has referred to another one
+    TimePoint m_lent_at{};
+    bool m_lent_replaced = false;
 };
 
 } // namespace orizuru::detail
