@@ -66,6 +66,7 @@ class [[nodiscard]] NodeLines::Loan {
         m_lent_replaced = line.replaced;
         if (line.stream) {
             connection.m_stream = std::move(line.stream);
+            connection.m_stream->lead_to(place);
             // What a connection itself has seen last counts, too: its queue may have moved.
             if (line.connected_at > connection.m_connected_at) {
                 connection.m_connected_at = line.connected_at;

@@ -45,6 +45,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
@@ -84,6 +85,8 @@ class Stream {
 
     [[nodiscard]] int fd() const noexcept { return m_context->fd; }
     [[nodiscard]] const std::string& address() const noexcept { return m_address; }
+    /// From now on another key of a Cluster is asked for: it is the one that a node says has moved.
+    void lead_to(std::shared_ptr<KeyPlace> place) noexcept { m_place = std::move(place); }
     /// The host and port that it is connected to.
     [[nodiscard]] const Node& server() const noexcept { return m_server; }
 

@@ -98,7 +98,8 @@ inline std::shared_ptr<Heartbeat> NodeLinks::in_place_of(const Heartbeat& here) 
         return nullptr;
     }
     auto first = at(here.link()->server());
-    return first.get() == &here ? nullptr : first;
+    const bool better = first && first.get() != &here && first->link()->connected();
+    return better ? first : nullptr;
 }
 
 /// The first that has members.
