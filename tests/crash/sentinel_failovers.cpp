@@ -111,9 +111,10 @@ const FaultProgram program("sentinel_failovers", [](int count, char** arguments)
         std::uint64_t switches = 0;
         const auto count_unasked = [&](std::uint64_t asked) {
             const std::uint64_t unasked = sentinels.switches() - switches - asked;
-            if (unasked > 0) {
+            if (unasked > 0) { // some time since the last gap
                 gaps.back().begin =
                     gaps.size() > 1 ? gaps[gaps.size() - 2].end : Clock::time_point::min();
+                gaps.back().end = Clock::now();
                 report.came("failovers because the machine stalled", unasked);
             }
             switches += asked + unasked;
