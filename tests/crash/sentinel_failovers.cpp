@@ -7,16 +7,21 @@
 // reported. But nothing else may be missing, and no list may be left behind.
 //
 // usage: sentinel_failovers [--seed N] [--size FAILOVERS] [--kind kill|stop|planned]
+//                           [--over plain|tls]
 
 #include "crash/support/failover_load.hpp"
 #include "crash/support/fault_program.hpp"
+#include "crash/support/transport.hpp"
 #include "fuzz/simulation/chance.hpp"
+#include "support/certificates.hpp"
 #include "support/eventually.hpp"
 #include "support/fault_run.hpp"
 #include "support/ledger.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 #include "support/sentinels.hpp"
+
+#include <orizuru/tls.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -31,6 +36,16 @@ namespace sentinel_failovers_test {
 using namespace std::chrono_literals;
 using namespace orizuru::test;
 using Clock = std::chrono::steady_clock;
+
+/// All on ports, those of clients, replicas and sentinels.
+Sentinels sentinels_over(const Transport& transport) {
+    if (!transport.is_tls()) {
+        return Sentinels();
+    }
+    const Certificates& files = Certificates::made();
+    return Sentinels(files.of_server("right"), files.lines_of_server("right"), {}, {},
+                     RedisServer::Listen::tls);
+}
 
 /// Waits until a server follows another one.
 void await_replica(const RedisServer& server) {
@@ -78,8 +93,8 @@ Gap replace_master(Sentinels& sentinels, const std::string& kind) {
 
 const FaultProgram program("sentinel_failovers", [](int count, char** arguments) {
     return run_fault_program([&] {
-        const FaultOptions options(count, arguments,
-                                   {{"seed", "1"}, {"size", "3"}, {"kind", "kill"}});
+        const FaultOptions options(
+            count, arguments, {{"seed", "1"}, {"size", "3"}, {"kind", "kill"}, {"over", "plain"}});
         const std::string& kind = options.text("kind");
         if (kind != "kill" && kind != "stop" && kind != "planned") {
             throw std::invalid_argument("--kind is kill, stop or planned");
@@ -87,15 +102,19 @@ const FaultProgram program("sentinel_failovers", [](int count, char** arguments)
         FaultReport report(options);
         Chance chance(options.number("seed"));
         Ledger ledger("q");
-        Sentinels sentinels;
-        FailoverLoad load(sentinels.uri() + "?command_timeout=1000", ledger, 30s);
+        const Transport transport(options.text("over"));
+        Sentinels sentinels = sentinels_over(transport);
+        FailoverLoad load(orizuru::tls_endpoint(with_query(transport.complete(sentinels.uri()),
+                                                           "command_timeout=1000")),
+                          ledger, 30s);
         std::vector<Gap> gaps;
         std::uint64_t switches = 0;
         const auto count_unasked = [&](std::uint64_t asked) {
             const std::uint64_t unasked = sentinels.switches() - switches - asked;
-            if (unasked > 0) {
+            if (unasked > 0) { // some time since the last gap
                 gaps.back().begin =
                     gaps.size() > 1 ? gaps[gaps.size() - 2].end : Clock::time_point::min();
+                gaps.back().end = Clock::now();
                 report.came("failovers because the machine stalled", unasked);
             }
             switches += asked + unasked;

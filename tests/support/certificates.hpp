@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,6 +36,15 @@ class Certificates {
         return {
             "--tls-cert-file",    path(name + ".pem"), "--tls-key-file",     path(name + ".key"),
             "--tls-ca-cert-file", path("ca.pem"),      "--tls-auth-clients", clients};
+    }
+    /// The same as lines of a configuration.
+    [[nodiscard]] std::string lines_of_server(const std::string& name) const {
+        std::string lines;
+        const std::vector<std::string> arguments = of_server(name);
+        for (std::size_t i = 0; i < arguments.size(); i += 2) {
+            lines += arguments[i].substr(2) + ' ' + arguments[i + 1] + '\n';
+        }
+        return lines;
     }
     /// The query of an address whose server has a certificate by `ca`.
     [[nodiscard]] std::string trusting() const { return "?cacert=" + path("ca.pem"); }

@@ -131,6 +131,30 @@ class Cluster {
         }
     }
 
+    /// Whether the nodes can move slots by themselves, as Valkey's can since version 9.
+    [[nodiscard]] bool moves_atomically() const {
+        return command(0, {"COMMAND", "INFO", "cluster|migrateslots"}).elements.at(0).kind ==
+               Answer::Kind::array;
+    }
+    /// Has the slot's master copy it to another one and hand it over in one step. `within` is
+    /// called when it has been told to.
+    void migrate_atomically(
+        const std::string& key, std::size_t to, const std::function<void()>& within = [] {}) {
+        const std::size_t from = owner(key);
+        const std::string number = std::to_string(slot(key));
+        command(from, {"CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", number, number, "NODE", id(to)});
+        within();
+        await([&] {
+            // The newest comes first.
+            const Answer told = command(from, {"CLUSTER", "GETSLOTMIGRATIONS"}).elements.at(0);
+            const std::string state = told.field("state");
+            if (state == "failed" || state == "cancelled") {
+                throw std::runtime_error("a migration " + state + ": " + told.field("message"));
+            }
+            return state == "success" && owner(key) == to;
+        });
+    }
+
     /// All slots are served, and all nodes that run agree on it.
     [[nodiscard]] bool serves() const {
         for (std::size_t i = 0; i < m_nodes.size(); ++i) {

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -35,6 +36,15 @@ struct Answer {
     std::vector<Answer> elements;
 
     [[nodiscard]] bool is_error() const noexcept { return kind == Kind::error; }
+    /// Of an array of names, each with its value behind it; empty without this name.
+    [[nodiscard]] std::string field(std::string_view name) const {
+        for (std::size_t i = 0; i + 1 < elements.size(); i += 2) {
+            if (elements[i].text == name) {
+                return elements[i + 1].text;
+            }
+        }
+        return {};
+    }
 };
 
 /// A command as it goes over the wire.

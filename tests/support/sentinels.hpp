@@ -35,10 +35,13 @@ class Sentinel {
     Sentinel& operator=(const Sentinel&) = delete;
     ~Sentinel() { kill(); }
 
-    /// `lines` of its configuration come last.
-    void start(const std::string& lines) {
+    /// `lines` of its configuration come last. With Listen::tls they name the files of TLS, which
+    /// it then speaks with all.
+    void start(const std::string& lines, RedisServer::Listen listen = RedisServer::Listen::tcp) {
         std::ofstream(m_folder.path() + "/sentinel.conf")
-            << "port " << m_port << "\nbind 127.0.0.1\nsave \"\"\ndir " << m_folder.path() << '\n'
+            << (listen == RedisServer::Listen::tls ? "port 0\ntls-replication yes\ntls-port "
+                                                   : "port ")
+            << m_port << "\nbind 127.0.0.1\nsave \"\"\ndir " << m_folder.path() << '\n'
             << "unixsocket " << m_folder.path() << "/s\nlogfile " << m_folder.path() << "/log\n"
             << lines;
         const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
@@ -72,11 +75,14 @@ class Sentinel {
 class Sentinels {
   public:
     /// `of_servers`: more arguments of each redis-server; `of_sentinels`: more lines of each
-    /// sentinel's configuration. The passwords are those that these set.
+    /// sentinel's configuration. The passwords are those that these set. With Listen::tls all speak
+    /// TLS only; both then name the files.
     explicit Sentinels(const std::vector<std::string>& of_servers = {},
                        std::string of_sentinels = {}, std::string password = {},
-                       std::string sentinel_password = {})
-        : m_of_sentinels(std::move(of_sentinels)),
+                       std::string sentinel_password = {},
+                       RedisServer::Listen listen = RedisServer::Listen::tcp)
+        : m_listen(listen),
+          m_of_sentinels(std::move(of_sentinels)),
           m_password(std::move(password)),
           m_sentinel_password(std::move(sentinel_password)) {
         for (std::size_t i = 0; i < 3; ++i) {
@@ -87,25 +93,29 @@ class Sentinels {
                     arguments.end(),
                     {"--replicaof", "127.0.0.1 " + std::to_string(m_servers[0].port())});
             }
+            if (listen == RedisServer::Listen::tls) {
+                arguments.insert(arguments.end(), {"--tls-replication", "yes"});
+            }
             arguments.insert(arguments.end(), of_servers.begin(), of_servers.end());
-            m_servers.emplace_back(arguments, RedisServer::Listen::tcp);
+            m_servers.emplace_back(arguments, listen);
         }
         for (std::size_t i = 0; i < 3; ++i) {
-            m_sentinels.emplace_back().start(lines(m_servers[0].port(), 2));
+            m_sentinels.emplace_back().start(lines(m_servers[0].port(), 2), listen);
         }
         await_ready();
     }
 
     [[nodiscard]] static const char* service() noexcept { return "main"; }
     [[nodiscard]] Sentinel& sentinel(std::size_t number) { return m_sentinels.at(number); }
-    /// `redis+sentinel://...`, with the sentinels in this order.
+    /// `redis+sentinel://` or `rediss+sentinel://`, with the sentinels in this order.
     [[nodiscard]] std::string uri(const std::vector<std::size_t>& order = {0, 1, 2}) const {
         std::string nodes;
         for (const std::size_t number : order) {
             nodes += (nodes.empty() ? "127.0.0.1:" : ",127.0.0.1:") +
                      std::to_string(m_sentinels.at(number).port());
         }
-        return "redis+sentinel://" + nodes + '/' + service();
+        return (m_listen == RedisServer::Listen::tls ? "rediss+sentinel://" : "redis+sentinel://") +
+               nodes + '/' + service();
     }
     /// Of a sentinel that watches a service on its own.
     [[nodiscard]] std::string lines(std::uint16_t master, int quorum) const {
@@ -158,6 +168,7 @@ class Sentinels {
         return client(sentinel.uri(), m_sentinel_password);
     }
 
+    RedisServer::Listen m_listen;
     std::string m_of_sentinels;
     std::string m_password;
     std::string m_sentinel_password;
@@ -205,14 +216,6 @@ inline RedisServer& Sentinels::await_master(const RedisServer* old) {
 }
 
 inline void Sentinels::await_ready() {
-    const auto field = [](const Answer& fields, const std::string& name) {
-        for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2) {
-            if (fields.elements[i].text == name) {
-                return fields.elements[i + 1].text;
-            }
-        }
-        return std::string();
-    };
     const bool ready = eventually(
         [&] {
             RedisServer* const found = master();
@@ -223,9 +226,9 @@ inline void Sentinels::await_ready() {
                 try {
                     const Answer told =
                         client_of(sentinel).try_command({"SENTINEL", "MASTER", service()});
-                    if (field(told, "num-slaves") != "2" ||
-                        field(told, "num-other-sentinels") != "2" ||
-                        field(told, "flags") != "master") {
+                    if (told.field("num-slaves") != "2" ||
+                        told.field("num-other-sentinels") != "2" ||
+                        told.field("flags") != "master") {
                         return false;
                     }
                 } catch (const std::runtime_error&) {

@@ -28,6 +28,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace orizuru::test {
@@ -45,8 +46,8 @@ class FailoverLoad {
     using Clock = std::chrono::steady_clock;
 
     /// The consumers' lease.
-    FailoverLoad(const std::string& uri, Ledger& ledger, std::chrono::seconds lease)
-        : m_uri(uri), m_ledger(ledger), m_lease(lease) {
+    FailoverLoad(Endpoint endpoint, Ledger& ledger, std::chrono::seconds lease)
+        : m_endpoint(std::move(endpoint)), m_ledger(ledger), m_lease(lease) {
         for (int i = 0; i < 2; ++i) {
             m_producing.emplace_back([this, i](const std::stop_token& stop) { produce(i, stop); });
         }
@@ -119,7 +120,7 @@ class FailoverLoad {
     }
 
     void produce(int number, const std::stop_token& stop) {
-        Producer<Raw> producer = patiently([&] { return Producer<Raw>(m_uri, "q"); });
+        Producer<Raw> producer = patiently([&] { return Producer<Raw>(m_endpoint, "q"); });
         for (int i = 0; !stop.stop_requested(); ++i) {
             const std::string message = std::to_string(number) + "." + std::to_string(i);
             m_ledger.pushing(message);
@@ -140,8 +141,9 @@ class FailoverLoad {
     }
 
     void consume(int prefetch, std::atomic<std::uint64_t>& count, const std::stop_token& stop) {
-        Consumer<Raw> consumer = patiently(
-            [&] { return Consumer<Raw>(m_uri, "q", {.lease = m_lease, .prefetch = prefetch}); });
+        Consumer<Raw> consumer = patiently([&] {
+            return Consumer<Raw>(m_endpoint, "q", {.lease = m_lease, .prefetch = prefetch});
+        });
         while (!stop.stop_requested()) {
             try {
                 // Short waits, so that some end while Redis has postponed them.
@@ -174,11 +176,12 @@ class FailoverLoad {
     void collect(const std::stop_token& stop) {
         patiently([&] {
             return GarbageCollector(
-                m_uri, "q", {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)});
+                m_endpoint, "q",
+                {.max_recoveries = 1'000'000, .grace = std::chrono::milliseconds(0)});
         }).run(stop, std::chrono::milliseconds(100));
     }
 
-    std::string m_uri;
+    Endpoint m_endpoint;
     Ledger& m_ledger;
     std::chrono::seconds m_lease;
     std::deque<std::atomic<std::uint64_t>> m_counts; ///< acks of each consumer

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// How the processes of a test reach Redis, by the option --over: "plain", a Unix socket, or "tls".
+// How the processes of a test reach Redis, by the option --over: "plain", mostly a Unix socket, or
+// "tls".
 
 #pragma once
 
@@ -21,6 +22,7 @@ class Transport {
         }
     }
 
+    [[nodiscard]] bool is_tls() const noexcept { return m_tls; }
     [[nodiscard]] RedisServer server() const { return m_tls ? tls_server() : RedisServer(); }
     /// Where a Proxy leads to.
     [[nodiscard]] std::string backend(const RedisServer& server) const {

@@ -229,11 +229,9 @@ TEST_CASE_FIXTURE(TlsFixture, "a forked child leaves its parent's connections al
 TEST_CASE_FIXTURE(TlsFixture, "sentinels and the master that they name are reached by TLS alone") {
     const Certificates& files = Certificates::made();
     Sentinel sentinel;
-    sentinel.start("port 0\ntls-port " + std::to_string(sentinel.port()) + "\ntls-cert-file " +
-                   files.path("right.pem") + "\ntls-key-file " + files.path("right.key") +
-                   "\ntls-ca-cert-file " + files.path("ca.pem") +
-                   "\ntls-auth-clients no\ntls-replication yes\nsentinel monitor main 127.0.0.1 " +
-                   std::to_string(server.port()) + " 1\n");
+    sentinel.start(files.lines_of_server("right") + "sentinel monitor main 127.0.0.1 " +
+                       std::to_string(server.port()) + " 1\n",
+                   RedisServer::Listen::tls);
     const std::string node = "127.0.0.1:" + std::to_string(sentinel.port()) + "/main";
     REQUIRE(eventually([&] {
         try {
