@@ -76,17 +76,18 @@ TEST_CASE_FIXTURE(QueueFixture, "a worker handles the jobs of all shards, with t
     Handled handled;
     std::atomic<int> retried = 0;
     Worker worker(endpoint, {.concurrency = 3, .signals = orizuru::SignalHandling::none});
-    worker.handle_shards<int>(
-        "orders",
-        [&, count = 0](int number, JobContext<int>& job) mutable {
-            ++count; // one handler for all shards, of which any thread may run it
-            if (number % 100 == 0 && job.attempt() == 1) {
-                ++retried;
-                throw std::runtime_error("once more");
-            }
-            handled.note(job.queue(), number);
-        },
-        {.retry = {.backoff = orizuru::backoff::fixed(5ms)}});
+    worker.handle_shards<int>("orders",
+                              [&, first = std::make_shared<std::atomic<bool>>(true)](
+                                  int number, JobContext<int>& job) mutable {
+                                  *first =
+                                      false; // one handler for all shards, which any thread may run
+                                  if (number % 100 == 0 && job.attempt() == 1) {
+                                      ++retried;
+                                      throw std::runtime_error("once more");
+                                  }
+                                  handled.note(job.queue(), number);
+                              },
+                              {.retry = {.backoff = orizuru::backoff::fixed(5ms)}});
     const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
     ShardedProducer<Job<int>> producer(endpoint, "orders");
     for (int i = 0; i < 600; ++i) {
