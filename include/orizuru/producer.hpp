@@ -102,8 +102,8 @@ class Producer<T> {
         return push_all<const std::initializer_list<T>&>(messages);
     }
 
-    /// Runs a command of your own on the producer's connection, such as a script that pushes.
-    /// Blocks at most command_timeout. Throws as push does.
+    /// Runs a command of your own on the producer's connection, such as a script that pushes; with
+    /// `replicas` waits for them, too. Blocks at most command_timeout for each. Throws as push.
     template <class... Arguments>
     Reply command(std::string_view name, const Arguments&... arguments) {
         std::string bytes;

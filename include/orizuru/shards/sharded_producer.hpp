@@ -34,7 +34,8 @@ class ShardedProducer : detail::NoCodec<T, detail::Coding::encode> {
 /// A push without a key goes to the shards in turn. When one certainly has not taken it, because
 /// its server refuses or cannot be reached, the next one gets it, and the failed one rests for 1 s,
 /// or 20 times as long as it has blocked: a server that hangs blocks for connect_timeout, which
-/// should be short here. It throws when all shards have failed, and at once when it is in doubt.
+/// should be short here. It throws when all shards have failed, and at once when it is in doubt,
+/// as when too few of `replicas` have it: these are replicas of the shard's server.
 template <MessageEncodable T>
 class ShardedProducer<T> {
   public:
