@@ -7,7 +7,6 @@
 #include <orizuru/buffered_producer_options.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/producer/buffered_producer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>

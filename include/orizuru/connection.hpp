@@ -16,8 +16,6 @@
 #include <chrono>
 #include <concepts>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +23,7 @@
 namespace orizuru {
 
 namespace detail {
+class BegunCommand;
 class PushPipeline;
 class Stream;
 } // namespace detail
@@ -94,28 +93,6 @@ class Connection {
         return exchange(about, name, bytes);
     }
 
-    /// Sends a command without waiting; `finish` returns its reply. Until then every other command
-    /// throws std::logic_error.
-    template <class... Arguments>
-    void begin(std::string_view name, const Arguments&... arguments) {
-        std::string bytes;
-        detail::append_command(bytes, name, arguments...);
-        start(name, bytes);
-    }
-    /// The same for a command that `write` appends to the output.
-    template <std::invocable<std::string&> Write>
-    void begin_roundtrip(std::string_view name, Write write) {
-        std::string bytes;
-        write(bytes);
-        start(name, bytes);
-    }
-    [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
-
-    /// Returns the reply to the begun command, or nothing at `until` or a stop: then you can call
-    /// it again. Throws as `command` does, std::logic_error when no command was begun.
-    std::optional<Reply> finish(std::chrono::steady_clock::time_point until,
-                                const std::stop_token& token);
-
     /// Drops the connection and throws ProtocolError unless `reply` has this type.
     void require(const Reply& reply, Reply::Type type, std::string_view name) {
         if (!reply.is(type)) {
@@ -127,6 +104,7 @@ class Connection {
     [[noreturn]] void refuse(std::string_view name);
 
   private:
+    friend class detail::BegunCommand;
     friend class detail::PushPipeline;
 
     static constexpr int most_redirections = 3;
@@ -137,11 +115,9 @@ class Connection {
     [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const;
     Reply await(std::string_view about, std::string_view name, std::string_view bytes);
     Reply exchange(std::string_view about, std::string_view name, std::string_view bytes);
-    void start(std::string_view name, std::string_view bytes);
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
-    std::string m_begun; ///< the command whose reply m_stream still owes
     detail::TimePoint m_connected_at;
     bool m_replaced = false;
     bool m_pinned = false;

@@ -10,7 +10,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/endpoint.hpp>

@@ -36,6 +36,11 @@ class Error : public std::runtime_error {
     std::uint64_t m_pushed = 0;
 };
 
+/// Records how many messages a failed push_all has certainly pushed.
+struct detail::PushCount {
+    static void set(Error& error, std::uint64_t pushed) noexcept { error.m_pushed = pushed; }
+};
+
 /// Redis could not be reached, or the connection broke or timed out. The connection is closed; the
 /// object that threw reconnects at its next use.
 class ConnectionError : public Error {

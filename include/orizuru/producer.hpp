@@ -6,7 +6,6 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -15,10 +14,8 @@
 #include <orizuru/producer_options.hpp>
 #include <orizuru/reply.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>

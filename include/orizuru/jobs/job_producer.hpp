@@ -6,11 +6,9 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/jobs/bulk_schedule.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
-#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/bounded_push.hpp>

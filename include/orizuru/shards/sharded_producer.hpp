@@ -6,7 +6,6 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/shards/sharded_producer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/producer.hpp>

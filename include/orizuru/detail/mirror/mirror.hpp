@@ -19,7 +19,6 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/adoption.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
-#include <orizuru/detail/mirror/delivery_pool.hpp>
 #include <orizuru/detail/mirror/removal.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -28,7 +27,6 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>

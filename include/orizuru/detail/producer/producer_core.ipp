@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
-#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/detail/producer/push_series.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>

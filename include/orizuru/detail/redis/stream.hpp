@@ -37,7 +37,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <new>
 #include <optional>

@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/shards/encoded_batch.hpp>
 #include <orizuru/detail/shards/shard_layout.hpp>
