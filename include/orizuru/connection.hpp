@@ -3,8 +3,7 @@
 #pragma once
 
 // A connection to Redis that sends a command and waits for its reply. The collector and the tools
-// use it, and your own code can. A producer drives the stream itself, to keep two LPUSHes in
-// flight.
+// use it, and your code can. A producer drives the stream itself: it has two LPUSHes in flight.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -76,8 +75,7 @@ class Connection {
     /// Sends one command and waits for its reply, at most command_timeout.
     ///
     /// Throws: ReplyError for an error reply (the command did not run); ConnectionError, whose
-    ///     in_doubt() says whether any byte was sent; ProtocolError. `about` names a key or purpose
-    ///     in the message.
+    ///     in_doubt() says whether any byte was sent; ProtocolError. Messages name `about`.
     template <class... Arguments>
     Reply command(std::string_view about, std::string_view name, const Arguments&... arguments) {
         std::string bytes;

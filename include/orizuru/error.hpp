@@ -80,8 +80,7 @@ class ProtocolError : public Error {
     using Error::Error;
 };
 
-/// The message cannot be sent: its Codec threw, or its payload is over `max_payload`. No part of it
-/// was sent.
+/// The message cannot be sent: its Codec threw, or it is over `max_payload`. None of it was sent.
 class EncodeError : public Error {
     using Error::Error;
 };

@@ -62,8 +62,7 @@ class Producer<T> {
         return m_core.push(payload);
     }
 
-    /// Pushes many messages, in their order, in few round trips; returns the queue's length after
-    /// the last.
+    /// Pushes many messages, in order, in few round trips; returns the length after the last.
     ///
     /// Redis: LPUSH of up to 1000 messages or 1 MiB each; each is atomic, the whole is not. While
     ///     Redis works on one, the producer reads the range for the next: two are in flight.

@@ -2,9 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Calls Codec<T> in either of its forms, limits payloads and throws errors of one type; and says in
-// one sentence what is wrong with a missing or unfit Codec, where a failed constraint takes twenty
-// lines.
+// Calls Codec<T> in either of its forms, limits payloads and throws errors of one type. Says in one
+// sentence why a Codec is missing or unfit, where a failed constraint takes twenty lines.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/joined.hpp>

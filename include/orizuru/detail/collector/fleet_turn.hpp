@@ -2,10 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Lets the processes of a fleet share work that one of them does for all, such as a collector's
-// passes. Each asks for a turn when the work is due, and gets it if no process had one for the
-// interval that it asks with. Intervals may differ. A process that dies in its turn delays the
-// others by no more than that.
+// Lets the processes of a fleet share work that one does for all, such as a collector's passes.
+// Each asks for a turn when the work is due, and gets it if no process had one for the interval
+// that it asks with. Intervals may differ. A death in a turn delays the others by no more.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -31,8 +30,7 @@ namespace orizuru::detail {
 ///
 /// KEYS turn; ARGV how long ago the last turn must be (ms), how long a turn is remembered (ms), a
 ///   command that the user must have the right to, or ''
-/// Returns 0 it is the caller's turn | time until it is due (ms) | NOPERM the user may not run
-///   that command
+/// Returns 0 it is the caller's turn | time until it is due (ms) | NOPERM without that right
 inline constexpr auto fleet_turn_text = moving_script(R"lua(
 local turn = KEYS[1]
 local commands = {{'PTTL', turn}, {'SET', turn, 'x', 'PX', '1'}}
@@ -87,13 +85,11 @@ struct FleetTurn {
     }
 };
 
-/// Decides when a collector of a fleet asks for its turn to make a pass, and gives back a turn
-/// whose pass fails.
+/// Decides when a collector asks for a turn to make a pass; gives back a turn whose pass fails.
 ///
 /// A turn is due 9/10 of an interval after the last one. Each collector asks at a random moment of
 /// the tenth after that. So a pass begins within an interval of the last one even if the process
-/// that made the last is gone. Each process asks about once per interval, and a thousand do not ask
-/// at once.
+/// that made that is gone, each asks about once per interval, and a thousand do not ask at once.
 class PassTurns {
   public:
     /// A longer interval counts as this one.
@@ -101,8 +97,7 @@ class PassTurns {
 
     explicit PassTurns(std::string key) : m_turn{std::move(key), 2 * longest_interval} {}
 
-    /// Returns whether it is this collector's turn. If so, call done() or give_back() next. Throws
-    /// as FleetTurn::take.
+    /// Whether it is this collector's turn; then call done() or give_back(). Throws as FleetTurn.
     [[nodiscard]] bool take(Connection& connection, std::chrono::milliseconds interval);
     /// Notes that the pass is complete.
     void done() noexcept {

@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Connects a waiter, at once or in steps beside other waiters; and ends a wait in Redis before a
-// message comes.
+// Connects a waiter, at once or in steps beside others; ends a wait before a message comes.
 
 namespace orizuru::detail {
 

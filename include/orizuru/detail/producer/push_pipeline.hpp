@@ -3,8 +3,8 @@
 #pragma once
 
 // At most two LPUSHes in flight: while Redis works on one, the caller writes the next. Their bytes
-// are sent from where they lie. Any error closes the connection and empties the pipeline: no stream
-// lives on with half a command or an unread reply.
+// are sent from where they lie. Any error but Unreplicated closes the connection and empties the
+// pipeline: no stream lives on with half a command or an unread reply.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
@@ -62,8 +62,7 @@ class PushPipeline {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
 
-    /// LLEN, only while nothing is in flight. Throws std::logic_error when the pipeline is taken;
-    /// else as Connection does.
+    /// LLEN, only while nothing is in flight. Throws std::logic_error when taken; as Connection.
     std::uint64_t length();
 
     /// Any command, given as bytes, only while nothing is in flight. Throws as `length` does.
@@ -106,13 +105,8 @@ class PushPipeline {
     /// ProtocolError. Throws Unreplicated for the oldest alone: then the others stay in flight.
     [[nodiscard]] std::optional<Reply> next();
 
-    /// Waits until the socket can send or has data, and reads it; false when `limit` came first.
-    /// Throws as `next`, also at the oldest LPUSH's command_timeout.
-    bool wait(TimePoint limit = TimePoint::max()) {
-        const short ready = await(limit);
-        read(ready);
-        return ready != 0;
-    }
+    /// Waits until the socket can send or has data; reads it. Throws as `next`, also at deadline().
+    void wait() { read(await(TimePoint::max())); }
     /// The first half of `wait`: returns what the socket is ready for, or 0. Changes nothing that
     /// other threads may read meanwhile.
     [[nodiscard]] short await(TimePoint limit) {

@@ -6,7 +6,6 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/reply.hpp>
