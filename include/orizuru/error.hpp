@@ -41,8 +41,8 @@ struct detail::PushCount {
     static void set(Error& error, std::uint64_t pushed) noexcept { error.m_pushed = pushed; }
 };
 
-/// Redis could not be reached, or the connection broke or timed out. The connection is closed; the
-/// object that threw reconnects at its next use.
+/// Redis could not be reached, the connection broke or timed out, or too few replicas have a push.
+/// The object that threw reconnects at its next use where it has to.
 class ConnectionError : public Error {
   public:
     enum class Outcome {

@@ -6,7 +6,7 @@
 
 namespace orizuru::detail {
 
-/// The base of a list's elements. One is in one list at a time, and erased from it before its end.
+/// The base of a list's elements. One is in one list at a time, and erased, once, before its end.
 class Linked {
   public:
     Linked(const Linked&) = delete;
