@@ -7,7 +7,6 @@
 #include <orizuru/buffered_producer_options.hpp>
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/producer/buffered_producer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -28,10 +27,12 @@ class BufferedProducer : detail::NoCodec<T, detail::Coding::encode> {
 /// A producer for one queue, shared by any number of threads. It owns one connection and one
 /// thread.
 ///
-/// push() accepts a message; flush() returns when Redis has confirmed it. The producer keeps
+/// push() accepts a message; flush() returns when Redis has confirmed it, and with
+/// BufferedProducerOptions::replicas enough of them, too. The producer keeps
 /// accepted messages until Redis confirms them, through refusals and outages; they are lost if the
 /// process dies first. When the outcome of an LPUSH is in doubt, the producer sends it again: its
-/// messages may then be in the queue twice.
+/// messages may then be in the queue twice. When only too few replicas have it, it is not sent
+/// again as long as its connection lives.
 ///
 /// Messages of one thread keep their order, except for an LPUSH that was in flight when Redis
 /// refused the one before it.
@@ -44,8 +45,8 @@ class BufferedProducer<T> {
     /// option, ConnectionError within connect_timeout (name resolution excluded), ReplyError for
     /// refused credentials, std::system_error when the process has no descriptor or thread left.
     ///
-    /// The destructor tries to flush for at most command_timeout and cannot report a failure: call
-    /// flush() first. In a forked child it sends nothing.
+    /// The destructor tries to flush for at most command_timeout, with replicas also their time,
+    /// and cannot report a failure: call flush() first. In a forked child it sends nothing.
     BufferedProducer(const Endpoint& endpoint, std::string queue,
                      BufferedProducerOptions options = {})
         : m_core(endpoint, std::move(queue), options) {}
@@ -56,7 +57,7 @@ class BufferedProducer<T> {
     /// Redis: an LPUSH per `size` messages, and one for messages that have waited for `time`; at
     ///     most two are in flight.
     /// Blocks: when two LPUSHes are unconfirmed and a third is full, until Redis answers, at most
-    ///     connect_timeout plus command_timeout.
+    ///     connect_timeout plus command_timeout, with replicas also their time.
     /// Throws: EncodeError; ReplyError (OOM: Redis' memory is full, WRONGTYPE: the key is no list),
     ///     ConnectionError and ProtocolError when the buffer is full and Redis does not take its
     ///     messages; std::logic_error when the Codec of T uses this producer. The producer then
@@ -71,9 +72,11 @@ class BufferedProducer<T> {
 
     /// Returns when Redis has confirmed every message accepted before the call.
     /// Redis: up to three LPUSHes.
-    /// Blocks: at most command_timeout for each, plus connect_timeout.
-    /// Throws: ReplyError, ConnectionError, ProtocolError. Unconfirmed messages stay in the buffer:
-    ///     the producer's thread retries after a pause, the next call retries at once.
+    /// Blocks: at most command_timeout for each, with replicas also their time, plus
+    ///     connect_timeout.
+    /// Throws: ReplyError, ConnectionError (in doubt when too few replicas have what is in the
+    ///     queue), ProtocolError. Unconfirmed messages stay in the buffer: the producer's thread
+    ///     retries after a pause, the next call retries at once.
     void flush() { m_core.flush(); }
 
     /// The number of accepted messages that Redis has not confirmed.
@@ -82,7 +85,8 @@ class BufferedProducer<T> {
     /// The length of the queue, without the messages in the buffer.
     /// Redis: LLEN, O(1), after the answers to the LPUSHes in flight.
     /// Blocks: until these have come, and for a round trip; at most connect_timeout and twice
-    ///     command_timeout, and as long for each call of another thread before it.
+    ///     command_timeout, with replicas also their time, and as long for each call of another
+    ///     thread before it.
     /// Throws: ReplyError, ConnectionError, ProtocolError; it never returns a made-up 0.
     std::uint64_t size() { return m_core.length(); }
 

@@ -4,6 +4,8 @@
 
 // Options of a BufferedProducer.
 
+#include <orizuru/producer_options.hpp>
+
 #include <chrono>
 #include <cstdint>
 
@@ -20,6 +22,14 @@ struct BufferedProducerOptions {
 
     /// The longest time that a message waits for others while Redis is reachable, 1 ms to 24 h.
     std::chrono::milliseconds time = std::chrono::milliseconds(10);
+
+    /// With a count, a WAIT goes out behind each LPUSH, and confirms its messages. When fewer
+    /// replicas have them, they stay in the buffer, though they are in the queue: flush() throws a
+    /// ConnectionError that is in doubt, and the producer repeats the WAIT alone, so nothing comes
+    /// twice. When the connection is lost meanwhile, or its server has become a replica, only a
+    /// second LPUSH can bring the messages where a failover keeps them: the producer sends it, and
+    /// they may then be in the queue twice. It also does so while a Cluster moves the queue.
+    Replicas replicas = {};
 };
 
 } // namespace orizuru

@@ -50,9 +50,8 @@ class Scratch {
 ///         static Order decode(std::string_view bytes, orizuru::Scratch& scratch);
 ///
 /// An exception from encode becomes EncodeError, except std::bad_alloc, which passes through. An
-/// exception from decode sends the message to the dead list; std::bad_alloc does so only when
-/// thrown three times in a row (Consumer::next). The bytes given to decode live as long as the
-/// message's guard.
+/// exception from decode sends the message to the dead list; std::bad_alloc does so only the third
+/// time in a row (Consumer::next). The bytes given to decode live as long as the message's guard.
 template <class T>
 struct Codec;
 

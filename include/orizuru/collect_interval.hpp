@@ -21,8 +21,7 @@ namespace detail {
 class ConsumerCore;
 } // namespace detail
 
-/// An interval, or none. Only a program that makes one of an interval has a collector compiled
-/// into it.
+/// An interval, or none. A collector is compiled only into a program that makes one of an interval.
 class CollectInterval {
   public:
     CollectInterval() = default;

@@ -3,8 +3,7 @@
 #pragma once
 
 // A connection to Redis that sends a command and waits for its reply. The collector and the tools
-// use it, and your own code can. A producer drives the stream itself, to keep two LPUSHes in
-// flight.
+// use it, and your code can. A producer drives the stream itself: it has two LPUSHes in flight.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
@@ -16,8 +15,6 @@
 #include <chrono>
 #include <concepts>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +22,7 @@
 namespace orizuru {
 
 namespace detail {
+class BegunCommand;
 class NodeLines;
 class PushPipeline;
 class Stream;
@@ -78,8 +76,7 @@ class Connection {
     /// Sends one command and waits for its reply, at most command_timeout.
     ///
     /// Throws: ReplyError for an error reply (the command did not run); ConnectionError, whose
-    ///     in_doubt() says whether any byte was sent; ProtocolError. `about` names a key or purpose
-    ///     in the message.
+    ///     in_doubt() says whether any byte was sent; ProtocolError. Messages name `about`.
     template <class... Arguments>
     Reply command(std::string_view about, std::string_view name, const Arguments&... arguments) {
         std::string bytes;
@@ -95,28 +92,6 @@ class Connection {
         return exchange(about, name, bytes);
     }
 
-    /// Sends a command without waiting; `finish` returns its reply. Until then every other command
-    /// throws std::logic_error.
-    template <class... Arguments>
-    void begin(std::string_view name, const Arguments&... arguments) {
-        std::string bytes;
-        detail::append_command(bytes, name, arguments...);
-        start(name, bytes);
-    }
-    /// The same for a command that `write` appends to the output.
-    template <std::invocable<std::string&> Write>
-    void begin_roundtrip(std::string_view name, Write write) {
-        std::string bytes;
-        write(bytes);
-        start(name, bytes);
-    }
-    [[nodiscard]] bool begun() const noexcept { return !m_begun.empty() && m_stream; }
-
-    /// Returns the reply to the begun command, or nothing at `until` or a stop: then you can call
-    /// it again. Throws as `command` does, std::logic_error when no command was begun.
-    std::optional<Reply> finish(std::chrono::steady_clock::time_point until,
-                                const std::stop_token& token);
-
     /// Drops the connection and throws ProtocolError unless `reply` has this type.
     void require(const Reply& reply, Reply::Type type, std::string_view name) {
         if (!reply.is(type)) {
@@ -128,6 +103,7 @@ class Connection {
     [[noreturn]] void refuse(std::string_view name);
 
   private:
+    friend class detail::BegunCommand;
     friend class detail::NodeLines;
     friend class detail::PushPipeline;
 
@@ -139,12 +115,10 @@ class Connection {
     [[nodiscard]] std::string describe(std::string_view about, std::string_view name) const;
     Reply await(std::string_view about, std::string_view name, std::string_view bytes);
     Reply exchange(std::string_view about, std::string_view name, std::string_view bytes);
-    void start(std::string_view name, std::string_view bytes);
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
     std::unique_ptr<detail::Stream>* m_left = nullptr; ///< gets one that another node replaces
-    std::string m_begun; ///< the command whose reply m_stream still owes
     detail::TimePoint m_connected_at;
     bool m_replaced = false;
     bool m_pinned = false;

@@ -10,7 +10,7 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/endpoint.hpp>
@@ -57,8 +57,7 @@ class Consumer<T> {
     Consumer& operator=(const Consumer&) = delete;
 
     /// Sends deferred acks and requeues messages that were fetched but not handed out. Waits at
-    /// most command_timeout, or less after end_by. Guards live on; the last one unregisters the
-    /// consumer.
+    /// most command_timeout, or less after end_by. Guards live on; the last unregisters it.
     ~Consumer() = default;
 
     /// Returns the next message and waits until there is one; nothing after a stop.
@@ -92,14 +91,12 @@ class Consumer<T> {
         return next(token, detail::Timeout(timeout));
     }
 
-    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead.
-    /// Call it before each `next` if your capacity varies, on the thread that calls `next`. Throws
-    /// std::invalid_argument.
+    /// From now on a fetch takes at most `most` messages, 1 to `prefetch`, and none is sent ahead:
+    /// for capacity that varies. Call it on the thread of `next`. Throws std::invalid_argument.
     void limit(int most) { m_core.limit(most); }
 
-    /// How many messages `next` hands out without asking Redis: the rest of a batch, and a message
-    /// that there was no memory to decode. With a prefetch of 1 there is no batch. Call it on the
-    /// thread that calls `next`.
+    /// How many messages `next` hands out without asking Redis: the rest of a batch (prefetch over
+    /// 1), and a message that there was no memory to decode. Call it on the thread of `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_core.in_hand(); }
 
     /// Ends `next` for good, within 20 ms. Call it from any thread or from a signal handler. `next`
@@ -118,14 +115,12 @@ class Consumer<T> {
     /// Sends the deferred acks and waits for Redis, as long as a settlement would.
     /// Returns how many acks since the last flush came too late: those messages are redelivered.
     /// When it returns 0, none of the messages acked so far is redelivered.
-    /// Throws ConnectionError when Redis is unreachable, ReplyError when it refuses: the acks stay
-    /// queued.
+    /// Throws ConnectionError if Redis is unreachable, ReplyError if it refuses; acks stay queued.
     std::size_t flush() { return m_core.flush(); }
 
     /// The length of the source list.
     /// Redis: LLEN, O(1); waits at most command_timeout, including a reconnect.
-    /// Throws ConnectionError when it cannot connect in time or the connection breaks before the
-    /// answer; ReplyError.
+    /// Throws ConnectionError if it cannot connect in time or the connection breaks; ReplyError.
     std::uint64_t size() { return m_core.size(); }
 
     /// The id of the current incarnation, as in the registry. It changes when a lease is lost, when

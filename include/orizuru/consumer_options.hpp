@@ -30,8 +30,7 @@ struct ConsumerOptions {
     std::string name = "consumer";
 
     /// How long the consumer may go unheard before a collector gives its messages to others; 100 ms
-    /// to 24 h. A thread of the consumer sends three beats in each lease, whatever the handler
-    /// does.
+    /// to 24 h. A thread sends three beats in each lease, whatever the handler does.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
 
     /// The most messages that one fetch takes, 1 to 1000. Above 1, `next` requests another batch
@@ -58,8 +57,7 @@ struct ConsumerOptions {
 
     /// Called after each beat that Redis confirms, on a thread of its own; its exceptions are
     /// swallowed. A slow one delays no beat: it is called once for all beats that came meanwhile.
-    /// Whatever it refers to must outlive the consumer and its guards: an unsettled guard keeps the
-    /// beats going.
+    /// What it refers to must outlive the consumer and its guards: unsettled ones keep beats going.
     std::function<void()> on_beat = {};
 };
 

@@ -36,8 +36,13 @@ class Error : public std::runtime_error {
     std::uint64_t m_pushed = 0;
 };
 
-/// Redis could not be reached, or the connection broke or timed out. The connection is closed; the
-/// object that threw reconnects at its next use.
+/// Records how many messages a failed push_all has certainly pushed.
+struct detail::PushCount {
+    static void set(Error& error, std::uint64_t pushed) noexcept { error.m_pushed = pushed; }
+};
+
+/// Redis could not be reached, the connection broke or timed out, or too few replicas have a push.
+/// The object that threw reconnects at its next use where it has to.
 class ConnectionError : public Error {
   public:
     enum class Outcome {
@@ -75,8 +80,7 @@ class ProtocolError : public Error {
     using Error::Error;
 };
 
-/// The message cannot be sent: its Codec threw, or its payload is over `max_payload`. No part of it
-/// was sent.
+/// The message cannot be sent: its Codec threw, or it is over `max_payload`. None of it was sent.
 class EncodeError : public Error {
     using Error::Error;
 };

@@ -27,8 +27,7 @@ struct GarbageCollectorOptions {
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries that the dead list keeps when this collector buries; 0 = unbounded.
     std::int64_t dead_limit = 0;
-    /// Called for buried messages, for an eviction policy that may lose messages, and for a refused
-    /// SCAN.
+    /// Called for buried messages, an eviction policy that may lose messages, and a refused SCAN.
     std::function<void(const Event&)> on_event = {};
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
     /// or more. A consumer that handles n messages at once needs n, for any of them may have killed

@@ -82,8 +82,7 @@ class [[nodiscard]] MessageGuard {
     /// in the background.
     ~MessageGuard() = default;
 
-    /// The message. Valid as long as the guard, settled or not; not after a move from it, which a
-    /// debug build asserts.
+    /// The message. Valid as long as the guard, settled or not, until a move (debug builds assert).
     [[nodiscard]] const T& operator*() const noexcept {
         assert(!m_core.moved_from() && "the message guard was moved from");
         return message();
@@ -101,8 +100,7 @@ class [[nodiscard]] MessageGuard {
         }
     }
 
-    /// The message's bytes as they lie in Redis. Valid as long as this guard or the one that it was
-    /// moved to.
+    /// The message's bytes as in Redis. Valid as long as this guard or the one it was moved to.
     [[nodiscard]] std::string_view payload() const { return m_core.payload(); }
 
     /// The message is done: it leaves the processing list and is not redelivered.

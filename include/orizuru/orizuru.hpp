@@ -3,9 +3,8 @@
 #pragma once
 
 // The whole core. You may include its parts one by one; jobs.hpp, worker.hpp, once.hpp and
-// postgres.hpp are opt-in. It needs C++20, exceptions, hiredis and threads. With msgpack-c's
-// headers in the include path, messages are msgpack by default; without them, you have Raw and your
-// own Codecs.
+// postgres.hpp are opt-in. It needs C++20, exceptions, hiredis and threads. With msgpack-c in the
+// include path, messages are msgpack by default; without, you have Raw and your own Codecs.
 
 #if __cplusplus < 202002L
 #error "orizuru needs C++20: -std=c++20, or cpp_std=c++20 in Meson"

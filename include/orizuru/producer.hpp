@@ -6,7 +6,6 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -15,10 +14,8 @@
 #include <orizuru/producer_options.hpp>
 #include <orizuru/reply.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,8 +62,7 @@ class Producer<T> {
         return m_core.push(payload);
     }
 
-    /// Pushes many messages, in their order, in few round trips; returns the queue's length after
-    /// the last.
+    /// Pushes many messages, in order, in few round trips; returns the length after the last.
     ///
     /// Redis: LPUSH of up to 1000 messages or 1 MiB each; each is atomic, the whole is not. While
     ///     Redis works on one, the producer reads the range for the next: two are in flight.
@@ -102,8 +98,8 @@ class Producer<T> {
         return push_all<const std::initializer_list<T>&>(messages);
     }
 
-    /// Runs a command of your own on the producer's connection, such as a script that pushes.
-    /// Blocks at most command_timeout. Throws as push does.
+    /// Runs a command of your own on the producer's connection, such as a script that pushes; with
+    /// `replicas` waits for them, too. Blocks at most command_timeout for each. Throws as push.
     template <class... Arguments>
     Reply command(std::string_view name, const Arguments&... arguments) {
         std::string bytes;

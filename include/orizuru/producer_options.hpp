@@ -2,14 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Options of a Producer.
+// Options of a Producer, and of what waits for replicas.
 
 #include <chrono>
 #include <cstdint>
 
 namespace orizuru {
 
-/// Replicas that must have a push before it returns, so that a failover to one of them keeps it.
+/// Replicas that must have a push before it is confirmed, so that a failover to one keeps it.
 struct Replicas {
     int count = 0; ///< 0: waits for none
     /// How long a push waits for them, besides command_timeout.
@@ -20,9 +20,9 @@ struct ProducerOptions {
     /// push() refuses larger payloads with EncodeError before it sends anything. In bytes, up to
     /// 512 MiB; keep it at or below the consumers' max_payload.
     std::int64_t max_payload = std::int64_t{16} << 20;
-    /// With a count, a WAIT goes out behind each LPUSH, without a round trip of its own. If fewer
-    /// replicas confirm, the push throws a ConnectionError that is in doubt: the message is in the
-    /// queue, and may be lost in a failover.
+    /// With a count, a WAIT goes out behind each LPUSH and each command() of your own, without a
+    /// round trip of its own. If fewer replicas confirm, the call throws a ConnectionError that is
+    /// in doubt: the command has run, and a failover may lose what it did.
     Replicas replicas = {};
 };
 

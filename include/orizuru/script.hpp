@@ -18,8 +18,7 @@ class Script;
 namespace detail {
 class CachedScript;
 
-/// A script of the library's own, made by settling_script(), that lasts as long as the program.
-/// Allocates nothing.
+/// A script of the library's own that lasts as long as the program. Allocates nothing.
 [[nodiscard]] Script constant_script(const CachedScript& whole) noexcept;
 } // namespace detail
 

@@ -5,7 +5,6 @@
 
 #include <orizuru/detail/base/busy_poll.hpp>
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
 
 #include <doctest/doctest.h>

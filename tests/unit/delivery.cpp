@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The Orizuru authors
 
 #include <orizuru/detail/mirror/delivery.hpp>
-#include <orizuru/detail/mirror/delivery_pool.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 

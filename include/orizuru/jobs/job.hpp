@@ -33,7 +33,6 @@
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/codec/msgpack_reader.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/jobs/error_text.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/jobs/job_attributes.hpp>

@@ -6,11 +6,9 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/jobs/bulk_schedule.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
-#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
@@ -72,6 +70,10 @@ struct JobProducerOptions {
     std::vector<PushMiddleware<T>> middleware = {};
     /// As in ProducerOptions.
     std::int64_t max_payload = ProducerOptions().max_payload;
+    /// As in ProducerOptions: a WAIT goes out behind each LPUSH and each script. In doubt, a job is
+    /// in the queue, or waits there, or was not to be pushed (unique, bounded): only what push
+    /// would have returned is unknown.
+    Replicas replicas = {};
 };
 
 // For a T without a Codec that can encode it.
@@ -84,11 +86,12 @@ class JobProducer : detail::NoCodec<T, detail::Coding::encode> {
 template <MessageEncodable T>
 class JobProducer<T> {
   public:
-    /// Connects. Throws as Producer's constructor does; std::invalid_argument for a kind that
-    /// cannot be.
+    /// Connects. Throws as Producer's constructor does; std::invalid_argument for a kind or
+    /// replicas that cannot be.
     JobProducer(const Endpoint& endpoint, std::string queue, JobProducerOptions<T> options = {})
         : m_options(checked(std::move(options))),
-          m_producer(endpoint, std::move(queue), {.max_payload = m_options.max_payload}) {}
+          m_producer(endpoint, std::move(queue),
+                     {.max_payload = m_options.max_payload, .replicas = m_options.replicas}) {}
 
     /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it,
     /// another job holds its lock, or the queue is full.

@@ -4,7 +4,7 @@
 
 // The definitions of cli.hpp.
 
-#include <orizuru/detail/base/redacted.hpp>
+#include <orizuru/detail/base/uri.hpp>
 #include <orizuru/detail/ops/cli/arguments.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/commands.hpp>

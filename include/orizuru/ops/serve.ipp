@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/base/redacted.hpp>
+#include <orizuru/detail/base/uri.hpp>
 #include <orizuru/detail/ops/web/http_server.hpp>
 
 #include <sys/stat.h>

@@ -6,7 +6,6 @@
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
 #include <orizuru/detail/shards/sharded_producer_core.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/producer.hpp>
@@ -34,7 +33,8 @@ class ShardedProducer : detail::NoCodec<T, detail::Coding::encode> {
 /// A push without a key goes to the shards in turn. When one certainly has not taken it, because
 /// its server refuses or cannot be reached, the next one gets it, and the failed one rests for 1 s,
 /// or 20 times as long as it has blocked: a server that hangs blocks for connect_timeout, which
-/// should be short here. It throws when all shards have failed, and at once when it is in doubt.
+/// should be short here. It throws when all shards have failed, and at once when it is in doubt,
+/// as when too few of `replicas` have it: these are replicas of the shard's server.
 template <MessageEncodable T>
 class ShardedProducer<T> {
   public:

@@ -177,7 +177,7 @@ TEST_CASE_FIXTURE(Asking, "a push that is sent on waits for the replicas of the 
     pair().node(to + 2).pause();
     const auto failure = failure_of([&] { producer.push({"b"}); });
     CHECK(failure.second);
-    CHECK(contains(failure.first, "LPUSH 'q': pushed, but only 0 of 1 replicas have it"));
+    CHECK(contains(failure.first, "LPUSH 'q': done, but only 0 of 1 replicas have it"));
     pair().node(to + 2).resume();
     CHECK(eventually([&] {
         try {

@@ -7,7 +7,7 @@
 #include "support/fake_server.hpp"
 
 #include <orizuru/detail/base/clock.hpp>
-#include <orizuru/detail/collector/pass_turns.hpp>
+#include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,6 +53,26 @@ std::vector<Raw> numbered(int count) {
         messages.push_back({std::to_string(i)});
     }
     return messages;
+}
+
+TEST_CASE_FIXTURE(SixShards,
+                  "a push that too few replicas of its shard confirm is in doubt, and no "
+                  "other shard gets it") {
+    ShardedProducer<Raw> waiting_for(endpoint, "orders", {.replicas = {.count = 1, .within = 1ms}});
+    for (const auto& push : std::vector<std::function<void()>>{
+             [&] { waiting_for.push({"a"}); }, [&] { waiting_for.push("key", {"b"}); },
+             [&] { waiting_for.push_all(numbered(10)); }}) {
+        try {
+            push();
+            FAIL_CHECK("it was confirmed");
+        } catch (const orizuru::ConnectionError& error) {
+            CHECK(error.in_doubt());
+            CHECK(contains(error.what(), "done, but only 0 of 1 replicas"));
+        }
+    }
+    CHECK(waiting() == 12);
+    CHECK_THROWS_AS(ShardedProducer<Raw>("redis://127.0.0.1:1", "orders", {.replicas = {-1}}),
+                    std::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(SixShards, "messages without a key go to the shards in turn") {

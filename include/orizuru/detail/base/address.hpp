@@ -12,8 +12,7 @@
 
 namespace orizuru::detail {
 
-/// Paths of PEM files, and the name that the server's certificate must have in place of the host's.
-/// Empty: not given.
+/// Paths of PEM files, and the certificate's name if not the host's. Empty: not given.
 struct TlsFiles {
     std::string cacert;
     std::string cacertdir;

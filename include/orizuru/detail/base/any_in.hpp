@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Searches a few elements. The standard algorithms unroll their loops, which makes half a kilobyte
-// of code of each call.
+// Searches a few elements. The standard algorithms unroll loops: half a kilobyte for each call.
 
 namespace orizuru::detail {
 

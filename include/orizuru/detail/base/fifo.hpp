@@ -3,8 +3,7 @@
 #pragma once
 
 // A queue in one block of memory that it reuses; std::deque allocates and frees a block every few
-// dozen elements. An array of its own, since a std::vector of each type costs a program a twentieth
-// of a second to compile.
+// dozen elements. No std::vector: one of each type takes a twentieth of a second to compile.
 
 #include <algorithm>
 #include <cstddef>

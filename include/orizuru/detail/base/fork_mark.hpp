@@ -16,14 +16,12 @@
 
 namespace orizuru::detail {
 
-/// A number of this process that none of its ancestors has. All objects of the process share one
-/// page.
+/// A number of this process that none of its ancestors has. All its objects share one page.
 class ProcessGeneration {
   public:
     using Number = std::uint64_t;
 
-    /// The address of the number; a forked child finds another number or 0 there. Null where the
-    /// kernel cannot do that.
+    /// The number's address; a forked child finds another or 0. Null if the kernel cannot do that.
     [[nodiscard]] static const std::atomic<Number>* page() noexcept {
         std::atomic<Number>* const page = shared_page();
         // Outside the page: a child continues its parent's count.

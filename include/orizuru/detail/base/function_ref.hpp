@@ -13,8 +13,7 @@ namespace orizuru::detail {
 template <class Signature>
 class FunctionRef;
 
-/// Refers to a function object and does not own it. Use it only for parameters: the argument must
-/// outlive it.
+/// Refers to a function object, which must outlive it: use it only for parameters.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
   public:

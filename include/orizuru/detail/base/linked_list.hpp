@@ -6,8 +6,7 @@
 
 namespace orizuru::detail {
 
-/// The base of a list's elements. An element is in one list at a time, and is erased from it, once,
-/// before its end.
+/// The base of a list's elements. One is in one list at a time, and erased, once, before its end.
 class Linked {
   public:
     Linked(const Linked&) = delete;

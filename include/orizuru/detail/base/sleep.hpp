@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// A sleep that a stop ends. It needs neither memory nor a descriptor, so code that has run out of
-// either can use it to wait.
+// A sleep that a stop ends. It needs neither memory nor a descriptor: a shortage can be waited out.
 
 #include <orizuru/detail/base/clock.hpp>
 

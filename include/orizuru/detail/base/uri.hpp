@@ -2,17 +2,19 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Parses the address of a Redis; endpoint.hpp lists its forms.
+// Parses a Redis address (endpoint.hpp lists its forms). Shows of a wrong one what is no secret.
 
 #include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/base/redacted.hpp>
 
 #include <sys/un.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -22,12 +24,61 @@
 
 namespace orizuru::detail {
 
+/// Whether addresses may begin with it.
+[[nodiscard]] [[gnu::cold]] inline bool is_scheme(std::string_view word) noexcept {
+    using Words = std::initializer_list<std::string_view>;
+    const auto plus = std::min(word.find('+'), word.size());
+    return word == "unix" ||
+           (is_in(Words{"redis", "rediss", "valkey", "valkeys"}, word.substr(0, plus)) &&
+            is_in(Words{"", "+sentinel", "+cluster"}, word.substr(plus)));
+}
+
+/// Any part of a text that failed to parse may be a misplaced password. This shows what can hardly
+/// be one: a known scheme, the host, a port of at most five digits and, without a host, a path.
+[[nodiscard]] [[gnu::cold]] inline std::string redacted(std::string_view uri) {
+    constexpr std::string_view hidden = "***";
+    std::string_view shown;
+    if (const auto end = uri.find("://"); end != std::string_view::npos) {
+        const std::string_view scheme = uri.substr(0, end);
+        if (!is_scheme(scheme)) {
+            return std::string(hidden);
+        }
+        shown = uri.substr(0, end + 3);
+        uri.remove_prefix(end + 3);
+    }
+    std::string_view authority = uri.substr(0, uri.find_first_of("/?#"));
+    const std::string_view tail = uri.substr(authority.size());
+    if (tail.find('@') != std::string_view::npos) {
+        return joined({shown, hidden});
+    }
+    authority = authority.substr(authority.rfind('@') + 1);
+    if (authority.empty()) {
+        const bool path = shown.empty() || shown.starts_with("unix");
+        return joined({shown, path ? tail.substr(0, tail.find_first_of("?#")) : ""});
+    }
+    const bool v6 = authority.starts_with('[') && authority.find(']') != std::string_view::npos;
+    const auto host = authority.substr(0, v6 ? authority.find(']') + 1 : authority.find(':'));
+    const auto port = authority.substr(host.size());
+    if (port.empty() || (!host.empty() && port.starts_with(':') && port.size() <= 6 &&
+                         port.find_first_not_of("0123456789", 1) == std::string_view::npos)) {
+        return joined({shown, authority});
+    }
+    return joined({shown, v6 ? "" : host, v6 ? "" : ":", hidden});
+}
+
+/// Removes the part of `text` up to the first `separator`, and that; returns the part.
+[[nodiscard]] [[gnu::cold]] inline std::string_view cut_part(std::string_view& text,
+                                                             char separator) noexcept {
+    const std::string_view part = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    return part;
+}
+
 class UriParser {
   public:
     explicit UriParser(std::string_view uri) : m_uri(uri) {}
 
-    /// Call it once. Throws std::invalid_argument that names the address, without any password, and
-    /// the reason.
+    /// Call it once. Throws std::invalid_argument: the address without a password, and the reason.
     [[gnu::cold]] std::shared_ptr<const Address> parse();
 
   private:
@@ -80,14 +131,10 @@ class UriParser {
         m_address->password = decoded(text.substr(colon + 1));
     }
     [[gnu::cold]] void parse_nodes(std::string_view text, int default_port) {
-        while (true) {
-            const auto comma = text.find(',');
-            m_address->nodes.push_back(parse_host(text.substr(0, comma), default_port));
-            if (comma == std::string_view::npos) {
-                return;
-            }
-            text.remove_prefix(comma + 1);
-        }
+        const bool ends_with_comma = text.ends_with(','); // then the last host is missing
+        do {
+            m_address->nodes.push_back(parse_host(cut_part(text, ','), default_port));
+        } while (!text.empty() || ends_with_comma);
     }
     [[nodiscard]] [[gnu::cold]] Node parse_host(std::string_view text, int default_port) const;
     [[gnu::cold]] void parse_query(std::string_view text);
@@ -133,11 +180,8 @@ inline std::shared_ptr<const Address> UriParser::parse() {
     if (behind != std::string_view::npos && rest.find('@', behind) != std::string_view::npos) {
         refuse("'/' and '?' in a password, and '@' behind the host, must be percent-encoded");
     }
-    std::string_view query;
-    if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
-        query = rest.substr(mark + 1);
-        rest = rest.substr(0, mark);
-    }
+    std::string_view query = rest;
+    rest = cut_part(query, '?');
     const auto slash = rest.find('/');
     std::string_view authority = rest.substr(0, slash);
     std::string_view tail =
@@ -182,9 +226,7 @@ inline std::shared_ptr<const Address> UriParser::parse() {
                 number(tail.substr(1), "the database", 0, std::numeric_limits<int>::max()));
         }
     }
-    if (!query.empty()) {
-        parse_query(query);
-    }
+    parse_query(query);
     return m_address;
 }
 
@@ -219,13 +261,9 @@ inline Node UriParser::parse_host(std::string_view text, int default_port) const
 inline void UriParser::parse_query(std::string_view text) {
     const bool has_sentinels = m_address->topology == Topology::sentinels;
     while (!text.empty()) {
-        const auto amp = text.find('&');
-        const std::string_view pair = text.substr(0, amp);
-        text = amp == std::string_view::npos ? std::string_view() : text.substr(amp + 1);
-        const auto equals = pair.find('=');
-        const std::string_view key = pair.substr(0, equals);
-        const std::string_view value =
-            equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1);
+        std::string_view value = cut_part(text, '&');
+        const auto equals = value.find('=');
+        const std::string_view key = cut_part(value, '=');
         constexpr long longest = 24L * 60 * 60 * 1000;
         if (key == "connect_timeout") {
             m_address->connect_timeout = std::chrono::milliseconds(

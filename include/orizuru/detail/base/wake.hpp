@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// An eventfd that ends a poll from another thread or from a signal handler, and the poll itself
-// with a monotonic deadline.
+// An eventfd that ends a poll from another thread, from a signal handler or at a stop, and the poll
+// itself with a monotonic deadline.
 
 #include <orizuru/detail/base/clock.hpp>
 
@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <system_error>
 
 namespace orizuru::detail {
@@ -113,5 +114,19 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         }
     }
 }
+
+/// Signals `wake` once a stop is requested, until it is destroyed. `wake` must outlive it.
+class StopWake {
+  public:
+    StopWake(const std::stop_token& token, const Wake& wake) : m_callback(token, Signal{wake}) {}
+
+  private:
+    struct Signal {
+        const Wake& wake;
+        void operator()() const noexcept { wake.signal(); }
+    };
+
+    std::stop_callback<Signal> m_callback;
+};
 
 } // namespace orizuru::detail

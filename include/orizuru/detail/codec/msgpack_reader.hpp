@@ -21,8 +21,7 @@ namespace orizuru::detail {
 inline constexpr std::size_t most_msgpack_levels = 64;
 inline constexpr std::uint64_t most_msgpack_values = 1'000'000;
 
-// One object per byte of such a payload takes 6 MiB. A larger payload is checked as a whole before
-// any of it is kept.
+// One object per byte of that takes 6 MiB. A larger payload is checked before any of it is kept.
 inline constexpr std::size_t most_unchecked_msgpack_bytes = std::size_t{1} << 18;
 
 /// Reads one payload. The tree lasts as long as the reader: its strings refer to the bytes, its

@@ -56,9 +56,8 @@ class Grace {
             return std::nullopt;
         }
     }
-    /// A server can become a primary while a connection stays open, also between its beginning and
-    /// the first INFO. A new history alone does not prove it: a server also begins one with its
-    /// first replica.
+    /// A server can become a primary while a connection stays open, also before the first INFO. A
+    /// new history alone does not prove it: a server also begins one with its first replica.
     void look_for_promotion(const Connection& connection, std::string_view info) {
         const std::string_view history = info_field(info, "master_replid");
         const bool known = m_asked == connection.connected_at() && m_history == history;

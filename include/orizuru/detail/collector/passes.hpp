@@ -10,9 +10,7 @@
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/collector/grace.hpp>
-#include <orizuru/detail/collector/orphans.hpp>
-#include <orizuru/detail/collector/pass_turns.hpp>
-#include <orizuru/detail/collector/registry.hpp>
+#include <orizuru/detail/collector/lost_consumers.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>

@@ -16,8 +16,7 @@ namespace orizuru::detail {
 
 class BeatCallback {
   public:
-    /// Does nothing when there is no on_beat. Throws std::system_error when the process can have no
-    /// more threads.
+    /// Does nothing without on_beat. Throws std::system_error if there can be no more threads.
     explicit BeatCallback(const std::function<void()>& on_beat) {
         if (on_beat) {
             m_calls = std::make_shared<Calls>(on_beat);

@@ -11,7 +11,6 @@
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
@@ -43,9 +42,8 @@ class Fetcher {
 
     /// Hands out the next message; returns null at the timeout or when stopped.
     DeliveryPtr next(const std::stop_token& token, Timeout& timeout);
-    /// For a thread that polls several consumers, in place of `next`: returns the next message if
-    /// there is one; else asks Redis for one, and sets `awaited`. Waits for a fetch only, at most
-    /// 10 ms; a stop ends that.
+    /// For a thread that polls several consumers, in place of `next`: returns the next message, or
+    /// asks Redis for one and sets `awaited`. Waits for a fetch only, at most 10 ms or to a stop.
     inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
@@ -64,15 +62,13 @@ class Fetcher {
         return m_stopped.load(std::memory_order_relaxed);
     }
     void close_after_fork() noexcept { m_waiter.close_after_fork(); }
-    /// From now on a fetch takes at most `most` messages and none is sent ahead. For the thread in
-    /// `next`.
+    /// From now on a fetch takes at most `most` messages, none ahead. For the thread in `next`.
     void limit(int most) noexcept {
         m_most = most;
         m_ahead = false;
     }
     /// From now on at most about 1 MiB of messages is on its way on the link, or one message: other
-    /// queues' settlements wait behind them. The fetches before tell how large messages are. For
-    /// the thread in `next`.
+    /// queues' settlements wait behind them. Earlier fetches tell the size. For `next`'s thread.
     void share_link() noexcept { m_shares_link = true; }
     /// How many messages `next` hands out without asking Redis; for the thread in `next`.
     [[nodiscard]] std::size_t in_hand() const noexcept { return m_run.size(); }
@@ -98,8 +94,8 @@ class Fetcher {
     [[gnu::cold]] bool leave(Lock& lock, TimePoint deadline);
 
   private:
-    // A waiter must stop within 20 ms and may await Redis for a part of that. The next call or the
-    // destructor does the rest.
+    // A waiter must stop within 20 ms, and awaits Redis for a part. The next call or the end goes
+    // on.
     static constexpr std::chrono::milliseconds stop_patience{15};
     static constexpr std::chrono::milliseconds timeout_patience{100};
     // Other queues wait for the thread that polls.

@@ -114,8 +114,7 @@ inline void Fetcher::fetch_behind() {
     }
 }
 
-// Sends one script that settles what is due and fetches without waiting. Returns false if it could
-// not be sent in time.
+// Sends one script that settles what is due and fetches without waiting; false if not in time.
 inline bool Fetcher::fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
     const bool in_time = m_lane.drive(lock, deadline, &m_wake, [&] {
         return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();

@@ -8,7 +8,6 @@
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/producer_core.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
-#include <orizuru/detail/producer/push_count.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/error.hpp>
 

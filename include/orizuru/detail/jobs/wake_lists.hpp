@@ -8,6 +8,7 @@
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/redis/begun_command.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
@@ -46,20 +47,21 @@ class WakeLists {
 
     std::vector<std::string> m_lists;
     Connection m_connection;
+    BegunCommand m_command;
 };
 
 inline std::optional<std::size_t> WakeLists::wait(TimePoint until, const std::stop_token& token) {
-    if (!m_connection.begun()) {
-        m_connection.begin_roundtrip("BLPOP", [this](std::string& out) {
-            begin_command(out, m_lists.size() + 2);
-            append_argument(out, "BLPOP");
-            for (const std::string& key : m_lists) {
-                append_argument(out, key);
-            }
-            append_argument(out, longest);
-        });
+    if (!m_command.begun()) {
+        std::string bytes;
+        begin_command(bytes, m_lists.size() + 2);
+        append_argument(bytes, "BLPOP");
+        for (const std::string& key : m_lists) {
+            append_argument(bytes, key);
+        }
+        append_argument(bytes, longest);
+        m_command.begin(m_connection, "BLPOP", bytes);
     }
-    const auto reply = m_connection.finish(until, token);
+    const auto reply = m_command.finish(m_connection, until, token);
     if (!reply || reply->elements.empty()) {
         return std::nullopt;
     }

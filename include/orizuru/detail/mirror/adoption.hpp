@@ -4,8 +4,7 @@
 
 // Recovers from a doubt: takes over the processing list under a new identity and learns from its
 // header which requests ran. Does no I/O. If the reply to ADOPT is lost, ADOPT is sent again for
-// the same target under another new identity. The fence of the earlier ADOPT then names the new
-// owner.
+// the same target under another new identity. The earlier ADOPT's fence then names the new owner.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/identity.hpp>

@@ -9,9 +9,8 @@
 // Every settlement names the header version that it expects and writes the next (scripts.hpp), so
 // requests form a chain and Redis runs a prefix of it. After a refusal the mirror sends nothing
 // until the rest of the chain is answered. After a doubt it adopts the list under a new identity;
-// the list's header tells which requests ran. The caller sends requests in the order of the calls,
-// all on one connection, and passes on replies in that order. Other mirrors may share the
-// connection.
+// the list's header tells which requests ran. The caller sends requests in the order of the calls
+// on one connection, which other mirrors may share, and passes on replies in that order.
 
 #include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/fifo.hpp>
@@ -19,7 +18,6 @@
 #include <orizuru/detail/base/identity.hpp>
 #include <orizuru/detail/mirror/adoption.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
-#include <orizuru/detail/mirror/delivery_pool.hpp>
 #include <orizuru/detail/mirror/removal.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -28,7 +26,6 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
-#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
@@ -143,8 +140,7 @@ class Mirror {
     void send_settle(std::string& out, int fetch);
     /// Sends the oldest wanted settlement that is not an ack.
     void send_move(std::string& out);
-    /// Requeues messages not handed out; leaves the registry if nothing else is held. No fetch may
-    /// be in flight.
+    /// Requeues messages not handed out; if no other is held, unregisters. Not during a fetch.
     [[gnu::cold]] void send_release(std::string& out);
     /// Waits in Redis for a message, on a connection of its own.
     void send_blocking_fetch(std::string& out, std::chrono::milliseconds block);
@@ -241,8 +237,7 @@ class Mirror {
     [[nodiscard]] static bool is_result(const Request& request, const Reply& reply) noexcept;
     [[gnu::cold]] Verdict on_error(Request& request, const Reply& reply);
     // The request stays in the chain as the first whose outcome is unknown. If recovery finds that
-    // a refusal of its own changed nothing, the request is retried once, then its caller gets the
-    // error.
+    // a refusal of its own changed nothing, it is retried once, then its caller gets the error.
     [[gnu::cold]] static Verdict doubt(Request& request, Remedy remedy, const std::string& text) {
         if (!text.starts_with("STALE")) {
             request.failure = text;
@@ -296,6 +291,5 @@ class Mirror {
 } // namespace orizuru::detail
 
 #include <orizuru/detail/mirror/mirror_messages.ipp>
-#include <orizuru/detail/mirror/mirror_recovery.ipp>
 #include <orizuru/detail/mirror/mirror_replies.ipp>
 #include <orizuru/detail/mirror/mirror_requests.ipp>

@@ -87,10 +87,8 @@ return kind == 'none' and 2 or 1
 ///   turns how many stay and how many go. Arguments that are not needed are left out at the end: n
 ///   without a fetch, the least length when it is not greater than k and there are no others. LSET
 ///   then fails when the list is shorter, and nothing is written.
-/// Returns the fetched, oldest first | STALE | SRC (settled, but the source is no list) | NOPERM |
-///   WRONGTYPE
-/// O(k + n + greatest index); payload size counts for fetched messages and, with runs, for those
-/// that stay.
+/// Returns the fetched, oldest first | STALE | SRC (settled, source no list) | NOPERM | WRONGTYPE
+/// O(k + n + greatest index), and bytes of fetched messages and, with runs, of those that stay.
 inline constexpr std::string_view settle_text = R"lua(#!lua flags=allow-oom
 local p = KEYS[1]
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
@@ -142,8 +140,7 @@ inline constinit const CachedScript settle_script(settle_text);
 ///
 /// KEYS processing, source, heartbeat, consumers
 /// ARGV expected header, next header, least length, held, id, fence time (ms)
-/// Returns how many it requeued | STALE | REFUSED (the source is no list, or a right is missing) |
-///   WRONGTYPE
+/// Returns how many it requeued | STALE | REFUSED (source is no list, missing right) | WRONGTYPE
 inline constexpr auto release_text = moving_script(R"lua(
 local p, source, heartbeat, consumers = unpack(KEYS)
 if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end

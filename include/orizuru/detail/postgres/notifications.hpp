@@ -7,7 +7,6 @@
 // What was committed before the channel is listened to is not told of: listen, then look, then
 // wait. A NOTIFY comes when its transaction is committed and can be seen.
 
-#include <orizuru/detail/base/stop_wake.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/postgres/database.hpp>

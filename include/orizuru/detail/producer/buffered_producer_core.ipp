@@ -8,6 +8,7 @@
 #include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/producer/push_buffer.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 
 #include <chrono>
 #include <utility>
@@ -19,7 +20,7 @@ struct BufferedProducerCore::Parts {
         : keys(std::move(queue)),
           options(checked(chosen)),
           buffer(new PushBuffer(endpoint, keys.source(), static_cast<std::size_t>(options.size),
-                                options.time)) {}
+                                options.time, ReplicaWait(options.replicas))) {}
 
     static BufferedProducerOptions checked(BufferedProducerOptions options) {
         check_max_payload(options.max_payload);

@@ -9,7 +9,8 @@
 //     └────────── unconfirmed ─────────┘
 //
 // The backlog sends refused chunks again once nothing is in flight, so that only the one LPUSH that
-// was already in flight can overtake them.
+// was already in flight can overtake them. A chunk that too few replicas have is kept like a
+// refused one, but only WAITs again while its connection lives: a second LPUSH would duplicate it.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
@@ -17,14 +18,15 @@
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/endpoint.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -38,8 +40,9 @@ class PushBacklog {
     using Lock = std::unique_lock<std::mutex>;
 
     /// Connects. A chunk with `most` messages is full.
-    [[gnu::cold]] PushBacklog(const Endpoint& endpoint, const std::string& key, std::size_t most)
-        : m_pipeline(endpoint, key),
+    [[gnu::cold]] PushBacklog(const Endpoint& endpoint, const std::string& key, std::size_t most,
+                              ReplicaWait wait = {})
+        : m_pipeline(endpoint, key, std::move(wait)),
           m_most(most),
           m_chunks{PushChunk(key), PushChunk(key), PushChunk(key)} {}
     PushBacklog(const PushBacklog&) = delete;
@@ -86,8 +89,9 @@ class PushBacklog {
     /// in flight and the connection is lost.
     void send(TimePoint limit = TimePoint::max());
     /// Takes an answer of Redis that has been read; false when there is none. Throws as
-    /// PushPipeline::next. Throws ReplyError for a refusal once no answer is owed: all unconfirmed
-    /// chunks then wait. Releases the lock while another node of a Cluster is asked.
+    /// PushPipeline::next. Throws ReplyError for a refusal, and ConnectionError for too few
+    /// replicas, once no answer is owed: all unconfirmed chunks then wait. Releases the lock while
+    /// another node of a Cluster is asked.
     bool take_answer(Lock& lock);
     /// Takes the result of `PushPipeline::await`. Throws as PushPipeline::read.
     void read(short ready);
@@ -98,7 +102,7 @@ class PushBacklog {
             m_pipeline.abandon(); // a later answer could not be told from an earlier one
         }
         m_refused = 0;
-        m_refusal.reset();
+        m_refusal = nullptr;
         m_retry_at = Clock::now() + m_backoff.next();
     }
 
@@ -119,6 +123,12 @@ class PushBacklog {
     }
 
     void take(const Reply& reply, Lock& lock);
+    [[gnu::cold]] void refuse_oldest(std::exception_ptr refusal) noexcept {
+        if (!m_refusal) {
+            m_refusal = std::move(refusal);
+        }
+        ++m_refused;
+    }
     void confirm_oldest(std::uint64_t length) noexcept;
     [[nodiscard]] std::optional<Reply> ask(const Reply& refusal, Lock& lock) {
         return m_pipeline.ask(refusal, m_chunks[m_order[m_refused]].command(), [&](auto push) {
@@ -130,12 +140,13 @@ class PushBacklog {
     PushPipeline m_pipeline;
     std::size_t m_most;
     std::array<PushChunk, 3> m_chunks;
-    std::array<std::size_t, 3> m_order{0, 1, 2}; ///< as in the picture above
-    std::array<std::uint64_t, 3> m_numbers{};    ///< of the unconfirmed chunks
-    std::uint64_t m_number = 0;                  ///< of the chunk being filled
+    std::array<std::size_t, 3> m_order{0, 1, 2};                 ///< as in the picture above
+    std::array<std::uint64_t, 3> m_numbers{};                    ///< of the unconfirmed chunks
+    std::uint64_t m_number = 0;                                  ///< of the chunk being filled
+    std::array<std::optional<PushPipeline::Pushed>, 3> m_pushed; ///< of each chunk
     std::size_t m_unconfirmed = 0;
     std::size_t m_refused = 0;
-    std::optional<ReplyError> m_refusal; ///< the first one, until no reply is owed
+    std::exception_ptr m_refusal; ///< the first one, until no reply is owed
     std::uint64_t m_length = 0;
     JitteredPauses m_backoff;
     TimePoint m_retry_at{};
@@ -161,18 +172,28 @@ inline bool PushBacklog::confirmed(std::uint64_t number) const noexcept {
 inline void PushBacklog::send(TimePoint limit) {
     noting_failure([=, this] {
         while (!m_refusal && waiting()) {
-            m_pipeline.start(m_chunks[m_order[m_pipeline.in_flight()]].command(), limit);
+            const std::size_t chunk = m_order[m_pipeline.in_flight()];
+            m_pipeline.start(m_chunks[chunk].command(), limit, m_pushed[chunk]);
         }
     });
 }
 
 inline bool PushBacklog::take_answer(Lock& lock) {
     return noting_failure([&] {
-        const auto reply = m_pipeline.next();
-        if (reply) {
+        try {
+            const auto reply = m_pipeline.next();
+            if (!reply) {
+                return false;
+            }
             take(*reply, lock);
+        } catch (const PushPipeline::Unreplicated& error) {
+            m_pushed[m_order[m_refused]] = error.pushed;
+            refuse_oldest(std::current_exception());
         }
-        return reply.has_value();
+        if (m_refusal && m_pipeline.in_flight() == 0) {
+            std::rethrow_exception(m_refusal);
+        }
+        return true;
     });
 }
 
@@ -184,21 +205,16 @@ inline void PushBacklog::take(const Reply& reply, Lock& lock) {
     if (reply.is(Reply::Type::integer)) {
         confirm_oldest(static_cast<std::uint64_t>(reply.integer));
     } else if (const auto answer = ask(reply, lock)) {
-        return take(*answer, lock);
+        take(*answer, lock);
     } else {
-        if (!m_refusal) {
-            m_refusal = m_pipeline.refusal(reply);
-        }
-        ++m_refused;
-    }
-    if (m_refusal && m_pipeline.in_flight() == 0) {
-        throw ReplyError(*m_refusal);
+        refuse_oldest(std::make_exception_ptr(m_pipeline.refusal(reply)));
     }
 }
 
 inline void PushBacklog::confirm_oldest(std::uint64_t length) noexcept {
     const auto oldest = m_order.begin() + static_cast<std::ptrdiff_t>(m_refused);
     m_chunks[*oldest].clear();
+    m_pushed[*oldest].reset();
     std::rotate(oldest, oldest + 1, m_order.end());
     --m_unconfirmed;
     m_length = length;

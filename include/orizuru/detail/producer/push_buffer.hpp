@@ -14,6 +14,7 @@
 #include <orizuru/detail/producer/push_backlog.hpp>
 #include <orizuru/detail/producer/push_line.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 
@@ -49,11 +50,11 @@ class PushBuffer {
 
     /// Connects, and starts the thread.
     [[gnu::cold]] PushBuffer(const Endpoint& endpoint, const std::string& key, std::size_t most,
-                             std::chrono::milliseconds time)
-        : m_line(endpoint, key, most), m_time(time), m_thread([this] { run(); }) {}
+                             std::chrono::milliseconds time, ReplicaWait wait)
+        : m_line(endpoint, key, most, std::move(wait)), m_time(time), m_thread([this] { run(); }) {}
     PushBuffer(const PushBuffer&) = delete;
     PushBuffer& operator=(const PushBuffer&) = delete;
-    /// Tries to flush, for at most command_timeout.
+    /// Tries to flush, for as long as one LPUSH may take.
     [[gnu::cold]] ~PushBuffer();
 
     /// Takes the one message of `payload`; returns the queue's length as last reported. When it
@@ -95,8 +96,7 @@ class PushBuffer {
     [[nodiscard]] const std::string& key() const noexcept { return pipeline().key(); }
     /// The longest that a call may wait.
     [[nodiscard]] TimePoint patience() const {
-        const Endpoint& endpoint = pipeline().endpoint();
-        return deadline_in(endpoint.connect_timeout() + endpoint.command_timeout());
+        return pipeline().reply_due() + pipeline().endpoint().connect_timeout();
     }
 
     [[nodiscard]] Lock begin();
@@ -140,7 +140,7 @@ class PushBuffer {
 
 inline PushBuffer::~PushBuffer() {
     try {
-        flush(deadline_in(pipeline().endpoint().command_timeout()));
+        flush(pipeline().reply_due());
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // flush() reports the error, and its documentation says to call it first.
     }

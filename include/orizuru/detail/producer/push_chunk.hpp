@@ -3,8 +3,7 @@
 #pragma once
 
 // One LPUSH of many messages, encoded directly into the bytes to be sent. A payload's length stands
-// before its bytes but is known only after them: the chunk leaves room for it, as wide as the
-// previous one.
+// before its bytes but is known only after them: the chunk leaves as much room as for the previous.
 
 #include <orizuru/detail/producer/payload_source.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -30,8 +29,7 @@ class PushChunk {
         m_first = m_bytes.size();
     }
 
-    /// Adds the next message of `payloads`; false when there is none. When it throws, nothing is
-    /// added.
+    /// Adds the next message of `payloads`; false if there is none. Adds nothing when it throws.
     bool add(PayloadSource payloads) {
         const std::size_t begin = m_bytes.size();
         try {

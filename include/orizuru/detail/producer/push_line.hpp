@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/producer/push_backlog.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 
@@ -32,8 +33,8 @@ class PushLine {
     using Lock = PushBacklog::Lock;
 
     /// Connects.
-    PushLine(const Endpoint& endpoint, const std::string& key, std::size_t most)
-        : m_backlog(endpoint, key, most) {}
+    PushLine(const Endpoint& endpoint, const std::string& key, std::size_t most, ReplicaWait wait)
+        : m_backlog(endpoint, key, most, std::move(wait)) {}
 
     [[nodiscard]] PushBacklog& backlog() noexcept { return m_backlog; }
     [[nodiscard]] const PushBacklog& backlog() const noexcept { return m_backlog; }

@@ -3,10 +3,11 @@
 #pragma once
 
 // At most two LPUSHes in flight: while Redis works on one, the caller writes the next. Their bytes
-// are sent from where they lie. Any error closes the connection and empties the pipeline: no stream
-// lives on with half a command or an unread reply.
+// are sent from where they lie. Any error but Unreplicated closes the connection and empties the
+// pipeline: no stream lives on with half a command or an unread reply.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/producer/asked_node.hpp>
@@ -39,9 +40,21 @@ class PushPipeline {
   public:
     static constexpr std::size_t most = 2;
 
-    /// Connects as Connection does; error messages name `key`. `wait` goes behind each LPUSH, which
+    /// An LPUSH that has run, of which too few replicas are known to have it.
+    struct Pushed {
+        std::uint64_t length;   ///< of the queue after it
+        TimePoint connected_at; ///< of the connection that can WAIT for it once more
+    };
+    struct Unreplicated : ConnectionError {
+        Unreplicated(const std::string& what, Pushed done)
+            : ConnectionError(what, Outcome::in_doubt), pushed(done) {}
+
+        Pushed pushed;
+    };
+
+    /// Connects as Connection does; error messages name `key`. `wait` goes behind each push, which
     /// counts as answered when both are.
-    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key, ReplicaWait wait = {})
+    [[gnu::cold]] PushPipeline(const Endpoint& endpoint, std::string key, ReplicaWait wait)
         : m_connection(Route::to_key(endpoint, key)),
           m_key(std::move(key)),
           m_wait(std::move(wait)) {}
@@ -49,15 +62,11 @@ class PushPipeline {
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return m_connection.endpoint(); }
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
 
-    /// LLEN, only while nothing is in flight. Throws std::logic_error when the pipeline is taken;
-    /// else as Connection does.
+    /// LLEN, only while nothing is in flight. Throws std::logic_error when taken; as Connection.
     std::uint64_t length();
 
     /// Any command, given as bytes, only while nothing is in flight. Throws as `length` does.
-    Reply command(std::string_view name, std::string_view bytes) {
-        refuse_taken();
-        return m_connection.exchange(m_key, name, bytes);
-    }
+    Reply command(std::string_view name, std::string_view bytes);
 
     /// Reserves the pipeline until `give_back`. Throws std::logic_error when it is taken: then a
     /// range or a Codec uses the producer that is reading it.
@@ -86,21 +95,18 @@ class PushPipeline {
 
     /// Begins to send an LPUSH. Its bytes must stay until its reply has come or the pipeline is
     /// empty. When nothing is in flight and the connection is lost, connects until `limit` and
-    /// throws as Connection does; else throws as `next`.
-    void start(std::string_view command, TimePoint limit = TimePoint::max());
+    /// throws as Connection does; else throws as `next`. One that was `pushed` by the same
+    /// connection does not run again: only its WAIT does.
+    void start(std::string_view command, TimePoint limit = TimePoint::max(),
+               const std::optional<Pushed>& pushed = {});
 
     /// Sends what the socket takes; returns the oldest LPUSH's reply, an integer or an error, once
     /// it has been read. Throws ConnectionError, whose in_doubt() is about all LPUSHes in flight;
-    /// ProtocolError.
+    /// ProtocolError. Throws Unreplicated for the oldest alone: then the others stay in flight.
     [[nodiscard]] std::optional<Reply> next();
 
-    /// Waits until the socket can send or has data, and reads it; false when `limit` came first.
-    /// Throws as `next`, also at the oldest LPUSH's command_timeout.
-    bool wait(TimePoint limit = TimePoint::max()) {
-        const short ready = await(limit);
-        read(ready);
-        return ready != 0;
-    }
+    /// Waits until the socket can send or has data; reads it. Throws as `next`, also at deadline().
+    void wait() { read(await(TimePoint::max())); }
     /// The first half of `wait`: returns what the socket is ready for, or 0. Changes nothing that
     /// other threads may read meanwhile.
     [[nodiscard]] short await(TimePoint limit) {
@@ -113,6 +119,10 @@ class PushPipeline {
     [[nodiscard]] int fd() const noexcept { return stream().fd(); }
     [[nodiscard]] short events() const noexcept { return sent() ? POLLIN : POLLIN | POLLOUT; }
     [[nodiscard]] TimePoint deadline() const noexcept { return m_flights[0].deadline; }
+    /// When the replies to what is sent now must have come.
+    [[nodiscard]] TimePoint reply_due() const {
+        return deadline_in(endpoint().command_timeout() + m_wait.time());
+    }
 
     /// Whether `start` would find a connection.
     [[nodiscard]] bool connected() const {
@@ -120,8 +130,8 @@ class PushPipeline {
     }
     /// Adopts a connection made elsewhere, while nothing is in flight.
     void adopt(std::unique_ptr<Stream> stream) noexcept {
-        m_asked.close();
         m_connection.m_stream = std::move(stream);
+        m_connection.m_connected_at = Clock::now();
     }
     /// Gives up the LPUSHes in flight, and the connection with them.
     void abandon() noexcept {
@@ -156,6 +166,7 @@ class PushPipeline {
         std::array<std::string_view, 2> unsent; ///< the LPUSH, and the WAIT
         bool begun = false;                     ///< Redis may have seen some of it
         TimePoint deadline;
+        std::optional<std::uint64_t> length; ///< the reply to an LPUSH that ran before
 
         [[nodiscard]] bool sent() const noexcept { return unsent[0].empty() && unsent[1].empty(); }
     };
@@ -171,10 +182,7 @@ class PushPipeline {
             throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }
     }
-    /// When the replies to what is sent now must have come.
-    [[nodiscard]] TimePoint reply_due() const {
-        return deadline_in(endpoint().command_timeout() + m_wait.time());
-    }
+    [[noreturn]] [[gnu::cold]] void throw_unreplicated(const Reply& reply, const Reply& waited);
     [[noreturn]] [[gnu::cold]] void throw_taken() const {
         throw std::logic_error(joined({"a producer of '", m_key, "' is used while it is pushing"}));
     }
@@ -200,18 +208,54 @@ inline std::uint64_t PushPipeline::length() {
     return static_cast<std::uint64_t>(reply.integer);
 }
 
-inline void PushPipeline::start(std::string_view command, TimePoint limit) {
+inline Reply PushPipeline::command(std::string_view name, std::string_view bytes) {
+    refuse_taken();
+    if (!m_wait.wanted()) {
+        return m_connection.exchange(m_key, name, bytes);
+    }
+    bool answered = false;
+    const auto closing = at_exit([&] {
+        if (!answered) {
+            abandon(); // the reply to WAIT would be taken for another's
+        }
+    });
+    Reply reply = m_connection.exchange(m_key, name, joined({bytes, m_wait.command()}));
+    try {
+        if (!m_connection.m_stream) {
+            throw ConnectionError("answered before WAIT was sent");
+        }
+        const Reply waited = stream().await_reply(reply_due());
+        answered = true;
+        return m_wait.confirmed(std::move(reply), waited);
+    } catch (const ConnectionError& error) {
+        throw ConnectionError(joined({m_connection.describe(m_key, name), ": ", error.what()}),
+                              ConnectionError::Outcome::in_doubt);
+    }
+}
+
+inline void PushPipeline::start(std::string_view command, TimePoint limit,
+                                const std::optional<Pushed>& pushed) {
     if (m_count == 0) {
         m_connection.ensure_connected(limit);
         m_asked.close_unless(m_connection.connected_at());
     }
-    m_flights[m_count++] = {{command, m_wait.command()}, false, reply_due()};
+    Flight& flight = m_flights[m_count++];
+    flight = {{command, m_wait.command()}, false, reply_due(), {}};
+    if (pushed && pushed->connected_at == m_connection.connected_at()) {
+        flight.unsent[0] = {};
+        flight.begun = true;
+        flight.length = pushed->length;
+    }
     guarded([this] { send(); });
 }
 
 inline std::optional<Reply> PushPipeline::next() {
-    return guarded([this]() -> std::optional<Reply> {
+    std::optional<Reply> waited;
+    auto answer = guarded([&, this]() -> std::optional<Reply> {
         send();
+        if (const auto length = m_flights[0].length) {
+            m_pushed = Reply{Reply::Type::integer, static_cast<std::int64_t>(*length), {}, {}};
+        }
         Reply* arrived = stream().next_reply();
         if (arrived == nullptr) {
             return std::nullopt;
@@ -228,17 +272,36 @@ inline std::optional<Reply> PushPipeline::next() {
         if (arrived == nullptr) {
             return std::nullopt;
         }
-        Reply reply = m_pushed ? m_wait.confirmed(*std::exchange(m_pushed, {}), *arrived)
-                               : std::move(*arrived);
+        if (m_pushed) {
+            waited = std::exchange(*arrived, *std::exchange(m_pushed, {}));
+        }
+        Reply reply = std::move(*arrived);
         check(reply);
         --m_count;
         m_flights[0] = m_flights[1];
+        if (waited) { // Redis begins with the next one now
+            m_flights[0].deadline = reply_due();
+        }
         // Redis does not read the rest, or another server may now answer at the address.
         if (!whole || (m_count == 0 && refers_elsewhere(reply))) {
             abandon();
         }
         return reply;
     });
+    if (waited && !m_wait.enough(*answer, *waited)) {
+        throw_unreplicated(*answer, *waited);
+    }
+    return answer;
+}
+
+inline void PushPipeline::throw_unreplicated(const Reply& reply, const Reply& waited) {
+    const Pushed pushed{static_cast<std::uint64_t>(reply.integer), m_connection.connected_at()};
+    // A master that has become a replica will drop the push, and other LPUSHes may not follow.
+    if (waited.is(Reply::Type::error) &&
+        waited.text.find("cannot be used with replica") != std::string::npos) {
+        abandon();
+    }
+    throw Unreplicated(joined({describe(), ": ", m_wait.shortage(waited)}), pushed);
 }
 
 template <class Wait>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The WAIT behind an LPUSH that replicas have to confirm.
+// The WAIT behind a push that replicas have to confirm.
 
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -39,24 +39,26 @@ class ReplicaWait {
     [[nodiscard]] std::chrono::milliseconds time() const noexcept {
         return wanted() ? m_replicas.within : std::chrono::milliseconds(0);
     }
-    /// `pushed`, when that is an error or the reply to WAIT tells of enough. Else throws
-    /// ConnectionError.
+    /// Whether the push was refused, or the reply to WAIT tells of enough.
+    [[nodiscard]] bool enough(const Reply& pushed, const Reply& waited) const noexcept {
+        return pushed.is(Reply::Type::error) || is_count(waited, m_replicas.count);
+    }
+    [[nodiscard]] [[gnu::cold]] std::string shortage(const Reply& waited) const {
+        return waited.is(Reply::Type::error)
+                   ? joined({"done, but WAIT: ", waited.text})
+                   : joined({"done, but only ", Digits(waited.integer), " of ",
+                             Digits(m_replicas.count), " replicas have it after ",
+                             Digits(m_replicas.within.count()), " ms"});
+    }
+    /// `pushed`, when there are enough. Else throws ConnectionError.
     [[nodiscard]] Reply confirmed(Reply&& pushed, const Reply& waited) const {
-        if (!pushed.is(Reply::Type::error) && !is_count(waited, m_replicas.count)) {
-            refuse(waited);
+        if (!enough(pushed, waited)) {
+            throw ConnectionError(shortage(waited), ConnectionError::Outcome::in_doubt);
         }
         return std::move(pushed);
     }
 
   private:
-    [[noreturn]] [[gnu::cold]] void refuse(const Reply& reply) const {
-        throw ConnectionError(reply.is(Reply::Type::error)
-                                  ? joined({"pushed, but WAIT: ", reply.text})
-                                  : joined({"pushed, but only ", Digits(reply.integer), " of ",
-                                            Digits(m_replicas.count), " replicas have it after ",
-                                            Digits(m_replicas.within.count()), " ms"}));
-    }
-
     Replicas m_replicas;
     std::string m_command;
 };

@@ -5,13 +5,10 @@
 // The definitions of connection.hpp.
 
 #include <orizuru/detail/base/endpoint_parts.hpp>
-#include <orizuru/detail/base/stop_wake.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace orizuru {
 
@@ -23,10 +20,6 @@ ORIZURU_INLINE Connection& Connection::operator=(Connection&&) noexcept = defaul
 ORIZURU_INLINE Connection::~Connection() = default;
 
 ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
-    if (begun()) {
-        throw std::logic_error(detail::joined({"a connection to ", m_endpoint.address(),
-                                               " is used while ", m_begun, " is not answered"}));
-    }
     if (m_stream) {
         m_stream->refuse_fork();
         if (m_stream->disturbed()) {
@@ -107,36 +100,10 @@ ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_vi
     }
 }
 
-ORIZURU_INLINE void Connection::start(std::string_view name, std::string_view bytes) {
-    ensure_connected();
-    auto stream = std::move(m_stream);
-    stream->append([bytes](std::string& out) { out += bytes; });
-    stream->flush();
-    m_stream = std::move(stream);
-    m_begun = name;
-}
-
 ORIZURU_INLINE void Connection::refuse(std::string_view name) {
     m_stream.reset();
     throw ProtocolError(
         detail::joined({describe({}, name), " was answered by a reply of the wrong type"}));
-}
-
-ORIZURU_INLINE std::optional<Reply> Connection::finish(std::chrono::steady_clock::time_point until,
-                                                       const std::stop_token& token) {
-    if (!begun()) {
-        throw std::logic_error("a reply is awaited to no command");
-    }
-    const detail::Wake wake;
-    const detail::StopWake stop(token, wake);
-    // An exception drops the stream, as in `await`.
-    auto stream = std::move(m_stream);
-    std::optional<Reply> reply = stream->wait_for_reply(until, &wake);
-    m_stream = std::move(stream);
-    if (reply) {
-        check(*reply, "", std::exchange(m_begun, {}));
-    }
-    return reply;
 }
 
 } // namespace orizuru

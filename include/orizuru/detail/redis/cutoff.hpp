@@ -22,8 +22,7 @@ class Cutoff {
         EndpointParts::of(endpoint).cutoff = m_wake;
         return endpoint;
     }
-    /// From now on each Connection made with a guarded endpoint throws ConnectionError where it
-    /// would wait.
+    /// Each Connection made with a guarded endpoint throws ConnectionError where it would wait.
     void signal() const noexcept { m_wake->signal(); }
 
   private:

@@ -57,8 +57,7 @@ class ReplyReader {
     }
 
   private:
-    // Redis' proto-max-bulk-len is 512 MiB by default; the bytes not parsed yet may hold one such
-    // string and a little more.
+    // One string of proto-max-bulk-len, 512 MiB by default, and a little more may be unparsed.
     static constexpr std::size_t largest_element = std::size_t{513} << 20;
 
     // Far above any error that a script makes up; in pieces of 64 KiB it is soon read.

@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The parts that scripts are put together of while the program is compiled: Lua functions, and the
-// frame of a settlement.
+// What scripts are made of while the program is compiled: Lua functions, a settlement's frame.
 
 #include <orizuru/detail/base/joined.hpp>
 
@@ -11,9 +10,8 @@
 
 namespace orizuru::detail {
 
-/// The Lua function refusal(kinds, commands): the checks that a script makes before its first
-/// write, so that it writes all or nothing. When a command fails, Redis keeps the script's earlier
-/// writes.
+/// The Lua function refusal(kinds, commands): a script's checks before its first write, so that it
+/// writes all or nothing. When a command fails, Redis keeps the script's earlier writes.
 ///
 /// It returns an error for the first of `commands`, each {name, key, argument...}, that the user
 /// may not run or the server does not have, or for the first of `kinds`, each {key, type}, whose
@@ -104,8 +102,7 @@ end
 ///   0xcf, 8 bytes               uint 64: milliseconds since 1970
 ///
 /// Sizes and numbers have their highest byte first. As bin, a payload and a reason may be any bytes
-/// for every msgpack. Redis' own cmsgpack knows no bin: so version 1, which older processes write,
-/// has a str for each.
+/// for every msgpack. Redis' cmsgpack knows no bin: version 1, of older processes, has a str each.
 inline constexpr char dead_entry_function[] = R"lua(
 local function dead_entry(payload, reason)
     local time = redis.call('TIME')

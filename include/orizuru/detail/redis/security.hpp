@@ -14,8 +14,7 @@
 
 namespace orizuru::detail {
 
-/// The encryption of one connected, non-blocking socket, which it does not own. One thread at a
-/// time.
+/// The encryption of a connected, non-blocking socket, which it does not own. One thread at a time.
 class SecureChannel {
   public:
     enum class Arrived : std::uint8_t { nothing, data, end };
@@ -25,16 +24,14 @@ class SecureChannel {
     SecureChannel& operator=(const SecureChannel&) = delete;
     virtual ~SecureChannel() = default;
 
-    /// Goes on with the handshake; true when it is done. If not, call it again when the socket is
-    /// ready for `awaited()`.
+    /// Goes on with the handshake; true when done. Else call it again when ready for `awaited()`.
     virtual bool shake_hands() = 0;
     [[nodiscard]] virtual short awaited() const noexcept = 0;
 
     /// Sends bytes; returns how many the socket took, 0 when it takes none now. Then the server has
     /// seen none of them, and the next call must begin with them.
     virtual std::size_t send(std::string_view bytes) = 0;
-    /// Reads into the buffer; returns how many bytes, 0 when none are left: the socket tells of all
-    /// that comes later.
+    /// Reads into the buffer; returns how many bytes. After 0 the socket tells of all that comes.
     virtual std::size_t receive(char* buffer, std::size_t size) = 0;
     /// What `receive` would meet now.
     [[nodiscard]] virtual Arrived arrived() noexcept = 0;

@@ -36,8 +36,7 @@ namespace orizuru::detail {
     return !offset.empty() && offset != "-1";
 }
 
-/// The policy by which Redis may evict the keys of a queue; empty when it evicts none or does not
-/// say.
+/// The policy by which Redis may evict the keys of a queue; empty if it evicts none or is silent.
 [[nodiscard]] inline std::string_view evicting_policy(std::string_view info) {
     const std::string_view policy = info_field(info, "maxmemory_policy");
     return policy == "noeviction" ? std::string_view() : policy;

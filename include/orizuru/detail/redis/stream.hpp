@@ -11,7 +11,6 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/usable_cpus.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>
@@ -37,7 +36,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -71,8 +69,7 @@ class Stream {
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
     struct Begun {};
-    /// Begins to do the same; `greet` does the rest. Waits only for the resolution of a name and
-    /// for sentinels.
+    /// Begins to do the same; `greet` goes on. Waits only to resolve a name and for sentinels.
     [[gnu::cold]] Stream(Begun /*begun*/, const Endpoint& endpoint, const Wake& wake)
         : m_address(endpoint.address()) {
         connect(endpoint, TimePoint::min(), &wake);
@@ -135,8 +132,7 @@ class Stream {
         return wait_ready(m_poll, fd(), events, wake, deadline);
     }
 
-    /// Sends everything and waits for one reply. Nothing at the deadline, and when `wake` is
-    /// signalled.
+    /// Sends all and waits for one reply. Nothing at the deadline, and when `wake` is signalled.
     std::optional<Reply> wait_for_reply(TimePoint deadline, const Wake* wake);
     /// The same, but throws ConnectionError at the deadline, GivenUp when `wake` is signalled.
     Reply await_reply(TimePoint deadline, const Wake* wake = nullptr);

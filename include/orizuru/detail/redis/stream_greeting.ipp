@@ -60,8 +60,7 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         if (m_context->err == 0) {
             break;
         }
-        // A Unix socket with a full backlog answers EAGAIN, an interrupted connect EINTR: a server
-        // may still listen there.
+        // A server may still listen: a Unix socket's full backlog is EAGAIN, an interruption EINTR.
         const bool again = m_context->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EINTR);
         if (!again || Clock::now() >= deadline) {
             fail(m_context->errstr);
@@ -91,39 +90,34 @@ inline void Stream::configure(const Endpoint& endpoint) {
 }
 
 inline void Stream::compose_greeting(const Endpoint& endpoint) {
-    if (endpoint.password()) {
-        if (endpoint.user().empty()) {
-            append_command(m_output, "AUTH", *endpoint.password());
-        } else {
-            append_command(m_output, "AUTH", endpoint.user(), *endpoint.password());
-        }
-        m_greeting[m_greetings++] = "AUTH";
+    const auto add = [this](const char* command, const auto&... words) {
+        append_command(m_output, words...);
+        m_greeting[m_greetings++] = command;
+    };
+    if (endpoint.password() && endpoint.user().empty()) {
+        add("AUTH", "AUTH", *endpoint.password());
+    } else if (endpoint.password()) {
+        add("AUTH", "AUTH", endpoint.user(), *endpoint.password());
     }
     if (endpoint.db() != 0) {
-        append_command(m_output, "SELECT", endpoint.db());
-        m_greeting[m_greetings++] = "SELECT";
+        add("SELECT", "SELECT", endpoint.db());
     }
     const bool named = !endpoint.client_name().empty();
     const std::string* const name =
         named ? &endpoint.client_name() : EndpointParts::of(endpoint).label.get();
     m_needed = named ? m_greetings + 1 : m_greetings;
     if (name != nullptr) {
-        append_command(m_output, "CLIENT", "SETNAME", *name);
-        m_greeting[m_greetings++] = "CLIENT SETNAME";
+        add("CLIENT SETNAME", "CLIENT", "SETNAME", *name);
     }
     if (m_place) {
-        append_command(m_output, "TYPE", m_place->key());
-        m_greeting[m_greetings++] = type;
-        append_command(m_output, "CLUSTER", "SLOTS");
-        m_greeting[m_greetings++] = slots;
+        add(type, "TYPE", m_place->key());
+        add(slots, "CLUSTER", "SLOTS");
     } else if (EndpointParts::of(endpoint).address->topology == Topology::sentinels) {
-        append_command(m_output, "ROLE");
-        m_greeting[m_greetings++] = role;
+        add(role, "ROLE");
     }
     if (m_greetings == 0) {
         // With no other greeting, only PING shows whether Redis would talk to us.
-        append_command(m_output, "PING");
-        m_greeting[m_greetings++] = "PING";
+        add("PING", "PING");
         m_needed = 1;
     }
 }

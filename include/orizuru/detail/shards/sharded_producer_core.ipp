@@ -6,7 +6,7 @@
 
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
-#include <orizuru/detail/producer/push_count.hpp>
+#include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/shards/encoded_batch.hpp>
 #include <orizuru/detail/shards/shard_layout.hpp>
 #include <orizuru/detail/shards/shard_names.hpp>
@@ -24,6 +24,7 @@ ORIZURU_INLINE ShardedProducerCore::ShardedProducerCore(Endpoint endpoint, std::
                                                         ProducerOptions options)
     : m_endpoint(std::move(endpoint)), m_queue(std::move(queue)), m_options(options) {
     check_max_payload(options.max_payload);
+    static_cast<void>(ReplicaWait(options.replicas)); // throws before anything is sent
     reload();
 }
 

@@ -5,7 +5,7 @@
 // All that a worker knows of the type of its jobs: how to decode one, and how to call the handler.
 
 #include <orizuru/codec.hpp>
-#include <orizuru/detail/codec/no_codec.hpp>
+#include <orizuru/detail/codec/encoding.hpp>
 #include <orizuru/detail/worker/job_task.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
 #include <orizuru/jobs/job.hpp>
