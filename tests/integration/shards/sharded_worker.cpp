@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -170,6 +171,17 @@ std::size_t connections(Cluster& cluster, const std::string& name) {
     return count;
 }
 
+/// How many connections the nodes have ever accepted.
+std::uint64_t accepted(Cluster& cluster) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        const std::string info = cluster.client(i).command({"INFO", "stats"}).text;
+        const std::string field = "total_connections_received:";
+        count += std::stoull(info.substr(info.find(field) + field.size()));
+    }
+    return count;
+}
+
 TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes, wherever they move") {
     Cluster cluster(3);
     const Endpoint endpoint(cluster.uri({0, 1, 2}));
@@ -204,6 +216,12 @@ TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes, wherever they move
     }
     push(600, 1200);
     CHECK(eventually(few));
+    // Within three seconds none is made anew: each shard's upkeep has work every second.
+    CHECK(eventually([&] {
+        const std::uint64_t before = accepted(cluster);
+        std::this_thread::sleep_for(3s);
+        return accepted(cluster) == before + cluster.size(); // those that ask
+    }));
     CHECK(handled.numbers() == up_to(1200));
 }
 
