@@ -26,6 +26,13 @@ class BegunCommand;
 class NodeLines;
 class PushPipeline;
 class Stream;
+
+/// A stream, and what Connection says of it.
+struct KeptStream {
+    std::unique_ptr<Stream> stream;
+    TimePoint connected_at;
+    bool replaced;
+};
 } // namespace detail
 
 /// One connection, for one thread at a time.
@@ -118,7 +125,7 @@ class Connection {
 
     Endpoint m_endpoint;
     std::unique_ptr<detail::Stream> m_stream;
-    std::unique_ptr<detail::Stream>* m_left = nullptr; ///< gets one that another node replaces
+    detail::KeptStream* m_left = nullptr; ///< gets one that another node replaces
     detail::TimePoint m_connected_at;
     bool m_replaced = false;
     bool m_pinned = false;

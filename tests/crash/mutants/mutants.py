@@ -1690,7 +1690,7 @@ MUTANTS = [
          "            connection.m_stream->lead_to(place);\n", "",
          "node_lines"),
     code("each upkeep connects anew", "detail/redis/node_lines.hpp",
-         "        if (!line.lent && !line.stream) {", "        if (false) {",
+         "        if (!line.lent && !line.kept.stream) {", "        if (false) {",
          "node_lines"),
     code("the connection to an asked node outlives the producer's own",
          "detail/producer/push_pipeline.hpp",

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <type_traits>
 
 namespace inspector_cluster_test {
 
@@ -71,6 +72,9 @@ TEST_CASE("in a Cluster a message moves within its slot only, and all nodes' que
     CHECK_FALSE(cluster.client_of("b").exists("orizuru:{b}:unique:u"));
     CHECK(inspector.find_queues().empty());
 }
+
+static_assert(std::is_nothrow_move_constructible_v<Inspector>);
+static_assert(std::is_move_assignable_v<Inspector>);
 
 TEST_CASE("in a Cluster an Inspector has one connection to a node, for however many queues") {
     Cluster cluster(1);

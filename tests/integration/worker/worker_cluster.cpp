@@ -226,6 +226,31 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker keeps its leases on all nodes, and wh
     CHECK(eventually([&] { return count() == 2 * queues.size(); }, 20s));
 }
 
+TEST_CASE_FIXTURE(ClusterWorker, "a paused queue goes on while another node hangs") {
+    start();
+    push(1, 1);
+    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    const std::size_t down = cluster.owner("a");
+    const std::string queue = cluster.owner("b") != down ? "b" : "c";
+    REQUIRE(cluster.owner(queue) != down);
+    Pause pause(endpoint, queue);
+    pause.pause();
+    const auto consumers = [&] {
+        return cluster.client_of(queue).command({"SCARD", Keys(queue).consumers()}).integer;
+    };
+    CHECK(eventually([&] { return consumers() == 0; }));
+    cluster.node(down).pause();
+    pause.resume();
+    JobProducer<int>(endpoint, queue).push(2);
+    CHECK(eventually(
+        [&] {
+            const std::lock_guard lock(mutex);
+            return handled[queue].contains(2);
+        },
+        3s));
+    cluster.node(down).resume();
+}
+
 TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of another node") {
     start();
     push(1, 1);

@@ -90,7 +90,7 @@ inline void Heartbeat::run(const std::stop_token& token) {
             beat(lock);
             serve(lock, token);
             pauses.reset();
-            if (m_homes && retire()) {
+            if (m_homes && !token.stop_requested() && retire()) {
                 return;
             }
         } catch (const std::exception&) {
@@ -190,7 +190,9 @@ inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
 
 inline void Heartbeat::Member::take(TimePoint when, const Reply& reply, const Node& server) {
     if (!reply.is(Reply::Type::integer)) {
-        if (m_lane.among_others() && is_astray(reply.text)) {
+        const bool current =
+            m_lane.mirror().identity().id == m_asked_id && !m_lane.link().elsewhere(server);
+        if (current && m_lane.among_others() && is_astray(reply.text)) {
             m_lane.stray(reply.text, server);
         }
         repeat(Clock::now());
@@ -249,8 +251,13 @@ inline void Heartbeat::send_home() {
     for (auto at = m_members.begin(); at != m_members.end();) {
         Member& member = *at;
         ++at;
-        if (auto home = member.m_lane.astray() ? m_homes->of_astray(member.m_lane, *this) : other) {
-            member.move(std::move(home));
+        try {
+            if (auto home =
+                    member.m_lane.astray() ? m_homes->of_astray(member.m_lane, *this) : other) {
+                member.move(std::move(home));
+            }
+        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+            // Out of descriptors, say: the next round tries again. The others are served meanwhile.
         }
     }
 }

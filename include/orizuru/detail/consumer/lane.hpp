@@ -77,10 +77,11 @@ class Lane final : private LinkMember {
         return m_recoveries.load(std::memory_order_relaxed);
     }
     void tell(const Event& event) const noexcept { m_events.tell(event); }
-    /// Before any other use: a delivery that was handed out keeps `object` alive.
-    void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
 
     // Callers hold the lock for everything below.
+
+    /// Before the first fetch: a delivery that was handed out keeps `object` alive.
+    void keep_alive(std::weak_ptr<void> object) noexcept { m_guards.watch(std::move(object)); }
 
     [[nodiscard]] Link& link() noexcept { return *m_link; }
     /// A node that may serve others has refused a request, since it has not this queue's slot: the

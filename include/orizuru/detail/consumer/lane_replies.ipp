@@ -53,6 +53,9 @@ inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
 
 inline void Lane::on_registered(TimePoint asked) {
     if (running()) {
+        if (m_link->among_others()) {
+            EndpointParts::of(m_endpoint).place->set(m_link->server());
+        }
         confirm_lease(asked);
         forget_refusal();
         wake_own(); // a thread that polls may go on

@@ -193,6 +193,7 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
             own->finish();
         }
     });
+    const Lock lock(session->m_lane);
     session->m_lane.keep_alive(handle);
     return handle;
 }

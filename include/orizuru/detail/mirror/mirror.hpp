@@ -159,7 +159,7 @@ class Mirror {
 
     /// Puts everything unanswered in doubt. The caller must close the blocking fetch's connection
     /// and drop the replies to what an earlier incarnation sent. The connection of the requests may
-    /// stay: they have run before the request to adopt does.
+    /// stay: they have run before the request to adopt does, or the fence refuses them.
     [[gnu::cold]] void begin_recovery() noexcept;
 
     /// For when the blocking fetch's connection is closed and no other will be sent. If Redis runs

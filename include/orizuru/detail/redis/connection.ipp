@@ -41,6 +41,9 @@ ORIZURU_INLINE void Connection::check(const Reply& reply, std::string_view about
     if (reply.is(Reply::Type::error)) {
         if (detail::refers_elsewhere(reply)) {
             m_stream.reset();
+            // The next one may be an older one to another server.
+            m_connected_at = detail::Clock::now();
+            m_replaced = true;
         }
         throw detail::reply_error(describe(about, name), reply.text);
     }
@@ -93,8 +96,8 @@ ORIZURU_INLINE Reply Connection::exchange(std::string_view about, std::string_vi
             check(reply, about, name);
             return reply;
         }
-        if (m_left != nullptr && *m_left == nullptr) {
-            *m_left = std::move(m_stream);
+        if (m_left != nullptr && !m_left->stream) {
+            *m_left = {std::move(m_stream), m_connected_at, m_replaced};
         }
         m_stream.reset();
     }

@@ -32,9 +32,7 @@ class NodeLines {
     struct Line {
         Node node;
         bool lent = false;
-        std::unique_ptr<Stream> stream{}; ///< null: lent, or not connected
-        TimePoint connected_at{};
-        bool replaced = false;
+        KeptStream kept{}; ///< without a stream: lent, or not connected
     };
 
     [[nodiscard]] Line& at(const Node& node) {
@@ -62,15 +60,13 @@ class [[nodiscard]] NodeLines::Loan {
         m_lines.m_returned.wait(lock, [this] { return !m_lines.at(*m_node).lent; });
         Line& line = m_lines.at(*m_node);
         line.lent = true;
-        m_lent_at = line.connected_at;
-        m_lent_replaced = line.replaced;
-        if (line.stream) {
-            connection.m_stream = std::move(line.stream);
+        if (line.kept.stream) {
+            connection.m_stream = std::move(line.kept.stream);
             connection.m_stream->lead_to(place);
             // What a connection itself has seen last counts, too: its queue may have moved.
-            if (line.connected_at > connection.m_connected_at) {
-                connection.m_connected_at = line.connected_at;
-                connection.m_replaced = line.replaced;
+            if (line.kept.connected_at > connection.m_connected_at) {
+                connection.m_connected_at = line.kept.connected_at;
+                connection.m_replaced = line.kept.replaced;
             }
         }
         connection.m_left = &m_left;
@@ -85,9 +81,9 @@ class [[nodiscard]] NodeLines::Loan {
         const std::lock_guard lock(m_lines.m_mutex);
         m_lines.at(*m_node).lent = false;
         try {
-            give_back(std::move(m_left), m_lent_at, m_lent_replaced);
-            give_back(std::move(m_connection.m_stream), m_connection.m_connected_at,
-                      m_connection.m_replaced);
+            give_back(std::move(m_left));
+            give_back({std::move(m_connection.m_stream), m_connection.m_connected_at,
+                       m_connection.m_replaced});
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
             // Without a place for it, the line ends.
         }
@@ -95,24 +91,20 @@ class [[nodiscard]] NodeLines::Loan {
     }
 
   private:
-    void give_back(std::unique_ptr<Stream> stream, TimePoint connected_at, bool replaced) {
-        if (!stream) {
+    void give_back(KeptStream kept) {
+        if (!kept.stream) {
             return;
         }
-        Line& line = m_lines.at(stream->server());
-        if (!line.lent && !line.stream) {
-            line.stream = std::move(stream);
-            line.connected_at = connected_at;
-            line.replaced = replaced;
+        Line& line = m_lines.at(kept.stream->server());
+        if (!line.lent && !line.kept.stream) {
+            line.kept = std::move(kept);
         }
     }
 
     NodeLines& m_lines;
     Connection& m_connection;
     std::optional<Node> m_node;
-    std::unique_ptr<Stream> m_left; ///< the line, when the node has referred to another one
-    TimePoint m_lent_at{};
-    bool m_lent_replaced = false;
+    KeptStream m_left{}; ///< the line, when the node has referred to another one
 };
 
 } // namespace orizuru::detail

@@ -53,39 +53,43 @@ class QueueConnections {
     }
 
   private:
-    const std::shared_ptr<Connection>& of(const std::string& group, const std::string& key) {
-        m_loan.reset();
-        const auto& connection = connected(group, key);
-        m_loan.emplace(m_lines, *connection);
-        return connection;
-    }
-    const std::shared_ptr<Connection>& connected(const std::string& group, const std::string& key) {
-        const auto found = m_connections.find(group);
-        if (found != m_connections.end()) {
-            found->second.asked = ++m_asked;
-            return found->second.connection;
-        }
-        Item item{std::make_shared<Connection>(Route::to_key(m_endpoint, key)), ++m_asked};
-        if (m_connections.size() == most) {
-            const auto oldest = std::ranges::min_element(
-                m_connections, {}, [](const auto& connected) { return connected.second.asked; });
-            m_connections.erase(oldest);
-        }
-        return m_connections.emplace(group, std::move(item)).first->second.connection;
-    }
-
     struct Item {
         std::shared_ptr<Connection> connection;
         std::uint64_t asked; ///< when it was asked for last
     };
+    struct State {
+        std::map<std::string, Item> connections;
+        std::uint64_t asked = 0;
+        NodeLines lines;
+        std::optional<NodeLines::Loan> loan; ///< of the connection that was asked for last
+    };
     // Anyone who can ask chooses names of queues.
     static constexpr std::size_t most = 128;
 
+    const std::shared_ptr<Connection>& of(const std::string& group, const std::string& key) {
+        m_state->loan.reset();
+        const auto& connection = connected(group, key);
+        m_state->loan.emplace(m_state->lines, *connection);
+        return connection;
+    }
+    const std::shared_ptr<Connection>& connected(const std::string& group, const std::string& key) {
+        auto& connections = m_state->connections;
+        const auto found = connections.find(group);
+        if (found != connections.end()) {
+            found->second.asked = ++m_state->asked;
+            return found->second.connection;
+        }
+        Item item{std::make_shared<Connection>(Route::to_key(m_endpoint, key)), ++m_state->asked};
+        if (connections.size() == most) {
+            const auto oldest = std::ranges::min_element(
+                connections, {}, [](const auto& connected) { return connected.second.asked; });
+            connections.erase(oldest);
+        }
+        return connections.emplace(group, std::move(item)).first->second.connection;
+    }
+
     Endpoint m_endpoint;
-    std::map<std::string, Item> m_connections;
-    std::uint64_t m_asked = 0;
-    NodeLines m_lines;
-    std::optional<NodeLines::Loan> m_loan; ///< of the connection that was asked for last
+    std::unique_ptr<State> m_state = std::make_unique<State>(); ///< can be moved
 };
 
 } // namespace orizuru::detail

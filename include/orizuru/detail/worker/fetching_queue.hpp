@@ -197,7 +197,7 @@ class FetchingQueue : public ServedQueue {
             }
         };
         const auto consumer =
-            std::make_shared<ConsumerCore>(any_link(*m_links, keys()), keys(), std::move(chosen));
+            std::make_shared<ConsumerCore>(start_link(*m_links, keys()), keys(), std::move(chosen));
         consumer->watch(m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);

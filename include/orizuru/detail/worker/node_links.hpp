@@ -3,9 +3,9 @@
 #pragma once
 
 // The links of a worker: one for all its queues, and in a Cluster one for each node that has some
-// of them. A queue starts on any of the links. Where its node refers to another one, now or when
-// its slot moves later, it moves to the link of that node, which is made when it is needed. A link
-// without queues ends.
+// of them. There, a queue starts on a link of its own, and moves to its node's if there is one.
+// When a node refers the queue to another one, since its slot has moved, it moves to the link of
+// that node, which is made when it is needed. A link without queues ends.
 
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -31,8 +31,8 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
   public:
     explicit NodeLinks(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {}
 
-    /// As any_link(). Any thread.
-    [[nodiscard]] std::shared_ptr<Heartbeat> any_for(const Keys& keys);
+    /// As start_link(). Any thread.
+    [[nodiscard]] std::shared_ptr<Heartbeat> start_of(const Keys& keys);
 
     std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) override;
     std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) override;
@@ -43,37 +43,34 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
         std::optional<Node> node; ///< that it was last known to lead to
     };
 
-    [[nodiscard]] bool in_cluster() const noexcept {
-        return EndpointParts::of(m_endpoint).address->topology == Topology::cluster;
-    }
     [[nodiscard]] std::shared_ptr<Heartbeat> at(const Node& node);
     void refresh();
 
     const Endpoint m_endpoint;
     const std::shared_ptr<std::mutex> m_mutex = std::make_shared<std::mutex>(); ///< of all links
-    std::mutex m_making;       ///< taken before the links'
-    std::vector<Home> m_homes; ///< under the links' mutex
+    std::vector<Home> m_homes;       ///< in a Cluster; under the links' mutex
+    std::mutex m_making;             ///< guards what follows
+    std::weak_ptr<Heartbeat> m_only; ///< elsewhere
 };
 
-inline std::shared_ptr<Heartbeat> NodeLinks::any_for(const Keys& keys) {
-    const std::lock_guard making(m_making);
-    {
-        const Link::Lock lock(*m_mutex);
-        for (const Home& home : m_homes) {
-            if (auto heartbeat = home.heartbeat.lock()) {
-                return heartbeat;
-            }
-        }
-    }
+inline std::shared_ptr<Heartbeat> NodeLinks::start_of(const Keys& keys) {
     const Endpoint to = Route::to_key(m_endpoint, keys.source());
     const TimePoint deadline = deadline_in(to.connect_timeout());
-    const auto heartbeat =
-        in_cluster() ? std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline, m_mutex),
-                                                   shared_from_this())
-                     : std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline));
-    const Link::Lock lock(*m_mutex);
-    m_homes.push_back({heartbeat, std::nullopt});
-    return heartbeat;
+    if (EndpointParts::of(m_endpoint).address->topology == Topology::cluster) {
+        // Not on a link that there is: its node may hang.
+        auto own = std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline, m_mutex),
+                                               shared_from_this());
+        const Link::Lock lock(*m_mutex);
+        m_homes.push_back({own, std::nullopt});
+        return own;
+    }
+    const std::lock_guard making(m_making);
+    auto only = m_only.lock();
+    if (!only) {
+        only = std::make_shared<Heartbeat>(std::make_shared<Link>(to, deadline));
+        m_only = only;
+    }
+    return only;
 }
 
 inline std::shared_ptr<Heartbeat> NodeLinks::of_astray(Lane& lane, Heartbeat& here) {
@@ -102,7 +99,7 @@ inline std::shared_ptr<Heartbeat> NodeLinks::in_place_of(const Heartbeat& here) 
     return better ? first : nullptr;
 }
 
-/// The first that has members.
+/// The first with members that is connected to the node, or was when it was connected last.
 inline std::shared_ptr<Heartbeat> NodeLinks::at(const Node& node) {
     refresh();
     for (const Home& home : m_homes) {

@@ -37,9 +37,9 @@ class Heartbeat;
 class NodeLinks;
 class Wake;
 
-/// A link on which a consumer of the queue can start. Connects if there is none yet, for at most
+/// The link on which a consumer of the queue starts. Connects it if there is none, for at most
 /// connect_timeout, and throws as Consumer's constructor does then.
-[[nodiscard]] std::shared_ptr<Heartbeat> any_link(NodeLinks& links, const Keys& keys);
+[[nodiscard]] std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys);
 
 class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQueue> {
   public:
@@ -63,7 +63,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ServedQueue(std::shared_ptr<WorkerShared> shared, Keys keys, QueueOptions options)
         : m_shared(std::move(shared)), m_keys(std::move(keys)), m_options(std::move(options)) {}
 
-    /// Registers on one of the links. `news` is signalled when a task may be there although what
+    /// Registers on its link. `news` is signalled when a task may be there although what
     /// `take` awaits has not come. Throws as Consumer's constructor does.
     virtual void open(std::shared_ptr<NodeLinks> links, std::shared_ptr<const Wake> news) = 0;
     /// Returns the next task; null when there is none now, or when `token` requests a stop. With

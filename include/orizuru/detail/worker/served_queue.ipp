@@ -11,8 +11,8 @@
 
 namespace orizuru::detail {
 
-ORIZURU_INLINE std::shared_ptr<Heartbeat> any_link(NodeLinks& links, const Keys& keys) {
-    return links.any_for(keys);
+ORIZURU_INLINE std::shared_ptr<Heartbeat> start_link(NodeLinks& links, const Keys& keys) {
+    return links.start_of(keys);
 }
 
 ORIZURU_INLINE bool ServedQueue::progress(std::string_view job_id, double fraction,

@@ -79,6 +79,7 @@ class QueueUpkeep {
     WorkerShared& m_shared;
     Dispatcher& m_dispatcher;
     NodeLines& m_lines;
+    std::optional<NodeLines::Loan> m_line; ///< while a chore is done
     std::shared_ptr<Connection> m_connection;
     std::set<std::string> m_paused;
     bool m_together = true; ///< one command may ask for the pauses of all queues
@@ -143,8 +144,9 @@ inline void QueueUpkeep::run(const std::stop_token& token) {
         } else {
             sleep_until(due, token);
         }
-        const NodeLines::Loan line(m_lines, *m_connection);
+        m_line.emplace(m_lines, *m_connection);
         m_chores.do_next(tell);
+        m_line.reset();
     }
 }
 
@@ -216,9 +218,9 @@ inline void QueueUpkeep::tell_refused(const ServedQueue& queue, const ReplyError
 }
 
 inline void QueueUpkeep::leave() noexcept {
-    const NodeLines::Loan line(m_lines, *m_connection);
     for (std::size_t i = 0; i < m_reports.size(); ++i) {
         try {
+            const NodeLines::Loan line(m_lines, *m_connection);
             m_reports[i].leave();
         } catch (const ReplyError& error) {
             tell_refused(*m_queues[i], error);
@@ -233,6 +235,7 @@ inline void QueueUpkeep::list_queues() {
     const std::string key = Keys::queues();
     std::shared_ptr<Connection> connection = m_connection;
     if (EndpointParts::of(m_endpoint).place) { // in a Cluster it is in a slot of its own
+        m_line.reset();                        // the node there may hang
         connection = std::make_shared<Connection>(Route::to_key(m_endpoint, key));
     }
     try {
