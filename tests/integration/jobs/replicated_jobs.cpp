@@ -65,10 +65,11 @@ TEST_CASE_FIXTURE(Jobs, "a job that too few replicas confirm is in doubt, and is
     for (const auto& [command, options] : ways()) {
         CAPTURE(there);
         const std::string expected = command + " 'q': done, but only 0 of 1 replicas have it";
-        CHECK(contains(doubt_of([&] { jobs_of.push({"a"}, options); }), expected));
+        CHECK(contains(doubt_of([&, &with = options] { jobs_of.push({"a"}, with); }), expected));
         CHECK(jobs(redis) == ++there);
         if (!options.unique) {
-            CHECK(contains(doubt_of([&] { jobs_of.push_all({{"b"}}, options); }), expected));
+            CHECK(contains(doubt_of([&, &with = options] { jobs_of.push_all({{"b"}}, with); }),
+                           expected));
             CHECK(jobs(redis) == ++there);
         }
     }

@@ -82,8 +82,8 @@ inline std::shared_ptr<Heartbeat> NodeLinks::of_astray(Lane& lane, Heartbeat& he
         here.link()->lose("the queue is on another node");
         return here.shared_from_this();
     }
-    const auto heartbeat = std::make_shared<Heartbeat>(
-        std::make_shared<Link>(lane.endpoint(), m_mutex), shared_from_this());
+    auto heartbeat = std::make_shared<Heartbeat>(std::make_shared<Link>(lane.endpoint(), m_mutex),
+                                                 shared_from_this());
     m_homes.push_back({heartbeat, node});
     heartbeat->begin();
     return heartbeat;
