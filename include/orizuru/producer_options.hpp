@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Options of a Producer, and of what waits for replicas.
+// Options of a Producer. All producers that wait for replicas share Replicas.
 
 #include <chrono>
 #include <cstdint>

@@ -6,8 +6,10 @@
 #include "support/cluster.hpp"
 #include "support/redis_client.hpp"
 
+#include <orizuru/connection.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
 
 #include <doctest/doctest.h>
@@ -34,6 +36,14 @@ struct TwoQueues {
             const std::string name = "q" + std::to_string(i);
             if (cluster.owner(name) == 0) {
                 queues.push_back(name);
+            }
+        }
+    }
+    [[nodiscard]] std::string of_second_node() {
+        for (int i = 0;; ++i) {
+            const std::string name = "other" + std::to_string(i);
+            if (cluster.owner(name) == 1) {
+                return name;
             }
         }
     }
@@ -72,12 +82,45 @@ TEST_CASE_FIXTURE(TwoQueues, "a queue that moves leaves the line to the others o
     CHECK(length(queues[0]) == 0);
     CHECK(length(queues[1]) == 1);
     const auto of_second = accepted(1);
-    // The node that refuses is asked once more, in a greeting, where the queue is.
-    CHECK(accepted(0) <= of_first + 1);
+    CHECK(accepted(0) == of_first);
     CHECK(length(queues[0]) == 0);
     CHECK(length(queues[1]) == 1);
-    CHECK(accepted(0) <= of_first + 1);
+    CHECK(accepted(0) == of_first);
     CHECK(accepted(1) == of_second);
+}
+
+TEST_CASE_FIXTURE(TwoQueues, "only the connection whose queue has moved counts as made anew") {
+    CHECK(length(queues[0]) == 0);
+    CHECK(length(queues[1]) == 0);
+    const auto since = [&](const std::string& queue) {
+        return connections.of(Keys(queue))->connected_at();
+    };
+    const auto of_first = since(queues[0]);
+    const auto of_second = since(queues[1]);
+    CHECK_FALSE(connections.of(Keys(queues[1]))->replaced());
+    cluster.client(0).command({"RPUSH", queues[1], "x"});
+    cluster.migrate(queues[1], 1);
+    CHECK(length(queues[1]) == 1);
+    CHECK(since(queues[1]) > of_second);
+    CHECK(connections.of(Keys(queues[1]))->replaced());
+    CHECK(since(queues[0]) == of_first);
+    CHECK_FALSE(connections.of(Keys(queues[0]))->replaced());
+}
+
+TEST_CASE_FIXTURE(TwoQueues, "so does one that was pinned when a node referred it elsewhere") {
+    CHECK(length(of_second_node()) == 0); // its line is older, and takes the place of a new one
+    CHECK(length(queues[1]) == 0);
+    cluster.client(0).command({"RPUSH", queues[1], "x"});
+    cluster.migrate(queues[1], 1);
+    orizuru::Connection& connection = *connections.of(Keys(queues[1]));
+    const auto before = connection.connected_at();
+    {
+        const orizuru::Connection::Pin pin(connection);
+        CHECK_THROWS_AS(connection.command("", "LLEN", queues[1]), orizuru::ReplyError);
+    }
+    CHECK(length(queues[1]) == 1);
+    CHECK(connections.of(Keys(queues[1]))->connected_at() > before);
+    CHECK(connections.of(Keys(queues[1]))->replaced());
 }
 
 } // namespace node_lines_test

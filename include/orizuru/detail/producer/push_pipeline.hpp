@@ -249,74 +249,6 @@ inline void PushPipeline::start(std::string_view command, TimePoint limit,
     guarded([this] { send(); });
 }
 
-inline std::optional<Reply> PushPipeline::next() {
-    std::optional<Reply> waited;
-    auto answer = guarded([&, this]() -> std::optional<Reply> {
-        send();
-        if (const auto length = m_flights[0].length) {
-            m_pushed = Reply{Reply::Type::integer, static_cast<std::int64_t>(*length), {}, {}};
-        }
-        Reply* arrived = stream().next_reply();
-        if (arrived == nullptr) {
-            return std::nullopt;
-        }
-        const bool whole = m_flights[0].sent();
-        // Behind an error to a command that was cut off comes nothing.
-        const bool last =
-            !m_wait.wanted() || m_pushed || (!whole && arrived->is(Reply::Type::error));
-        if (!last) {
-            check(*arrived);
-            m_pushed = std::move(*arrived);
-            arrived = stream().next_reply();
-        }
-        if (arrived == nullptr) {
-            return std::nullopt;
-        }
-        if (m_pushed) {
-            waited = std::exchange(*arrived, *std::exchange(m_pushed, {}));
-        }
-        Reply reply = std::move(*arrived);
-        check(reply);
-        --m_count;
-        m_flights[0] = m_flights[1];
-        if (waited) { // Redis begins with the next one now
-            m_flights[0].deadline = reply_due();
-        }
-        // Redis does not read the rest, or another server may now answer at the address.
-        if (!whole || (m_count == 0 && refers_elsewhere(reply))) {
-            abandon();
-        }
-        return reply;
-    });
-    if (waited && !m_wait.enough(*answer, *waited)) {
-        throw_unreplicated(*answer, *waited);
-    }
-    return answer;
-}
-
-inline void PushPipeline::throw_unreplicated(const Reply& reply, const Reply& waited) {
-    const Pushed pushed{static_cast<std::uint64_t>(reply.integer), m_connection.connected_at()};
-    // A master that has become a replica will drop the push, and other LPUSHes may not follow.
-    if (waited.is(Reply::Type::error) &&
-        waited.text.find("cannot be used with replica") != std::string::npos) {
-        abandon();
-    }
-    throw Unreplicated(joined({describe(), ": ", m_wait.shortage(waited)}), pushed);
-}
-
-template <class Wait>
-std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_view command, Wait wait) {
-    const std::optional<Endpoint> other = Route::asked(endpoint(), refusal);
-    if (!other) {
-        return std::nullopt;
-    }
-    return guarded([&]() -> std::optional<Reply> {
-        Reply reply = wait([&] { return m_asked.push(*other, command, m_wait); });
-        check(reply);
-        return reply;
-    });
-}
-
 inline void PushPipeline::read(short ready) {
     guarded([=, this] {
         if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
@@ -365,3 +297,5 @@ inline void PushPipeline::send() {
 }
 
 } // namespace orizuru::detail
+
+#include <orizuru/detail/producer/push_pipeline_answers.ipp>
