@@ -39,7 +39,7 @@ class Homes {
   public:
     virtual ~Homes() = default;
     /// The one for the node that has the lane's queue, which is astray at `here`. It may be a new
-    /// one, or `here`, whose link then connects to that node. Throws as Heartbeat::begin.
+    /// one, or `here`, whose link then connects to that node. Throws as Heartbeat::start.
     virtual std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) = 0;
     /// Another one for the same node, which is to have the members of `here`; or null.
     virtual std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) = 0;
@@ -60,7 +60,14 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     [[nodiscard]] const std::shared_ptr<Link>& link() const noexcept { return m_link; }
     /// Starts the thread of a new heartbeat, which gets its first member from another. Throws
     /// std::system_error when the process can have no more threads.
-    [[gnu::cold]] void begin() { start(); }
+    [[gnu::cold]] void start() {
+        m_stop = std::stop_source();
+        m_stop_wake.clear();
+        m_thread.start([own = shared_from_this(), token = m_stop.get_token()]() mutable {
+            own->run(token);
+            own.reset(); // before the thread counts as ended
+        });
+    }
     /// Callers hold the link's lock. While it has members, the thread runs.
     [[nodiscard]] bool has_members() const noexcept { return !m_members.empty(); }
     [[nodiscard]] bool has_one_member() noexcept {
@@ -77,15 +84,6 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     // A member's constructor and destructor call these, which start and end the thread.
     [[gnu::cold]] void join(Member& member);
     [[gnu::cold]] [[nodiscard]] bool leave(Member& member) noexcept;
-    [[gnu::cold]] void start() {
-        m_stop = std::stop_source();
-        m_stop_wake.clear();
-        m_thread.start([own = shared_from_this(), token = m_stop.get_token()]() mutable {
-            own->run(token);
-            own.reset(); // before the thread counts as ended
-        });
-    }
-
     // On the thread; what is given the lock holds it before and after.
     [[gnu::cold]] void run(const std::stop_token& token);
     [[gnu::cold]] void beat(Link::Lock& lock);

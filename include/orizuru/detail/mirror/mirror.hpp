@@ -291,5 +291,6 @@ class Mirror {
 } // namespace orizuru::detail
 
 #include <orizuru/detail/mirror/mirror_messages.ipp>
+#include <orizuru/detail/mirror/mirror_recovery.ipp>
 #include <orizuru/detail/mirror/mirror_replies.ipp>
 #include <orizuru/detail/mirror/mirror_requests.ipp>

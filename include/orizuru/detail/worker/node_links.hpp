@@ -85,7 +85,7 @@ inline std::shared_ptr<Heartbeat> NodeLinks::of_astray(Lane& lane, Heartbeat& he
     auto heartbeat = std::make_shared<Heartbeat>(std::make_shared<Link>(lane.endpoint(), m_mutex),
                                                  shared_from_this());
     m_homes.push_back({heartbeat, node});
-    heartbeat->begin();
+    heartbeat->start();
     return heartbeat;
 }
 
