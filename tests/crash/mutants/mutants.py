@@ -660,6 +660,7 @@ MUTANTS = [
     Mutant("a scheduler takes first and pushes in a second step",
            (("detail/jobs/due_messages.hpp",
              "    redis.call('LPUSH', source, unpack(messages))\n", ""),
+            ("detail/jobs/due_messages.hpp", " {'LPUSH', source, 'x'},\n", "\n"),
             ("detail/jobs/due_messages.hpp",
              "return {#messages, wait, redis.call('ZCARD', schedulers)}",
              "return {#messages, wait, redis.call('ZCARD', schedulers), messages}"),

@@ -104,7 +104,7 @@ const orizuru::test::Target target("beats", [](Input input) {
         std::make_shared<Heartbeat>(std::make_shared<Link>(server.uri(), deadline_in(10s)));
     Lane lane(
         heartbeat->link(), [] { return registered_mirror(); }, EventQueue("queue", {}));
-    std::optional<Heartbeat::Member> member(std::in_place, *heartbeat, nullptr, lane, options);
+    std::optional<Heartbeat::Member> member(std::in_place, heartbeat, nullptr, lane, options);
     const std::vector<Reply> said = replies.await_end();
     member.reset();
 
