@@ -27,8 +27,8 @@ class OutboxRows {
     void insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> messages) const;
 
   private:
-    std::string m_insert;
-    std::string m_columns; ///< behind the id
+    std::string m_table;
+    SharedColumns m_columns;
 };
 
 } // namespace orizuru::detail

@@ -32,23 +32,46 @@ struct StoredMessage {
     return ids;
 }
 
-/// `insert` ends with VALUES; `row` begins a row with the columns before the payload, which is the
-/// last; `end` follows the rows. Returns how many were inserted. No parameters: with libpqxx 6 they
-/// do not begin a subtransaction.
-inline std::size_t insert_messages(pqxx::transaction_base& transaction, const std::string& insert,
+/// The columns of an INSERT that have the same value in all rows.
+class SharedColumns {
+  public:
+    /// `value` is SQL.
+    void add(std::string_view name, std::string_view value) {
+        m_names.append(name).append(", ");
+        m_values.append(value).append(", ");
+    }
+    /// With a comma behind each.
+    [[nodiscard]] const std::string& names() const noexcept { return m_names; }
+    [[nodiscard]] const std::string& values() const noexcept { return m_values; }
+
+  private:
+    std::string m_names;
+    std::string m_values;
+};
+
+/// `end` follows the rows. Returns how many were inserted. The rows are two arrays: with a list of
+/// VALUES the server reads and plans each value of each row, and 100 rows take 1.7 times as long.
+/// No parameters: with libpqxx 6 they do not begin a subtransaction.
+inline std::size_t insert_messages(pqxx::transaction_base& transaction, const std::string& table,
+                                   const SharedColumns& shared,
                                    std::span<const StoredMessage> messages,
-                                   const std::function<std::string(const std::string& id)>& row,
                                    std::string_view end = {}) {
     constexpr std::size_t most = std::size_t{1} << 20; // the server parses a statement as a whole
     std::size_t inserted = 0;
-    std::string statement;
+    std::string ids;
+    std::string payloads;
     for (const StoredMessage& message : messages) {
-        statement += (statement.empty() ? insert + " (" : ", (") + row(message.id) + ", decode('" +
-                     to_hex(message.payload) + "', 'hex'))";
-        if (statement.size() >= most || &message == &messages.back()) {
-            statement += end;
-            inserted += static_cast<std::size_t>(transaction.exec(statement).affected_rows());
-            statement.clear();
+        ids.append(ids.empty() ? "" : ",").append(to_hex(message.id));
+        payloads.append(payloads.empty() ? "" : ",").append(to_hex(message.payload));
+        if (ids.size() + payloads.size() >= most || &message == &messages.back()) {
+            const pqxx::result result = transaction.exec(
+                "INSERT INTO " + table + " (" + shared.names() + "id, payload) SELECT " +
+                shared.values() + "convert_from(decode(m.id, 'hex'), 'UTF8'), " +
+                "decode(m.payload, 'hex') FROM unnest('{" + ids + "}'::text[], '{" + payloads +
+                "}'::text[]) AS m (id, payload)" + std::string(end));
+            inserted += static_cast<std::size_t>(result.affected_rows());
+            ids.clear();
+            payloads.clear();
         }
     }
     return inserted;

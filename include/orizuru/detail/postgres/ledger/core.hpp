@@ -71,15 +71,14 @@ class LedgerCore {
     std::uint64_t purge(std::chrono::seconds age);
 
   private:
-    class Columns;
-
     /// Returns how many were inserted; `end` ends the statement.
     std::size_t insert(pqxx::transaction_base& transaction, std::span<const StoredMessage> jobs,
-                       const Columns& columns, std::string_view end) const;
+                       const SharedColumns& columns, std::string_view end) const;
     bool insert_new(pqxx::transaction_base& transaction, const StoredMessage& job,
-                    const Columns& columns) const;
+                    const SharedColumns& columns) const;
     /// Those but for the id and the payload; `who` is in the history.
-    [[nodiscard]] Columns columns_of(const LedgerJobOptions& options, std::string_view who) const;
+    [[nodiscard]] SharedColumns columns_of(const LedgerJobOptions& options,
+                                           std::string_view who) const;
 
     std::string m_queue;
     LedgerOptions m_options;

@@ -58,27 +58,11 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
-/// Of an INSERT, with the same values for all rows.
-class LedgerCore::Columns {
-  public:
-    void add(std::string_view name, std::string_view value) {
-        m_names.append(", ").append(name);
-        m_values.append(", ").append(value);
-    }
-    /// Begins with a comma each.
-    [[nodiscard]] const std::string& names() const noexcept { return m_names; }
-    [[nodiscard]] const std::string& values() const noexcept { return m_values; }
-
-  private:
-    std::string m_names;
-    std::string m_values;
-};
-
 // What has its default is left out: the server reads each value of each row.
-ORIZURU_INLINE LedgerCore::Columns LedgerCore::columns_of(const LedgerJobOptions& options,
-                                                          std::string_view who) const {
+ORIZURU_INLINE SharedColumns LedgerCore::columns_of(const LedgerJobOptions& options,
+                                                    std::string_view who) const {
     check(options);
-    Columns columns;
+    SharedColumns columns;
     columns.add("queue", text_in_sql(m_queue));
     columns.add("max_attempts",
                 std::to_string(options.max_attempts.value_or(m_options.retry.max_attempts)));
@@ -104,11 +88,9 @@ ORIZURU_INLINE LedgerCore::Columns LedgerCore::columns_of(const LedgerJobOptions
 
 ORIZURU_INLINE std::size_t LedgerCore::insert(pqxx::transaction_base& transaction,
                                               std::span<const StoredMessage> jobs,
-                                              const Columns& columns, std::string_view end) const {
-    return insert_messages(
-        transaction,
-        m_book->pool().sql("INSERT INTO $p$ledger (id" + columns.names() + ", payload) VALUES"),
-        jobs, [&](const std::string& id) { return text_in_sql(id) + columns.values(); }, end);
+                                              const SharedColumns& columns,
+                                              std::string_view end) const {
+    return insert_messages(transaction, m_book->pool().sql("$p$ledger"), columns, jobs, end);
 }
 
 ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
@@ -118,7 +100,8 @@ ORIZURU_INLINE void LedgerCore::insert(pqxx::transaction_base& transaction,
 }
 
 ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
-                                           const StoredMessage& job, const Columns& columns) const {
+                                           const StoredMessage& job,
+                                           const SharedColumns& columns) const {
     return insert(transaction, {&job, 1}, columns, " ON CONFLICT (id) DO NOTHING") == 1;
 }
 
@@ -131,7 +114,7 @@ ORIZURU_INLINE bool LedgerCore::insert_new(pqxx::transaction_base& transaction,
 ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
                                            const LedgerJobOptions& options) {
     const std::string name = m_book->next_name();
-    Columns columns = columns_of(options, name);
+    SharedColumns columns = columns_of(options, name);
     columns.add("submitted_by", text_in_sql(name));
     return attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
@@ -150,7 +133,7 @@ ORIZURU_INLINE bool LedgerCore::submit_new(const StoredMessage& job,
 
 ORIZURU_INLINE void LedgerCore::submit(std::span<const StoredMessage> jobs,
                                        const LedgerJobOptions& options) {
-    const Columns columns = columns_of(options, m_book->worker());
+    const SharedColumns columns = columns_of(options, m_book->worker());
     bool committing = false;
     attempt_own(m_book->pool(), [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
