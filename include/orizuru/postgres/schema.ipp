@@ -6,18 +6,20 @@
 
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
-#include <orizuru/detail/postgres/inbox_tables.hpp>
-#include <orizuru/detail/postgres/ledger/care_tables.hpp>
-#include <orizuru/detail/postgres/ledger/history_tables.hpp>
-#include <orizuru/detail/postgres/ledger/loss_tables.hpp>
-#include <orizuru/detail/postgres/ledger/run_tables.hpp>
-#include <orizuru/detail/postgres/ledger/sleep_tables.hpp>
-#include <orizuru/detail/postgres/ledger/tables.hpp>
-#include <orizuru/detail/postgres/ledger/time_tables.hpp>
-#include <orizuru/detail/postgres/outbox_tables.hpp>
-#include <orizuru/detail/postgres/outbox_unordered_tables.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/postgres/tables/inbox.hpp>
+#include <orizuru/detail/postgres/tables/ledger.hpp>
+#include <orizuru/detail/postgres/tables/ledger_care.hpp>
+#include <orizuru/detail/postgres/tables/ledger_history.hpp>
+#include <orizuru/detail/postgres/tables/ledger_loss.hpp>
+#include <orizuru/detail/postgres/tables/ledger_results.hpp>
+#include <orizuru/detail/postgres/tables/ledger_run.hpp>
+#include <orizuru/detail/postgres/tables/ledger_sleep.hpp>
+#include <orizuru/detail/postgres/tables/ledger_step.hpp>
+#include <orizuru/detail/postgres/tables/ledger_time.hpp>
+#include <orizuru/detail/postgres/tables/outbox.hpp>
+#include <orizuru/detail/postgres/tables/outbox_unordered.hpp>
 
 #include <pqxx/pqxx>
 
@@ -33,9 +35,9 @@ namespace detail {
 
 /// The statements of each version, from the one before.
 inline constexpr std::array<std::string_view, schema_needed> migrations{
-    inbox_tables,          outbox_tables,          ledger_tables,       ledger_loss_tables,
-    ledger_care_tables,    ledger_time_tables,     ledger_sleep_tables, ledger_run_tables,
-    ledger_history_tables, outbox_unordered_tables};
+    inbox_tables,          outbox_tables,           ledger_tables,       ledger_loss_tables,
+    ledger_care_tables,    ledger_time_tables,      ledger_sleep_tables, ledger_results_tables,
+    ledger_history_tables, outbox_unordered_tables, ledger_run_tables,   ledger_step_tables};
 
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {

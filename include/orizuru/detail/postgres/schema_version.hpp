@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 10;
+inline constexpr int schema_needed = 12;
 
 } // namespace orizuru::detail

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How a process that waits for commits says that it sleeps, or is awake: see sleep_tables.hpp.
+// How a process that waits for commits says that it sleeps, or is awake: see
+// tables/ledger_sleep.hpp.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
@@ -76,7 +77,8 @@ class Sleep {
     }
 
   private:
-    // More than any time in seconds, and less than any in milliseconds; as in sleep_tables.hpp.
+    // More than any time in seconds, and less than any in milliseconds; as in
+    // tables/ledger_sleep.hpp.
     static constexpr std::int64_t no_seconds = 100'000'000'000;
     // More than any sweep.
     static constexpr Clock::duration longest = std::chrono::hours(48);

@@ -45,8 +45,7 @@ class LedgerBook {
         : m_pool(std::move(database), Isolation::read_committed),
           m_worker(std::move(worker)),
           m_lease(lease),
-          m_idle_limit("SET LOCAL idle_in_transaction_session_timeout = " +
-                       std::to_string(std::max(lease, least_idle).count()) + "; "),
+          m_longest_idle(std::to_string(std::max(lease, least_idle).count())),
           m_renewal(m_pool.database(), m_leases, lease) {}
 
     [[nodiscard]] Pool& pool() noexcept { return m_pool; }
@@ -95,24 +94,13 @@ class LedgerBook {
     Pool m_pool;
     std::string m_worker;
     std::chrono::milliseconds m_lease;
-    std::string m_idle_limit; ///< with the job locked: its process may be frozen
+    std::string m_longest_idle; ///< in ms, with the job locked: its process may be frozen
     std::atomic<std::uint64_t> m_runs{0};
     LedgerLeases m_leases;
     LedgerRenewal m_renewal;
 
-    // Its commit does not wait for the disk. A claim that a crash of the server forgets leaves the
-    // job pending, and a completion is durable only behind its claim, in the same log. The token
-    // may then come a second time, so a run knows its claim by `worker`, too.
-    const std::string m_claim =
-        m_pool.sql("SELECT verdict, claimed FROM $p$ledger_claim($1, $2, $3), "
-                   "set_config('synchronous_commit', 'off', true)");
-    // The savepoint fails outside of a transaction: `f` may have ended it by a statement.
-    const std::string m_in_transaction =
-        m_pool.sql("SAVEPOINT $p$complete; RELEASE SAVEPOINT $p$complete; ");
+    const std::string m_claim = m_pool.sql("SELECT * FROM $p$ledger_claim($1::text, $2, $3)");
     const std::string m_complete = m_pool.sql("SELECT $p$ledger_complete(");
-    const std::string m_complete_all =
-        m_pool.sql("UPDATE $p$ledger SET state = 'completed', changed_at = clock_timestamp(), "
-                   "changed_by = worker WHERE state = 'running' AND id = ANY (");
     const std::string m_tries = m_pool.sql(R"sql(
 SELECT attempt, max_attempts, coalesce((
     SELECT extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history
@@ -131,23 +119,7 @@ RETURNING state
 )sql");
     const std::string m_before =
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
-    // Of the others `claim` makes out the verdict, and waits where it has to; it knows, too, what
-    // this run has claimed before with an answer that was lost. In words that do not lead the
-    // planner to an index of all that is pending or due.
-    const std::string m_claim_all = m_pool.sql(R"sql(
-WITH free AS (
-    SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) AND finished_at IS NULL
-        AND worker IS DISTINCT FROM $2
-        AND (due IS NULL OR due <= clock_timestamp() AND attempt < max_attempts)
-        AND (expires IS NULL OR expires > clock_timestamp())
-    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-)
-UPDATE $p$ledger AS job SET state = 'running', attempt = attempt + 1, token = token + 1,
-    worker = $2, due = clock_timestamp() + $3::bigint * interval '1 ms',
-    changed_at = clock_timestamp(), changed_by = $2
-FROM free WHERE job.id = free.id
-RETURNING job.id, job.token, set_config('synchronous_commit', 'off', true)
-)sql");
+    const std::string m_claim_all = m_pool.sql("SELECT * FROM $p$ledger_claim($1::text[], $2, $3)");
 };
 
 inline bool LedgerBook::answers() {
@@ -189,10 +161,11 @@ inline LedgerOutcome LedgerBook::complete(const LedgerClaim& claim, const Ledger
         const LedgerResult result = f(transaction);
         // No parameters: with libpqxx 6 they go without a look at whether the transaction is over,
         // because `f` has swallowed an error.
-        const pqxx::result completed = transaction.exec(
-            m_idle_limit + m_in_transaction + m_complete + transaction.quote(claim.job) + ", " +
-            std::to_string(claim.token) + ", " + transaction.quote(claim.worker) + ", " +
-            (result ? "decode('" + to_hex(*result) + "', 'hex'))" : "NULL)"));
+        const pqxx::result completed =
+            transaction.exec(m_complete + transaction.quote(claim.job) + ", " +
+                             std::to_string(claim.token) + ", " + transaction.quote(claim.worker) +
+                             ", " + (result ? "decode('" + to_hex(*result) + "', 'hex')" : "NULL") +
+                             ", " + m_longest_idle + ")");
         if (!completed[0][0].as<bool>()) {
             return before(transaction, claim);
         }
@@ -228,7 +201,7 @@ LedgerOutcome LedgerBook::fail_with(const LedgerClaim& claim, Next next) {
     return attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         const LedgerNextTry follows = next(transaction);
-        transaction.exec(m_idle_limit);
+        transaction.exec("SET LOCAL idle_in_transaction_session_timeout = " + m_longest_idle);
         const pqxx::result failed = execute(transaction, m_fail, claim.job, claim.token,
                                             claim.worker, follows.delay_ms(), follows.reason);
         if (failed.empty()) {
@@ -270,13 +243,10 @@ inline bool LedgerBook::complete_all(std::span<const LedgerClaim> claims,
     return attempt(m_pool, [&](pqxx::connection& connection) {
         pqxx::work transaction(connection);
         f(transaction);
-        // Without the tokens, as the name tells the claims from all others. A join with them can be
-        // planned as a product, when the statistics know of no running job.
-        const pqxx::result completed =
-            transaction.exec(m_idle_limit + m_in_transaction + m_complete_all +
-                             transaction.quote(to_array(held.jobs)) +
-                             "::text[]) AND worker = " + transaction.quote(claims.front().worker));
-        const auto count = static_cast<std::size_t>(completed.affected_rows());
+        const pqxx::result completed = transaction.exec(
+            m_complete + transaction.quote(to_array(held.jobs)) + "::text[], " +
+            transaction.quote(claims.front().worker) + ", " + m_longest_idle + ")");
+        const auto count = completed[0][0].as<std::size_t>();
         if (count != claims.size()) {
             // Of none because all are, by a COMMIT that was not answered; or some are not this
             // run's any more.

@@ -80,7 +80,7 @@ class LedgerStepper {
     };
     struct Batch {
         std::vector<Unsent> jobs;
-        std::size_t bytes = 0;
+        bool full = false; ///< more may wait
 
         [[nodiscard]] std::string ids() const {
             std::vector<std::string> all;
@@ -94,10 +94,9 @@ class LedgerStepper {
     [[nodiscard]] LedgerStep begin_epoch(pqxx::work& transaction, Connection& redis,
                                          const Keys& keys, const std::string& found,
                                          std::vector<LedgerStep::Told> told) const;
-    void recover(pqxx::work& transaction, const std::string& queue, LedgerStep& step) const;
-    [[nodiscard]] Batch unsent(pqxx::work& transaction, const std::string& queue,
-                               std::int64_t epoch) const;
-    [[nodiscard]] Batch lock(pqxx::work& transaction, Batch batch) const;
+    /// Recovers what is due, notes that in `step`, and locks what is to be sent.
+    [[nodiscard]] Batch take(pqxx::work& transaction, const std::string& queue, std::int64_t epoch,
+                             LedgerStep& step) const;
     [[nodiscard]] static bool send(Connection& redis, const Keys& keys, const std::string& expected,
                                    const std::string& next, const Batch& batch);
 
@@ -105,11 +104,8 @@ class LedgerStepper {
     std::chrono::milliseconds m_sweep;
     LedgerQueueLock m_lock;
     std::string m_begin_epoch;
-    std::string m_recover;
-    std::string m_unsent;
-    std::string m_lock_jobs;
+    std::string m_take;
     std::string m_sent;
-    std::string m_sequence;
 };
 
 inline LedgerStepper::LedgerStepper(Options options)
@@ -120,49 +116,8 @@ inline LedgerStepper::LedgerStepper(Options options)
                                 "sequence = 0, timeline = $p$ledger_timeline() "
                                 "WHERE name = $1 RETURNING epoch",
                                 options.prefix)),
-      m_recover(with_prefix("SELECT * FROM $p$ledger_recover($1, $2)", options.prefix)),
-      // What was lost with Redis before what was lost alone (losses.hpp), and that before
-      // what is new; one range of an index each.
-      m_unsent(with_prefix(R"sql(
-SELECT id, encode(payload, 'hex'), sent_epoch = $2, attempt FROM (
-    SELECT id, payload, sent_epoch, attempt, sum(octet_length(payload)) OVER (
-        ORDER BY sent_epoch = 0, sent_epoch, created_at
-        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - octet_length(payload) AS before
-    FROM ((SELECT id, payload, sent_epoch, created_at, attempt FROM $p$ledger
-           WHERE queue = $1 AND state = 'pending' AND sent_epoch >= 1 AND sent_epoch < $2
-           ORDER BY sent_epoch, created_at LIMIT 1000)
-          UNION ALL
-          (SELECT id, payload, sent_epoch, created_at, attempt FROM $p$ledger
-           WHERE queue = $1 AND state = 'pending' AND sent_epoch > 0 AND sent_epoch = $2
-           AND sent_at < (SELECT gone_before FROM $p$ledger_queue WHERE name = $1)
-           ORDER BY sent_at LIMIT 1000)
-          UNION ALL
-          (SELECT id, payload, sent_epoch, created_at, attempt FROM $p$ledger
-           WHERE queue = $1 AND state = 'pending' AND sent_epoch = 0
-           ORDER BY created_at LIMIT 1000)
-          LIMIT 1000) AS next) AS batch
-WHERE before < $3
-)sql",
-                           options.prefix)),
-      // Still pending, in words that do not lead the planner to the index of all that is.
-      m_lock_jobs(with_prefix("SELECT id FROM $p$ledger WHERE id = ANY ($1::text[]) "
-                              "AND due IS NULL AND finished_at IS NULL "
-                              "FOR NO KEY UPDATE SKIP LOCKED",
-                              options.prefix)),
-      // Never before gone_before, or it would be sent again and again after the clock was set back.
-      m_sent(with_prefix(R"sql(
-UPDATE $p$ledger SET sent_epoch = $2,
-    sent_again = CASE WHEN sent_epoch = $2 THEN least(sent_again + 1, 20) ELSE 0 END,
-    sent_at = greatest(clock_timestamp(), (SELECT gone_before FROM $p$ledger_queue WHERE name = $4))
-        + CASE WHEN sent_epoch = $2
-               THEN least($3::bigint << least(sent_again + 1, 20), greatest($3, 3600000)) - $3
-               ELSE 0 END * interval '1 ms'
-WHERE id = ANY ($1::text[])
-)sql",
-                         options.prefix)),
-      m_sequence(with_prefix("UPDATE $p$ledger_queue SET sequence = $2, gone_before = "
-                             "CASE WHEN $3::boolean THEN gone_before END WHERE name = $1",
-                             options.prefix)) {}
+      m_take(with_prefix("SELECT * FROM $p$ledger_take($1, $2, $3, $4, $5)", options.prefix)),
+      m_sent(with_prefix("SELECT $p$ledger_sent($1, $2, $3, $4, $5, $6)", options.prefix)) {}
 
 inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& redis,
                                       const std::string& queue) const {
@@ -189,21 +144,18 @@ inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& re
                 ? std::vector<LedgerStep::Told>{{LedgerEventKind::redis_lost, {}, lost}}
                 : std::vector<LedgerStep::Told>{});
     }
-    recover(transaction, queue, step);
-    const Batch waiting = unsent(transaction, queue, known.epoch);
-    const bool full = waiting.jobs.size() == most_sent || waiting.bytes >= most_bytes_sent;
-    const Batch batch = lock(transaction, waiting);
+    const Batch batch = take(transaction, queue, known.epoch, step);
     const std::size_t recovered = step.told.size() + step.retried;
-    step.next = recovered >= 1000 || (full && !batch.jobs.empty()) ? LedgerStep::Next::more
-                                                                   : LedgerStep::Next::done;
+    step.next =
+        recovered >= most_sent || batch.full ? LedgerStep::Next::more : LedgerStep::Next::done;
     if (!batch.jobs.empty()) {
         // Never one that a step before has sent and not committed.
         mark.sequence = std::max(mark.sequence + 1, row->transaction);
         if (!send(redis, keys, found, mark.text(), batch)) {
             return {.next = LedgerStep::Next::more}; // lost meanwhile: all over again
         }
-        execute(transaction, m_sent, batch.ids(), known.epoch, m_sweep.count(), queue);
-        execute(transaction, m_sequence, queue, mark.sequence, full ? "true" : "false");
+        execute(transaction, m_sent, batch.ids(), queue, known.epoch, mark.sequence,
+                m_sweep.count(), batch.full ? "true" : "false");
         step.sent = batch.jobs.size();
         for (const Unsent& unsent : batch.jobs) {
             if (unsent.gone) {
@@ -227,41 +179,27 @@ inline LedgerStep LedgerStepper::begin_epoch(pqxx::work& transaction, Connection
     return {.next = LedgerStep::Next::lost, .told = std::move(told)};
 }
 
-inline void LedgerStepper::recover(pqxx::work& transaction, const std::string& queue,
-                                   LedgerStep& step) const {
-    for (const auto& row : execute(transaction, m_recover, queue, m_worker)) {
-        const bool died = row[2].as<bool>();
-        if (!row[1].as<bool>() && !died) {
-            ++step.retried;
-            continue;
-        }
-        step.told.push_back({died ? LedgerEventKind::died : LedgerEventKind::lease_ended,
-                             text_of(row[0]), text_of(row[3])});
-    }
-}
-
-inline LedgerStepper::Batch LedgerStepper::unsent(pqxx::work& transaction, const std::string& queue,
-                                                  std::int64_t epoch) const {
+inline LedgerStepper::Batch LedgerStepper::take(pqxx::work& transaction, const std::string& queue,
+                                                std::int64_t epoch, LedgerStep& step) const {
     Batch batch;
-    for (const auto& row : execute(transaction, m_unsent, queue, epoch, most_bytes_sent)) {
-        batch.jobs.push_back({text_of(row[0]),
-                              with_ledger_attempt(from_hex(text_of(row[1])), row[3].as<int>()),
-                              row[2].as<bool>()});
-        batch.bytes += batch.jobs.back().message.size();
+    for (const auto& row :
+         execute(transaction, m_take, queue, m_worker, epoch, most_sent, most_bytes_sent)) {
+        const std::string job = text_of(row["job"]);
+        const std::string outcome = text_of(row["outcome"]);
+        if (outcome == "retried") {
+            ++step.retried;
+        } else if (!outcome.empty()) {
+            step.told.push_back(
+                {outcome == "died" ? LedgerEventKind::died : LedgerEventKind::lease_ended, job,
+                 text_of(row["reason"])});
+        } else {
+            batch.jobs.push_back(
+                {job,
+                 with_ledger_attempt(from_hex(text_of(row["payload"])), row["tries"].as<int>()),
+                 row["gone"].as<bool>()});
+            batch.full = row["full_batch"].as<bool>();
+        }
     }
-    return batch;
-}
-
-/// Those that nobody else has locked, locked.
-inline LedgerStepper::Batch LedgerStepper::lock(pqxx::work& transaction, Batch batch) const {
-    if (batch.jobs.empty()) {
-        return batch;
-    }
-    std::set<std::string> free;
-    for (const auto& row : execute(transaction, m_lock_jobs, batch.ids())) {
-        free.insert(text_of(row[0]));
-    }
-    std::erase_if(batch.jobs, [&](const Unsent& unsent) { return !free.contains(unsent.job); });
     return batch;
 }
 

@@ -2,14 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the outbox has besides (outbox_tables.hpp), for messages in no order.
+// What the outbox has besides (outbox.hpp), for messages in no order.
 
 #include <string_view>
 
 namespace orizuru::detail {
 
 // Such a message has no place in outbox_order, and its COMMIT takes no lock that another one waits
-// for. It sends a NOTIFY only while a relay sleeps, see ledger/sleep_tables.hpp.
+// for. It sends a NOTIFY only while a relay sleeps, see ledger_sleep.hpp.
 inline constexpr std::string_view outbox_unordered_tables = R"sql(
 ALTER TABLE $p$outbox ADD ordered boolean NOT NULL DEFAULT true;
 -- By an expression, so that no plan takes the primary key for the order of one queue.

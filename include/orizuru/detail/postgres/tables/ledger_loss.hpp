@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (tables.hpp), by which messages are found that are
+// What the ledger's tables have besides (ledger.hpp), by which messages are found that are
 // gone or buried (losses.hpp).
 
 #include <string_view>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What the ledger's tables have besides (tables.hpp), by which a job may do without the usual part
+// What the ledger's tables have besides (ledger.hpp), by which a job may do without the usual part
 // of its history.
 
 #include <string_view>
