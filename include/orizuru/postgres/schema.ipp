@@ -14,6 +14,7 @@
 #include <orizuru/detail/postgres/tables/ledger_history.hpp>
 #include <orizuru/detail/postgres/tables/ledger_loss.hpp>
 #include <orizuru/detail/postgres/tables/ledger_results.hpp>
+#include <orizuru/detail/postgres/tables/ledger_rows.hpp>
 #include <orizuru/detail/postgres/tables/ledger_run.hpp>
 #include <orizuru/detail/postgres/tables/ledger_sleep.hpp>
 #include <orizuru/detail/postgres/tables/ledger_step.hpp>
@@ -37,7 +38,8 @@ namespace detail {
 inline constexpr std::array<std::string_view, schema_needed> migrations{
     inbox_tables,          outbox_tables,           ledger_tables,       ledger_loss_tables,
     ledger_care_tables,    ledger_time_tables,      ledger_sleep_tables, ledger_results_tables,
-    ledger_history_tables, outbox_unordered_tables, ledger_run_tables,   ledger_step_tables};
+    ledger_history_tables, outbox_unordered_tables, ledger_rows_tables,  ledger_run_tables,
+    ledger_step_tables};
 
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {

@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 12;
+inline constexpr int schema_needed = 13;
 
 } // namespace orizuru::detail
