@@ -151,7 +151,8 @@ def check_code():
                  for name, found in parts.items()}
         flags, booking = [], ""
     else:
-        booking = "#include <pqxx/pqxx>\nvoid book(pqxx::work& tx, const Order& order);"
+        booking = ("#include <pqxx/pqxx>\nvoid book(pqxx::work& tx, const Order& order);\n"
+                   "bool in_stock(pqxx::work& tx, const Order& order);")
 
     every_part = [part for found in parts.values() for part in found]
     types = [part for part in every_part if is_type(part) and "int main(" not in part]

@@ -150,6 +150,21 @@ TEST_CASE_FIXTURE(Times, "more jobs than a step takes are due at once") {
     CHECK(ledger.count().pending == 2'500);
 }
 
+TEST_CASE_FIXTURE(Times,
+                  "a run puts its work off by a submit in its own transaction: no try fails, "
+                  "and a run that fails has put nothing off") {
+    const auto put_off = [&](pqxx::work& tx) { ledger.submit(tx, "x", {.delay = 1h}); };
+    const std::string id = ledger.submit("x");
+    CHECK(ledger.run(id, [&](pqxx::work& tx) {
+        put_off(tx);
+        throw std::runtime_error("failed behind it");
+    }) == LedgerOutcome::failed);
+    CHECK(ledger.count().scheduled == 0);
+    CHECK(ledger.run(id, put_off) == LedgerOutcome::completed);
+    CHECK(ledger.count().scheduled == 1);
+    CHECK(ledger.list(LedgerState::pending).at(0).attempt == 0);
+}
+
 TEST_CASE_FIXTURE(Times, "every submit takes the options") {
     const LedgerJobOptions chosen{.delay = 1h, .expires_after = 2h, .max_attempts = 7};
     std::vector<std::string> ids{ledger.submit("x", chosen)};

@@ -77,6 +77,19 @@ TEST_CASE_FIXTURE(OutboxFixture, "a job keeps the id and the time that were chos
     CHECK(*second.expires_at == second.enqueued_at + 1h);
 }
 
+TEST_CASE_FIXTURE(OutboxFixture, "a job's attributes and kind travel with it, as headers") {
+    Job<std::string> job = make_job<std::string>("a");
+    job.attributes = {{"tenant", "t17"}, {"traceparent", "00-1-2-01"}};
+    job.kind = "charge";
+    pqxx::work tx(postgres_connection);
+    outbox.push(tx, job);
+    tx.commit();
+    CHECK(relay() == 1);
+    const Job<std::string> received = job_of(waiting().at(0));
+    CHECK(received.attributes == job.attributes);
+    CHECK(received.kind == "charge");
+}
+
 TEST_CASE_FIXTURE(OutboxFixture, "bytes come unchanged, in a queue of any name") {
     std::string all;
     for (int byte = 0; byte < 256; ++byte) {
