@@ -32,7 +32,8 @@
 
 namespace orizuru::detail {
 
-// What one step sends: no more messages, and no more bytes but for the last message's.
+// What one step sends: no more messages (as in tables/ledger_step.hpp), and no more bytes but for
+// the last message's.
 inline constexpr std::size_t most_sent = 1000;
 inline constexpr std::size_t most_bytes_sent = 1 << 20;
 
@@ -116,7 +117,7 @@ inline LedgerStepper::LedgerStepper(Options options)
                                 "sequence = 0, timeline = $p$ledger_timeline() "
                                 "WHERE name = $1 RETURNING epoch",
                                 options.prefix)),
-      m_take(with_prefix("SELECT * FROM $p$ledger_take($1, $2, $3, $4, $5)", options.prefix)),
+      m_take(with_prefix("SELECT * FROM $p$ledger_take($1, $2, $3, $4)", options.prefix)),
       m_sent(with_prefix("SELECT $p$ledger_sent($1, $2, $3, $4, $5, $6)", options.prefix)) {}
 
 inline LedgerStep LedgerStepper::step(pqxx::connection& database, Connection& redis,
@@ -182,8 +183,7 @@ inline LedgerStep LedgerStepper::begin_epoch(pqxx::work& transaction, Connection
 inline LedgerStepper::Batch LedgerStepper::take(pqxx::work& transaction, const std::string& queue,
                                                 std::int64_t epoch, LedgerStep& step) const {
     Batch batch;
-    for (const auto& row :
-         execute(transaction, m_take, queue, m_worker, epoch, most_sent, most_bytes_sent)) {
+    for (const auto& row : execute(transaction, m_take, queue, m_worker, epoch, most_bytes_sent)) {
         const std::string job = text_of(row["job"]);
         const std::string outcome = text_of(row["outcome"]);
         if (outcome == "retried") {

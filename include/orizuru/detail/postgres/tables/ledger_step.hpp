@@ -18,8 +18,7 @@ namespace orizuru::detail {
 // Its plans are kept, and the tables are empty and full in turns: each row is found by an index,
 // whatever the statistics say.
 inline constexpr std::string_view ledger_step_tables = R"sql(
-CREATE FUNCTION $p$ledger_take(of_queue text, who text, of_epoch bigint, most bigint,
-                               most_bytes bigint)
+CREATE FUNCTION $p$ledger_take(of_queue text, who text, of_epoch bigint, most_bytes bigint)
 RETURNS TABLE (job text, outcome text, reason text, payload text, tries integer, gone boolean,
                full_batch boolean)
 LANGUAGE plpgsql
@@ -35,7 +34,7 @@ BEGIN
     FROM $p$ledger_recover(of_queue, who) AS r;
 
     SELECT array_agg(b.id ORDER BY b.sent_epoch = 0, b.sent_epoch, b.created_at),
-        count(*) = most OR sum(b.bytes) >= most_bytes
+        count(*) = 1000 OR sum(b.bytes) >= most_bytes
     INTO ids, is_full
     FROM (SELECT n.*, sum(n.bytes) OVER (ORDER BY n.sent_epoch = 0, n.sent_epoch, n.created_at
               ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - n.bytes AS before
@@ -43,20 +42,20 @@ BEGIN
                  FROM $p$ledger AS l
                  WHERE l.queue = of_queue AND l.state = 'pending'
                      AND l.sent_epoch >= 1 AND l.sent_epoch < of_epoch
-                 ORDER BY l.sent_epoch, l.created_at LIMIT most)
+                 ORDER BY l.sent_epoch, l.created_at LIMIT 1000)
                 UNION ALL
                 (SELECT l.id, l.sent_epoch, l.created_at, octet_length(l.payload)
                  FROM $p$ledger AS l
                  WHERE l.queue = of_queue AND l.state = 'pending'
                      AND l.sent_epoch > 0 AND l.sent_epoch = of_epoch AND l.sent_at <
                      (SELECT q.gone_before FROM $p$ledger_queue AS q WHERE q.name = of_queue)
-                 ORDER BY l.sent_at LIMIT most)
+                 ORDER BY l.sent_at LIMIT 1000)
                 UNION ALL
                 (SELECT l.id, l.sent_epoch, l.created_at, octet_length(l.payload)
                  FROM $p$ledger AS l
                  WHERE l.queue = of_queue AND l.state = 'pending' AND l.sent_epoch = 0
-                 ORDER BY l.created_at LIMIT most)
-                LIMIT most) AS n) AS b
+                 ORDER BY l.created_at LIMIT 1000)
+                LIMIT 1000) AS n) AS b
     WHERE b.before < most_bytes;
 
     RETURN QUERY SELECT l.id, NULL::text, NULL::text, encode(l.payload, 'hex'), l.attempt,
