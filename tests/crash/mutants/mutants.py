@@ -282,7 +282,7 @@ MUTANTS = [
          "    m_link->drop_closed();\n", "",
          "idle_connections"),
     code("a name is used again", "detail/base/identity.hpp",
-         'Digits(::getpid()), ":",\n                    random_hex<16>()}),',
+         'Digits(::getpid()), ":",\n                    random_hex(16)}),',
          'Digits(::getpid()), ":",\n                    "0123456789abcdef"}),',
          "identity"),
     script("a heartbeat that never expires",

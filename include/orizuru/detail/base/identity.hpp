@@ -56,8 +56,8 @@ struct Identity {
         name.begin(), name.end(),
         [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
     return {joined({label, ":", name.empty() ? "localhost" : name, ":", Digits(::getpid()), ":",
-                    random_hex<16>()}),
-            random_hex<16>()};
+                    random_hex(16)}),
+            random_hex(16)};
 }
 
 /// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
