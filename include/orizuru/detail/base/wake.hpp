@@ -19,7 +19,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <system_error>
 
 namespace orizuru::detail {
@@ -114,19 +113,5 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         }
     }
 }
-
-/// Signals `wake` once a stop is requested, until it is destroyed. `wake` must outlive it.
-class StopWake {
-  public:
-    StopWake(const std::stop_token& token, const Wake& wake) : m_callback(token, Signal{wake}) {}
-
-  private:
-    struct Signal {
-        const Wake& wake;
-        void operator()() const noexcept { wake.signal(); }
-    };
-
-    std::stop_callback<Signal> m_callback;
-};
 
 } // namespace orizuru::detail
