@@ -4,7 +4,6 @@
 
 // The name of one incarnation of a consumer, and the header of its list.
 
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
@@ -76,7 +75,7 @@ struct Identity {
         return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                  c == '_' || c == '.' || c == '-');
     };
-    if (label.empty() || label.size() > longest || any_in(label, refused)) {
+    if (label.empty() || label.size() > longest || std::ranges::any_of(label, refused)) {
         throw std::invalid_argument(
             joined({"the consumer name '", label.substr(0, longest),
                     "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -"}));
