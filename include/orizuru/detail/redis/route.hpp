@@ -53,11 +53,6 @@ namespace orizuru::detail {
 }
 
 struct Route {
-    /// The same, unless the endpoint leads to another key already.
-    [[nodiscard]] static Endpoint to_own_key(const Endpoint& endpoint, std::string_view key) {
-        const auto& place = EndpointParts::of(endpoint).place;
-        return place && place->key() == key ? endpoint : to_key(endpoint, key);
-    }
     /// Notes where a Stream's error, for which is_astray() holds, says that the key is now.
     static void note_move(const Endpoint& endpoint, std::string_view error, const Node& teller) {
         error = error.substr(0, error.find(redirected));
@@ -65,10 +60,11 @@ struct Route {
             error.starts_with("MOVED ") ? std::optional(node_in(error, teller)) : std::nullopt);
     }
     /// The same address, for connections that need this key: in a Cluster they go to its node. All
-    /// copies of the result share the place of the key.
+    /// copies of the result share the place of the key, also with an endpoint that has it already.
     [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
         EndpointParts& parts = EndpointParts::of(endpoint);
-        if (parts.address->topology == Topology::cluster) {
+        const bool known = parts.place && parts.place->key() == key;
+        if (parts.address->topology == Topology::cluster && !known) {
             parts.place = std::make_shared<KeyPlace>(std::string(key));
         }
         return endpoint;
