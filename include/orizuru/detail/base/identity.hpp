@@ -51,9 +51,8 @@ struct Identity {
         host[0] = '\0';
     }
     std::string name(host.data());
-    std::replace_if(
-        name.begin(), name.end(),
-        [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
+    std::ranges::replace_if(
+        name, [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
     return {joined({label, ":", name.empty() ? "localhost" : name, ":", Digits(::getpid()), ":",
                     random_hex(16)}),
             random_hex(16)};
@@ -71,11 +70,10 @@ struct Identity {
 /// Throws std::invalid_argument for a label that would not stay readable in keys and logs.
 [[gnu::cold]] inline void check_label(std::string_view label) {
     constexpr std::size_t longest = 100;
-    const auto refused = [](char c) {
-        return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 c == '_' || c == '.' || c == '-');
-    };
-    if (label.empty() || label.size() > longest || std::ranges::any_of(label, refused)) {
+    constexpr std::string_view allowed =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    if (label.empty() || label.size() > longest ||
+        label.find_first_not_of(allowed) != std::string_view::npos) {
         throw std::invalid_argument(
             joined({"the consumer name '", label.substr(0, longest),
                     "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -"}));

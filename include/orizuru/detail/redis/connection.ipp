@@ -27,8 +27,7 @@ ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
         }
     }
     if (!m_stream && m_pinned) {
-        throw ConnectionError(detail::joined({m_endpoint.address(), ": the connection was lost"}),
-                              ConnectionError::Outcome::not_run);
+        throw ConnectionError(detail::joined({m_endpoint.address(), ": the connection was lost"}));
     }
     if (!m_stream) {
         connect(limit);
@@ -50,7 +49,6 @@ ORIZURU_INLINE void Connection::check(const Reply& reply, std::string_view about
 }
 
 ORIZURU_INLINE void Connection::connect(detail::TimePoint limit) {
-    m_stream.reset();
     m_stream = detail::Stream::make(
         m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
         detail::EndpointParts::of(m_endpoint).cutoff.get());
