@@ -39,9 +39,10 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
     if (parts.nodes) {
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
         m_place = parts.place;
-        m_server = parts.address->topology == Topology::cluster
-                       ? first_node(*parts.nodes, m_place.get())
-                       : locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake);
+        const std::optional<Node> known = m_place ? m_place->node() : std::nullopt;
+        m_server = parts.address->topology == Topology::sentinels
+                       ? locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake)
+                       : known.value_or(parts.nodes->in_order().front());
         m_nodes = parts.nodes.get();
         m_address += joined({" at ", to_text(m_server)});
     }

@@ -88,11 +88,6 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
     throw ConnectionError(joined({endpoint.address(), ": no sentinel knows a master", failures}));
 }
 
-[[nodiscard]] [[gnu::cold]] inline Node first_node(const NodeList& nodes, const KeyPlace* place) {
-    const std::optional<Node> known = place == nullptr ? std::nullopt : place->node();
-    return known ? *known : nodes.in_order().front();
-}
-
 inline void Stream::redirect(Reply& error) {
     if (error.code() == "MOVED") {
         m_place->set(node_in(error.text, m_server));
