@@ -164,9 +164,7 @@ inline std::shared_ptr<const Address> UriParser::parse() {
                 refuse("the name of the service is missing, as in redis+sentinel://host/service");
             }
         } else {
-            Node node = parse_host(authority, 6379);
-            m_address->host = std::move(node.host);
-            m_address->port = node.port;
+            m_address->server = parse_host(authority, 6379);
         }
         if (tail.size() > 1) {
             m_address->db = number(tail.substr(1), "the database", 0);

@@ -84,8 +84,7 @@ struct Route {
         auto address = std::make_shared<Address>(*parts.address);
         address->topology = Topology::one;
         address->nodes.clear();
-        address->host = node.host;
-        address->port = node.port;
+        address->server = node;
         parts.address = std::move(address);
         parts.nodes.reset();
         parts.place.reset();
@@ -95,8 +94,7 @@ struct Route {
     [[nodiscard]] static Endpoint to_sentinel(const Endpoint& endpoint, const Node& sentinel) {
         const EndpointParts& parts = EndpointParts::of(endpoint);
         auto address = std::make_shared<Address>();
-        address->host = sentinel.host;
-        address->port = sentinel.port;
+        address->server = sentinel;
         address->user = parts.address->sentinel_user;
         address->password = parts.address->sentinel_password;
         address->tls = parts.address->tls;

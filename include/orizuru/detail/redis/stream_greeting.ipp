@@ -34,8 +34,8 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
 }
 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    m_server = {endpoint.host(), endpoint.port()};
     const EndpointParts& parts = EndpointParts::of(endpoint);
+    m_server = parts.address->server;
     if (parts.nodes) {
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
         m_place = parts.place;
