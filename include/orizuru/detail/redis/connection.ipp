@@ -76,10 +76,8 @@ ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view 
         }
         return reply;
     } catch (const ConnectionError& error) {
-        const bool nothing_left = !stream->flushed() && stream->sent() == 0;
         throw ConnectionError(detail::joined({describe(about, name), ": ", error.what()}),
-                              nothing_left ? ConnectionError::Outcome::not_run
-                                           : ConnectionError::Outcome::in_doubt);
+                              stream->outcome());
     }
 }
 

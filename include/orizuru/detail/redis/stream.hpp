@@ -98,8 +98,11 @@ class Stream {
         }
     }
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
-    /// How many bytes of the unfinished output Redis may have seen.
-    [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }
+    /// Whether Redis may have seen any of the output.
+    [[nodiscard]] ConnectionError::Outcome outcome() const noexcept {
+        const bool unseen = !flushed() && m_sent == 0;
+        return unseen ? ConnectionError::Outcome::not_run : ConnectionError::Outcome::in_doubt;
+    }
 
     /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush();
