@@ -43,11 +43,10 @@ class Endpoint {
     Endpoint(const std::string& uri) : Endpoint(std::string_view(uri)) {}
     Endpoint(std::string_view uri);
 
-    /// The socket's path; empty for TCP. With sentinels and in a
-    /// Cluster, path and host are empty.
+    /// The socket's path; empty for TCP. With sentinels and in a Cluster, path and host are empty.
     [[nodiscard]] const std::string& path() const noexcept { return m_parts.address->path; }
-    [[nodiscard]] const std::string& host() const noexcept { return m_parts.address->host; }
-    [[nodiscard]] int port() const noexcept { return m_parts.address->port; }
+    [[nodiscard]] const std::string& host() const noexcept { return m_parts.address->server.host; }
+    [[nodiscard]] int port() const noexcept { return m_parts.address->server.port; }
     [[nodiscard]] int db() const noexcept { return m_parts.address->db; }
     [[nodiscard]] const std::string& user() const noexcept { return m_parts.address->user; }
     [[nodiscard]] const std::optional<std::string>& password() const noexcept {

@@ -34,23 +34,24 @@ ORIZURU_INLINE Endpoint detail::EndpointParts::join(EndpointParts parts) {
 }
 
 ORIZURU_INLINE std::string Endpoint::address() const {
-    const detail::Digits number(db());
-    const std::string_view database = db() == 0 ? std::string_view() : number;
-    if (!path().empty()) {
-        return detail::joined({"unix://", path(), database.empty() ? "" : "?db=", database});
+    const detail::Address& parts = *m_parts.address;
+    const detail::Digits number(parts.db);
+    const std::string_view database = parts.db == 0 ? std::string_view() : number;
+    if (!parts.path.empty()) {
+        return detail::joined({"unix://", parts.path, database.empty() ? "" : "?db=", database});
     }
-    const std::string_view scheme = m_parts.address->tls ? "rediss" : "redis";
+    const std::string_view scheme = parts.tls ? "rediss" : "redis";
     const std::string_view slash = database.empty() ? "" : "/";
-    if (m_parts.address->nodes.empty()) {
-        return detail::joined({scheme, "://", detail::to_text({host(), port()}), slash, database});
+    if (parts.nodes.empty()) {
+        return detail::joined({scheme, "://", detail::to_text(parts.server), slash, database});
     }
     std::string nodes;
-    for (const detail::Node& node : m_parts.address->nodes) {
+    for (const detail::Node& node : parts.nodes) {
         nodes += detail::joined({nodes.empty() ? "" : ",", detail::to_text(node)});
     }
-    const bool cluster = m_parts.address->topology == detail::Topology::cluster;
+    const bool cluster = parts.topology == detail::Topology::cluster;
     return detail::joined({scheme, cluster ? "+cluster://" : "+sentinel://", nodes,
-                           cluster ? "" : "/", m_parts.address->service, slash, database});
+                           cluster ? "" : "/", parts.service, slash, database});
 }
 
 } // namespace orizuru

@@ -66,8 +66,7 @@ class Keys {
             return;
         }
         const auto open = name.find('{');
-        const auto close =
-            open == std::string_view::npos ? std::string_view::npos : name.find('}', open);
+        const auto close = name.find('}', open); // none where nothing opens
         if (close == std::string_view::npos || close == open + 1) {
             refuse("a brace is allowed only as part of a hash tag {tag}");
         }

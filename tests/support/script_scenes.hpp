@@ -163,7 +163,7 @@ inline void Scenes::collector() {
     add("reap", "", m_held, keys, {"id", "60000", "3", "1000", "0", "1"});
     Commands often = m_held;
     const auto sha1 = detail::sha1_hex("a");
-    often.push_back({"HSET", recoveries.name, std::string(sha1.data(), sha1.size()), "3"});
+    often.push_back({"HSET", recoveries.name, std::string(std::string_view(sha1)), "3"});
     add("reap", "and bury", often, keys, {"id", "60000", "3", "1000", "5", "2"});
     add("reap", "what is fenced",
         {{"SADD", m_consumers.name, "id"}, {"SET", m_processing.name, "reaped orz:n:3"}},

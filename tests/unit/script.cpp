@@ -58,7 +58,7 @@ TEST_CASE("the header is checked before the body runs, the message removed after
 TEST_CASE("a script's name is the SHA-1 of its source") {
     const Script script(body);
     const auto digits = orizuru::detail::sha1_hex(script.source());
-    CHECK(script.sha1() == std::string_view(digits.data(), digits.size()));
+    CHECK(script.sha1() == std::string_view(digits));
     CHECK(script.sha1() == Script(body).sha1());
     CHECK(script.sha1() != Script("return 1").sha1());
 }

@@ -102,7 +102,7 @@ template <class T>
 [[nodiscard]] Job<T> make_job(T payload,
                               std::optional<std::chrono::milliseconds> expires_after = {}) {
     const JobTime now = job_time();
-    return {.id = detail::random_hex<32>(),
+    return {.id = detail::random_hex(32),
             .first_enqueued_at = now,
             .enqueued_at = now,
             .expires_at =

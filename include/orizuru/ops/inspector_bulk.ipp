@@ -220,7 +220,7 @@ ORIZURU_INLINE std::uint64_t Inspector::remove_some(const Keys& keys,
         locks.push_back(detail::own_lock(message.payload, keys));
     }
     return detail::without_foreign_locks(locks, keys, [&] {
-        const std::string marker = detail::random_hex<32>();
+        const std::string marker = detail::random_hex(32);
         const detail::Digits at(first);
         const detail::Digits window(most);
         std::vector<std::string> script_keys{detail::key_of(keys, place)};
@@ -250,7 +250,7 @@ ORIZURU_INLINE std::uint64_t Inspector::run_some(const Keys& keys,
                                                  std::int64_t first, std::uint64_t most,
                                                  detail::SearchPosition& position) {
     const Place place = some.front().place;
-    const std::string marker = detail::random_hex<32>();
+    const std::string marker = detail::random_hex(32);
     const detail::Digits at(first);
     const detail::Digits window(most);
     const detail::Digits in_front(position.in_front);

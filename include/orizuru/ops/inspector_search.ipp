@@ -14,6 +14,7 @@
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/queue_of_key.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/reply.hpp>
 
@@ -72,7 +73,7 @@ ORIZURU_INLINE std::vector<std::string> Inspector::find_queues(const std::stop_t
         if (token.stop_requested()) {
             break;
         }
-        Connection connection(detail::endpoint_of(endpoint, master));
+        Connection connection(detail::Route::to_node(endpoint, master));
         detail::scan_queues(connection, token, found);
     }
     return {found.begin(), found.end()};

@@ -43,7 +43,7 @@ enum class JobStep : std::uint8_t {
 }
 [[nodiscard]] inline std::uint64_t body_of(std::string_view payload) {
     const detail::Sha1Hex sha1 = detail::sha1_hex(payload);
-    return body_number({sha1.data(), sha1.size()});
+    return body_number(sha1);
 }
 
 struct alignas(64) JobRecord {

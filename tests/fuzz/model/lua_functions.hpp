@@ -64,7 +64,7 @@ inline int Lua::may_run(lua_State* state) {
 
 inline int Lua::sha1hex(lua_State* state) {
     const detail::Sha1Hex sha1 = detail::sha1_hex(text_at(state, 1));
-    lua_pushlstring(state, sha1.data(), sha1.size());
+    lua_pushlstring(state, sha1.characters.data(), sha1.characters.size());
     return 1;
 }
 

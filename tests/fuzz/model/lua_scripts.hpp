@@ -134,7 +134,7 @@ inline const Lua::Script& Lua::script(const std::string& source) {
     Script& script = found->second;
     if (is_new) {
         const detail::Sha1Hex sha1 = detail::sha1_hex(source);
-        script.sha1.assign(sha1.data(), sha1.size());
+        script.sha1.assign(std::string_view(sha1));
         // The first line is Redis' own, but lines are counted with it.
         const std::size_t begin = source.starts_with("#!") ? source.find('\n') : 0;
         if (luaL_loadbuffer(m_state.get(), source.data() + begin, source.size() - begin,

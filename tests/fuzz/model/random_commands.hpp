@@ -185,7 +185,7 @@ inline Words RandomCommands::call(std::string_view source, Words keys, Words arg
     if (m_chance.happens(0.6)) {
         const detail::Sha1Hex sha1 = detail::sha1_hex(source);
         words[0] = "EVALSHA";
-        words[1].assign(sha1.data(), sha1.size());
+        words[1].assign(std::string_view(sha1));
     }
     words.insert(words.end(), keys.begin(), keys.end());
     words.insert(words.end(), args.begin(), args.end());

@@ -133,7 +133,7 @@ inline Effect SearchConsumer::take(const Event& event) {
             // By its name: whether Redis knows it already makes no difference here.
             const detail::Sha1Hex sha1 = detail::sha1_hex(effect.command[1]);
             effect.command[0] = "EVALSHA";
-            effect.command[1].assign(sha1.data(), sha1.size());
+            effect.command[1].assign(std::string_view(sha1));
         }
     }
     std::erase_if(m_acks, [&effect](const detail::DeliveryPtr& message) {

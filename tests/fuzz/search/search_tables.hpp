@@ -166,7 +166,7 @@ class SearchTables {
         std::string& name = m_names[source.data()];
         if (name.empty()) {
             const detail::Sha1Hex sha1 = detail::sha1_hex(source);
-            name.assign(sha1.data(), sha1.size());
+            name.assign(std::string_view(sha1));
         }
         return name;
     }

@@ -182,7 +182,7 @@ inline void Network::spoil(Words& words) {
                  detail::settle_script.source(), detail::release_script.source(),
                  detail::push_body().source()}) {
             const detail::Sha1Hex sha1 = detail::sha1_hex(source);
-            if (words[1] == std::string_view(sha1.data(), sha1.size())) {
+            if (words[1] == std::string_view(sha1)) {
                 words[0] = "EVAL";
                 words[1] = source;
             }
@@ -205,7 +205,7 @@ inline void Network::say(std::string_view what, const Words& words) const {
         std::cout << ' '
                   << (word.find('\n') == std::string::npos
                           ? word
-                          : "script:" + std::string(detail::sha1_hex(word).data(), 6));
+                          : "script:" + std::string(detail::sha1_hex(word).characters.data(), 6));
     }
     std::cout << '\n';
 }

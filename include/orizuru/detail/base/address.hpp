@@ -38,9 +38,8 @@ enum class Topology : std::uint8_t {
 struct Address {
     Topology topology = Topology::one;
     std::string path; ///< of a Unix socket; empty for TCP
-    std::string host;
-    int port = 6379;
-    std::vector<Node> nodes; ///< sentinels, or of a cluster; then host and port are nothing
+    Node server{"", 6379};
+    std::vector<Node> nodes; ///< sentinels, or of a cluster; then server is nothing
     std::string service;     ///< what sentinels call the server
     std::string sentinel_user;
     std::optional<std::string> sentinel_password;

@@ -6,6 +6,7 @@
 // the round trip to a Redis nearby.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/wake.hpp>
 
@@ -52,16 +53,12 @@ namespace orizuru::detail {
 
 /// The path of the process' control group in the text of /proc/self/cgroup; empty without one.
 /// Source: cgroups(7), "/proc/pid/cgroup": version 2 is the line "0::PATH".
-[[nodiscard]] inline std::string_view control_group(std::string_view text) noexcept {
-    constexpr std::string_view prefix = "0::";
-    while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        if (line.starts_with(prefix)) {
-            return line.substr(prefix.size());
-        }
-        text.remove_prefix(std::min(text.size(), line.size() + 1));
-    }
-    return {};
+[[nodiscard]] inline std::string control_group(std::string_view text) {
+    constexpr std::string_view prefix = "\n0::";
+    const std::string lines = joined({"\n", text, "\n"});
+    const auto line = lines.find(prefix);
+    const auto path = line + prefix.size();
+    return line == std::string::npos ? "" : lines.substr(path, lines.find('\n', path) - path);
 }
 
 /// Reads the affinity of the main thread and a file for each control group; 1 when the kernel does
@@ -74,8 +71,7 @@ namespace orizuru::detail {
         return 1;
     }
     int cpus = CPU_COUNT(&affinity);
-    const std::string cgroups = beginning_of("/proc/self/cgroup");
-    std::string group(control_group(cgroups));
+    std::string group = control_group(beginning_of("/proc/self/cgroup"));
     while (!group.empty()) {
         cpus = std::min(cpus, whole_cpus(beginning_of("/sys/fs/cgroup" + group + "/cpu.max")));
         group.resize(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));

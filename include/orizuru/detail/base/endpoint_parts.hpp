@@ -25,8 +25,7 @@ struct EndpointParts {
     std::shared_ptr<NodeList> nodes{};          ///< null: the address says where the server is
     std::shared_ptr<KeyPlace> place{};          ///< null: no key of a cluster
     std::shared_ptr<const std::string> label{}; ///< in place of an empty client_name
-    /// Once it is signalled, each Connection throws ConnectionError where it would wait.
-    std::shared_ptr<const Wake> cutoff{};
+    std::shared_ptr<const Wake> cutoff{};       ///< once signalled, nothing waits; see Cutoff
 
     [[nodiscard]] static auto& of(auto& endpoint) noexcept { return endpoint.m_parts; }
     /// Adds the list of the address' nodes.

@@ -23,14 +23,8 @@ class Fifo {
         }
     }
     Fifo(Fifo&& other) noexcept { swap(other); }
-    Fifo& operator=(const Fifo& other) {
-        Fifo copy(other);
-        swap(copy);
-        return *this;
-    }
-    Fifo& operator=(Fifo&& other) noexcept {
-        Fifo taken(std::move(other));
-        swap(taken);
+    Fifo& operator=(Fifo other) noexcept {
+        swap(other);
         return *this;
     }
     ~Fifo() { delete[] m_items; }

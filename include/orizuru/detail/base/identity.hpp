@@ -4,7 +4,6 @@
 
 // The name of one incarnation of a consumer, and the header of its list.
 
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/random.hpp>
@@ -52,12 +51,11 @@ struct Identity {
         host[0] = '\0';
     }
     std::string name(host.data());
-    std::replace_if(
-        name.begin(), name.end(),
-        [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
+    std::ranges::replace_if(
+        name, [](char c) { return c <= ' ' || c > '~' || c == ':' || c == '{' || c == '}'; }, '_');
     return {joined({label, ":", name.empty() ? "localhost" : name, ":", Digits(::getpid()), ":",
-                    random_hex<16>()}),
-            random_hex<16>()};
+                    random_hex(16)}),
+            random_hex(16)};
 }
 
 /// Whether a text has the shape of an id: four words, the last one of 16 hexadecimal digits.
@@ -72,11 +70,10 @@ struct Identity {
 /// Throws std::invalid_argument for a label that would not stay readable in keys and logs.
 [[gnu::cold]] inline void check_label(std::string_view label) {
     constexpr std::size_t longest = 100;
-    const auto refused = [](char c) {
-        return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 c == '_' || c == '.' || c == '-');
-    };
-    if (label.empty() || label.size() > longest || any_in(label, refused)) {
+    constexpr std::string_view allowed =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    if (label.empty() || label.size() > longest ||
+        label.find_first_not_of(allowed) != std::string_view::npos) {
         throw std::invalid_argument(
             joined({"the consumer name '", label.substr(0, longest),
                     "' must be 1 to 100 of the characters A-Z a-z 0-9 _ . -"}));

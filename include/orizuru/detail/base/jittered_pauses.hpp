@@ -10,24 +10,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace orizuru::detail {
 
 class JitteredPauses {
   public:
     [[nodiscard]] std::chrono::milliseconds next() noexcept {
-        const auto bound = std::min(longest, shortest * (1 << std::min(m_attempts, 10)));
-        ++m_attempts;
+        const auto bound = std::exchange(m_bound, std::min(longest, 2 * m_bound));
         return std::chrono::milliseconds(1 + m_random.up_to(bound.count() - 1));
     }
 
-    void reset() noexcept { m_attempts = 0; }
+    void reset() noexcept { m_bound = shortest; }
 
   private:
     static constexpr std::chrono::milliseconds shortest{50};
     static constexpr std::chrono::milliseconds longest{5000};
 
-    int m_attempts = 0;
+    std::chrono::milliseconds m_bound = shortest; ///< of the next pause
     Random m_random;
 };
 

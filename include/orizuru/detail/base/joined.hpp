@@ -26,9 +26,9 @@ namespace orizuru::detail {
     return text;
 }
 
-/// A text that is part of the program.
+/// A text of a known size. It allocates nothing, so that one can be part of the program.
 template <std::size_t Size>
-struct JoinedText {
+struct FixedText {
     std::array<char, Size> characters;
 
     [[nodiscard]] constexpr operator std::string_view() const noexcept { // NOLINT: it is a text
@@ -38,7 +38,7 @@ struct JoinedText {
 
 template <std::size_t... Sizes>
 [[nodiscard]] consteval auto joined_text(const char (&... literals)[Sizes]) {
-    JoinedText<(... + (Sizes - 1))> text{};
+    FixedText<(... + (Sizes - 1))> text{};
     char* end = text.characters.data();
     const auto append = [&end](const char* literal, std::size_t size) {
         // std::copy_n takes the compiler several times as long for each character.

@@ -7,8 +7,6 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -18,27 +16,24 @@
 namespace orizuru::detail {
 
 /// Throws std::system_error on a system without entropy, as do the functions below.
-template <std::size_t Bytes>
-[[nodiscard]] std::array<unsigned char, Bytes> random_bytes() {
-    std::array<unsigned char, Bytes> bytes;
-    if (::getentropy(bytes.data(), bytes.size()) != 0) {
+[[gnu::cold]] inline void fill_at_random(void* bytes, std::size_t size) {
+    if (::getentropy(bytes, size) != 0) {
         throw std::system_error(errno, std::generic_category(), "getentropy");
     }
-    return bytes;
 }
 
 [[nodiscard]] [[gnu::cold]] inline std::uint64_t entropy() {
-    return std::bit_cast<std::uint64_t>(random_bytes<8>());
+    std::uint64_t bits = 0;
+    fill_at_random(&bits, sizeof bits);
+    return bits;
 }
 
-/// `Digits` random hexadecimal digits, an even number.
-template <std::size_t Digits>
-[[nodiscard]] std::string random_hex() {
-    std::string text;
-    text.reserve(Digits);
-    for (const unsigned char byte : random_bytes<Digits / 2>()) {
-        text += "0123456789abcdef"[byte >> 4U];
-        text += "0123456789abcdef"[byte & 15U];
+/// At most 256 hexadecimal digits.
+[[nodiscard]] [[gnu::cold]] inline std::string random_hex(std::size_t digits) {
+    std::string text(digits, '\0');
+    fill_at_random(text.data(), digits);
+    for (char& c : text) {
+        c = "0123456789abcdef"[c & 15];
     }
     return text;
 }

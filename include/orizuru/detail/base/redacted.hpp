@@ -4,11 +4,9 @@
 
 // What an error message may show of an address that failed to parse.
 
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -16,11 +14,11 @@ namespace orizuru::detail {
 
 /// Whether addresses may begin with it.
 [[nodiscard]] [[gnu::cold]] inline bool is_scheme(std::string_view word) noexcept {
-    using Words = std::initializer_list<std::string_view>;
+    constexpr std::string_view schemes[] = {"redis", "rediss", "valkey", "valkeys"};
+    constexpr std::string_view topologies[] = {"", "+sentinel", "+cluster"};
     const auto plus = std::min(word.find('+'), word.size());
-    return word == "unix" ||
-           (is_in(Words{"redis", "rediss", "valkey", "valkeys"}, word.substr(0, plus)) &&
-            is_in(Words{"", "+sentinel", "+cluster"}, word.substr(plus)));
+    return word == "unix" || (std::ranges::count(schemes, word.substr(0, plus)) != 0 &&
+                              std::ranges::count(topologies, word.substr(plus)) != 0);
 }
 
 /// Any part of a text that failed to parse may be a misplaced password. This shows what can hardly

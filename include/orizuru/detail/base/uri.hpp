@@ -42,14 +42,6 @@ class UriParser {
     [[noreturn]] [[gnu::cold]] void refuse(std::string_view reason) const {
         throw std::invalid_argument(joined({"Redis address '", redacted(m_uri), "': ", reason}));
     }
-    /// Negative for any other character.
-    [[nodiscard]] [[gnu::cold]] static int hex_digit(char c) noexcept {
-        if (c >= '0' && c <= '9') {
-            return c - '0';
-        }
-        c = static_cast<char>(c | 0x20); // lower case
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    }
     [[nodiscard]] [[gnu::cold]] std::string decoded(std::string_view text) const {
         std::string out;
         for (std::size_t i = 0; i < text.size(); ++i) {
@@ -57,26 +49,26 @@ class UriParser {
                 out += text[i];
                 continue;
             }
-            const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-            const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
-            if (low < 0) {
+            const std::string digits(text.substr(i + 1, 2));
+            if (digits.size() < 2 ||
+                digits.find_first_not_of("0123456789ABCDEFabcdef") != std::string::npos) {
                 refuse("'%' is not followed by two hexadecimal digits");
             }
-            if (high + low == 0) {
+            out += static_cast<char>(std::stoi(digits, nullptr, 16));
+            if (out.back() == '\0') {
                 refuse("%00 is not allowed");
             }
-            out += static_cast<char>(16 * high + low);
             i += 2;
         }
         return out;
     }
-    [[nodiscard]] [[gnu::cold]] long number(std::string_view text, std::string_view what,
-                                            long least, long most) const {
+    [[nodiscard]] [[gnu::cold]] int number(std::string_view text, std::string_view what, int least,
+                                           int most = std::numeric_limits<int>::max()) const {
         const auto value = whole_number(text);
         if (!value || std::cmp_less(*value, least) || std::cmp_greater(*value, most)) {
             refuse(joined({what, " must be a number from ", Digits(least), " to ", Digits(most)}));
         }
-        return static_cast<long>(*value);
+        return static_cast<int>(*value);
     }
 
     [[gnu::cold]] void parse_credentials(std::string_view text) {
@@ -139,10 +131,8 @@ inline std::shared_ptr<const Address> UriParser::parse() {
     }
     std::string_view query = rest;
     rest = cut_part(query, '?');
-    const auto slash = rest.find('/');
-    std::string_view authority = rest.substr(0, slash);
-    std::string_view tail =
-        slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
+    std::string_view authority = rest.substr(0, rest.find('/'));
+    std::string_view tail = rest.substr(authority.size());
     if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
         parse_credentials(authority.substr(0, at));
         authority = authority.substr(at + 1);
@@ -167,20 +157,17 @@ inline std::shared_ptr<const Address> UriParser::parse() {
         } else if (scheme.ends_with("+sentinel")) {
             m_address->topology = Topology::sentinels;
             parse_nodes(authority, 26379);
-            const auto end = tail.find('/', 1);
+            const auto end = std::min(tail.find('/', 1), tail.size());
             m_address->service = decoded(tail.empty() ? tail : tail.substr(1, end - 1));
-            tail = end == std::string_view::npos ? std::string_view() : tail.substr(end);
+            tail.remove_prefix(end);
             if (m_address->service.empty()) {
                 refuse("the name of the service is missing, as in redis+sentinel://host/service");
             }
         } else {
-            Node node = parse_host(authority, 6379);
-            m_address->host = std::move(node.host);
-            m_address->port = node.port;
+            m_address->server = parse_host(authority, 6379);
         }
         if (tail.size() > 1) {
-            m_address->db = static_cast<int>(
-                number(tail.substr(1), "the database", 0, std::numeric_limits<int>::max()));
+            m_address->db = number(tail.substr(1), "the database", 0);
         }
     }
     parse_query(query);
@@ -210,7 +197,7 @@ inline Node UriParser::parse_host(std::string_view text, int default_port) const
         refuse("the host is missing");
     }
     if (end < text.size()) {
-        node.port = static_cast<int>(number(text.substr(end + 1), "the port", 1, 65535));
+        node.port = number(text.substr(end + 1), "the port", 1, 65535);
     }
     return node;
 }
@@ -219,9 +206,9 @@ inline void UriParser::parse_query(std::string_view text) {
     const bool has_sentinels = m_address->topology == Topology::sentinels;
     while (!text.empty()) {
         std::string_view value = cut_part(text, '&');
-        const auto equals = value.find('=');
+        const bool has_equals = value.find('=') != std::string_view::npos;
         const std::string_view key = cut_part(value, '=');
-        constexpr long longest = 24L * 60 * 60 * 1000;
+        constexpr int longest = 24 * 60 * 60 * 1000;
         if (key == "connect_timeout") {
             m_address->connect_timeout = std::chrono::milliseconds(
                 number(value, "connect_timeout (milliseconds)", 1, longest));
@@ -230,14 +217,12 @@ inline void UriParser::parse_query(std::string_view text) {
                 number(value, "command_timeout (milliseconds)", 1, longest));
         } else if (key == "client_name") {
             m_address->client_name = decoded(value);
-            for (const char c : m_address->client_name) {
-                if (c < '!' || c > '~') {
-                    refuse("client_name may hold only printable ASCII without spaces");
-                }
+            if (std::ranges::any_of(m_address->client_name,
+                                    [](char c) { return c < '!' || c > '~'; })) {
+                refuse("client_name may hold only printable ASCII without spaces");
             }
         } else if (key == "db" && !m_address->path.empty()) {
-            m_address->db =
-                static_cast<int>(number(value, "db", 0, std::numeric_limits<int>::max()));
+            m_address->db = number(value, "db", 0);
         } else if (key == "sentinel_user" && has_sentinels) {
             m_address->sentinel_user = decoded(value);
         } else if (key == "sentinel_password" && has_sentinels) {
@@ -250,7 +235,7 @@ inline void UriParser::parse_query(std::string_view text) {
         } else {
             // Names the key only if it can hardly be a part of a password.
             const bool plain =
-                equals != std::string_view::npos && equals > 0 && equals <= 32 &&
+                has_equals && !key.empty() && key.size() <= 32 &&
                 key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string_view::npos;
             refuse(joined({"unknown query key", plain ? " '" : "", plain ? key : "",
                            plain ? "'" : "", "; known: ", m_address->path.empty() ? "" : "db, ",

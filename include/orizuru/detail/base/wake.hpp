@@ -7,7 +7,6 @@
 
 #include <orizuru/detail/base/clock.hpp>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,7 +18,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <system_error>
 
 namespace orizuru::detail {
@@ -41,16 +39,6 @@ class Wake {
     ~Wake() { ::close(m_fd); }
 
     [[nodiscard]] int fd() const noexcept { return m_fd; }
-
-    /// Stops sharing the eventfd with parent and child processes. Signals sent before or meanwhile
-    /// may be lost. Throws std::system_error without a free descriptor.
-    void renew() const {
-        const Wake own;
-        // Replaces it in one step: another thread may be in signal().
-        if (::dup3(own.m_fd, m_fd, O_CLOEXEC) < 0) {
-            throw_errno("dup3");
-        }
-    }
 
     /// Safe in a signal handler: it keeps errno.
     void signal() const noexcept {
@@ -114,19 +102,5 @@ inline short wait_ready(int fd, short events, const Wake* wake, TimePoint deadli
         }
     }
 }
-
-/// Signals `wake` once a stop is requested, until it is destroyed. `wake` must outlive it.
-class StopWake {
-  public:
-    StopWake(const std::stop_token& token, const Wake& wake) : m_callback(token, Signal{wake}) {}
-
-  private:
-    struct Signal {
-        const Wake& wake;
-        void operator()() const noexcept { wake.signal(); }
-    };
-
-    std::stop_callback<Signal> m_callback;
-};
 
 } // namespace orizuru::detail

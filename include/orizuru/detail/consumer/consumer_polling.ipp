@@ -31,7 +31,7 @@ inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited)
 /// True when the first message of the run can be handed out.
 inline bool Fetcher::poll_run(const std::stop_token& token, Awaited& awaited) {
     {
-        const StopWake wake_up(token, m_wake);
+        const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
         Lock lock(m_lane);
         drop_lost_of_run();
         while (m_run.empty() || stopped() || token.stop_requested()) {

@@ -143,7 +143,7 @@ class Fetcher {
     inline bool advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, Awaited& awaited);
     /// Needs no memory. A stop ends it.
     void pause(const std::stop_token& token, TimePoint until) {
-        const StopWake wake_up(token, m_wake);
+        const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
         m_wake.clear();
         if (!stopped() && !token.stop_requested()) {
             wait_ready(-1, 0, &m_wake, until);

@@ -10,7 +10,7 @@ namespace orizuru::detail {
 // stop, a lost lease or a guard that settles elsewhere.
 inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
                                       TimePoint deadline) {
-    const StopWake wake_up(token, m_wake);
+    const std::stop_callback wake_up(token, [this] { m_wake.signal(); });
     const auto interrupted = [&] { return stopped() || token.stop_requested(); };
     const Mirror& mirror = m_lane.mirror();
     const bool had_some = mirror.has_ready();

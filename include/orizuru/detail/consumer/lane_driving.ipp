@@ -75,7 +75,7 @@ inline Lane::Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
     : m_link(std::move(link)),
       m_mutex(m_link->mutex()),
       m_mirror(make_mirror()),
-      m_endpoint(Route::to_own_key(m_link->endpoint(), m_mirror.keys().source())),
+      m_endpoint(Route::to_key(m_link->endpoint(), m_mirror.keys().source())),
       m_events(std::move(events)) {
     const Link::Lock lock(*m_mutex);
     m_link->join(*this);

@@ -6,7 +6,6 @@
 // last of them is gone, then leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>

@@ -139,7 +139,8 @@ inline std::size_t Session::flush() {
     };
     const TimePoint since = Clock::now();
     const auto hurry = m_lane.hurry_acks();
-    while (!m_lane.drive(lock, patience(since), nullptr, [&] { return !any_in(pending, open); })) {
+    while (!m_lane.drive(lock, patience(since), nullptr,
+                         [&] { return std::ranges::none_of(pending, open); })) {
         if (Clock::now() >= patience(since)) {
             throw_unanswered("flushing the acks");
         }

@@ -33,7 +33,8 @@ inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
             m_attempt.incarnation = m_lane.incarnation();
             m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
             const Unlocked open(lock);
-            m_attempt.stream = std::make_unique<Stream>(Stream::Begun(), m_lane.endpoint(), m_wake);
+            m_attempt.stream =
+                std::make_unique<Stream>(m_lane.endpoint(), TimePoint::min(), &m_wake);
             m_attempt.stream->append(ask_for_id);
         }
         Stream& stream = *m_attempt.stream;

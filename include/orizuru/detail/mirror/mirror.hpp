@@ -12,7 +12,6 @@
 // the list's header tells which requests ran. The caller sends requests in the order of the calls
 // on one connection, which other mirrors may share, and passes on replies in that order.
 
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/identity.hpp>
@@ -26,6 +25,7 @@
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
@@ -78,13 +78,14 @@ class Mirror {
     [[nodiscard]] bool unanswered() const noexcept { return !m_requests.empty(); }
     /// A request to leave is unanswered: a fence may be its own.
     [[nodiscard]] bool leaving() const noexcept {
-        return any_in(m_requests,
-                      [](const Request& request) { return request.kind == Request::Kind::leave; });
+        return std::ranges::find(m_requests, Request::Kind::leave, &Request::kind) !=
+               m_requests.end();
     }
     /// True when the next request could settle every known message that is in no request.
     [[nodiscard]] bool all_acked() const noexcept { return live() == m_acks; }
     [[nodiscard]] bool fetching() const noexcept {
-        return any_in(m_requests, [](const Request& request) { return request.fetch > 0; });
+        return std::ranges::any_of(m_requests,
+                                   [](const Request& request) { return request.fetch > 0; });
     }
     /// How many fetches by script, and looks, have run.
     [[nodiscard]] std::uint64_t fetches() const noexcept { return m_fetches; }

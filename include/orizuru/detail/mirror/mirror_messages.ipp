@@ -103,7 +103,8 @@ inline void Mirror::recount() noexcept {
         m_open += message->deferred_ack.closed() ? 0U : 1U;
         if (message->state == S::wanted && message->move == nullptr) {
             ++m_acks;
-        } else if (message->state == S::wanted && !is_in(m_moves, message)) {
+        } else if (message->state == S::wanted &&
+                   std::ranges::find(m_moves, message) == m_moves.end()) {
             m_moves.push_back(message);
         }
     }

@@ -13,7 +13,7 @@ namespace orizuru::detail {
 // Sends a script's body once. If Redis loses it later, it answers NOSCRIPT.
 inline void Mirror::begin_request(std::string& out, Request& request, std::string_view sha1,
                                   std::string_view source, std::size_t keys, std::size_t args) {
-    const bool cached = is_in(m_cached, sha1);
+    const bool cached = std::ranges::find(m_cached, sha1) != m_cached.end();
     request.with_body = !cached;
     begin_command(out, 3 + keys + args);
     append_argument(out, cached ? std::string_view("EVALSHA") : std::string_view("EVAL"));

@@ -95,7 +95,7 @@ class OnceClaims {
 
     const Keys m_keys;
     const OnceOptions m_options;
-    const std::string m_nonce = random_hex<16>();
+    const std::string m_nonce = random_hex(16);
     std::atomic<std::uint64_t> m_claims{0};
     ClaimRenewal m_renewal;
     const ForkMark m_fork_mark;

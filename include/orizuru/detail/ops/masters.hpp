@@ -16,31 +16,15 @@
 
 #include <algorithm>
 #include <exception>
-#include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace orizuru::detail {
 
-/// The endpoint of this node alone.
-[[nodiscard]] inline Endpoint endpoint_of(const Endpoint& cluster, const Node& node) {
-    EndpointParts parts = EndpointParts::of(cluster);
-    auto address = std::make_shared<Address>(*parts.address);
-    address->topology = Topology::one;
-    address->nodes.clear();
-    address->host = node.host;
-    address->port = node.port;
-    parts.address = std::move(address);
-    parts.nodes.reset();
-    parts.place.reset();
-    return EndpointParts::join(std::move(parts));
-}
-
 /// As one node tells. Throws as Connection does.
 [[nodiscard]] inline std::vector<Node> masters_told_by(const Endpoint& cluster,
                                                        const Node& teller) {
-    Connection connection(endpoint_of(cluster, teller));
+    Connection connection(Route::to_node(cluster, teller));
     const Reply ranges = connection.command("a Cluster's nodes", "CLUSTER", "SLOTS");
     connection.require(ranges, Reply::Type::array, "CLUSTER");
     std::vector<Node> masters;

@@ -34,7 +34,7 @@ class Notifications {
     /// Throws pqxx::broken_connection when the connection is lost.
     bool wait(TimePoint until, const std::stop_token& token) {
         const Wake wake;
-        const StopWake stop(token, wake);
+        const std::stop_callback wake_up(token, [&] { wake.signal(); });
         while (true) {
             // First: libpq may have read it along with something else, then the poll is silent.
             if (m_client->get_notifs() > 0) {

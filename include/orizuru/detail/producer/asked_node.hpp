@@ -74,9 +74,7 @@ inline Reply AskedNode::push(const Endpoint& node, std::string_view command,
         m_stream = std::move(stream);
         return reply;
     } catch (const ConnectionError& error) {
-        const bool unsent = !stream->flushed() && stream->sent() == 0;
-        throw ConnectionError(error.what(), unsent ? ConnectionError::Outcome::not_run
-                                                   : ConnectionError::Outcome::in_doubt);
+        throw ConnectionError(error.what(), stream->outcome());
     }
 }
 

@@ -38,7 +38,7 @@ class BegunCommand {
     [[nodiscard]] std::optional<Reply> finish(Connection& connection, TimePoint until,
                                               const std::stop_token& token) {
         const Wake wake;
-        const StopWake stop(token, wake);
+        const std::stop_callback wake_up(token, [&] { wake.signal(); });
         auto stream = std::move(m_stream);
         std::optional<Reply> reply = stream->wait_for_reply(until, &wake);
         if (reply) {

@@ -6,10 +6,7 @@
 
 #include <orizuru/detail/redis/sha1.hpp>
 
-#include <array>
 #include <atomic>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -28,28 +25,24 @@ class CachedScript {
 
     /// The first call computes it. So do calls at the same time, each for itself: nobody waits.
     [[nodiscard]] Sha1Hex sha1() const noexcept {
-        Words words;
-        if (m_known.load(std::memory_order_acquire)) {
-            for (std::size_t i = 0; i < words.size(); ++i) {
-                words[i] = m_sha1[i].load(std::memory_order_relaxed);
-            }
-            return std::bit_cast<Sha1Hex>(words);
+        if (m_state.load(std::memory_order_acquire) == State::known) {
+            return m_sha1;
         }
         const Sha1Hex sha1 = sha1_hex(m_source);
-        words = std::bit_cast<Words>(sha1);
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            m_sha1[i].store(words[i], std::memory_order_relaxed); // all threads write the same
+        State unknown = State::unknown;
+        if (m_state.compare_exchange_strong(unknown, State::writing)) {
+            m_sha1 = sha1;
+            m_state.store(State::known, std::memory_order_release);
         }
-        m_known.store(true, std::memory_order_release);
         return sha1;
     }
 
   private:
-    using Words = std::array<std::uint64_t, sizeof(Sha1Hex) / sizeof(std::uint64_t)>;
+    enum class State : std::uint8_t { unknown, writing, known };
 
     std::string_view m_source;
-    mutable std::array<std::atomic<std::uint64_t>, std::tuple_size_v<Words>> m_sha1{};
-    mutable std::atomic<bool> m_known{false};
+    mutable Sha1Hex m_sha1{}; ///< once it is known
+    mutable std::atomic<State> m_state{State::unknown};
 };
 
 } // namespace orizuru::detail

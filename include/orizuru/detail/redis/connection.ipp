@@ -27,8 +27,7 @@ ORIZURU_INLINE void Connection::ensure_connected(detail::TimePoint limit) {
         }
     }
     if (!m_stream && m_pinned) {
-        throw ConnectionError(detail::joined({m_endpoint.address(), ": the connection was lost"}),
-                              ConnectionError::Outcome::not_run);
+        throw ConnectionError(detail::joined({m_endpoint.address(), ": the connection was lost"}));
     }
     if (!m_stream) {
         connect(limit);
@@ -50,7 +49,6 @@ ORIZURU_INLINE void Connection::check(const Reply& reply, std::string_view about
 }
 
 ORIZURU_INLINE void Connection::connect(detail::TimePoint limit) {
-    m_stream.reset();
     m_stream = detail::Stream::make(
         m_endpoint, std::min(limit, detail::Clock::now() + m_endpoint.connect_timeout()),
         detail::EndpointParts::of(m_endpoint).cutoff.get());
@@ -78,10 +76,8 @@ ORIZURU_INLINE Reply Connection::await(std::string_view about, std::string_view 
         }
         return reply;
     } catch (const ConnectionError& error) {
-        const bool nothing_left = !stream->flushed() && stream->sent() == 0;
         throw ConnectionError(detail::joined({describe(about, name), ": ", error.what()}),
-                              nothing_left ? ConnectionError::Outcome::not_run
-                                           : ConnectionError::Outcome::in_doubt);
+                              stream->outcome());
     }
 }
 

@@ -5,11 +5,11 @@
 // What to do after a reply: the protocol decides, its driver acts. What an error of Redis asks for
 // is told by its first word where that is a code.
 
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -44,28 +44,24 @@ inline constexpr std::string_view redirected = " (the next attempt goes to anoth
 }
 
 /// `recover` where the code tells nothing.
-[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code) noexcept {
-    using Codes = std::initializer_list<std::string_view>;
-    if (is_in(Codes{"LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MISCONF", "NOREPLICAS", "OOM"},
-              code)) {
-        return Remedy::back_off;
-    }
-    if (is_in(Codes{"READONLY", "MASTERDOWN", "UNBLOCKED"}, code)) {
+[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code,
+                                                     std::string_view text) noexcept {
+    const auto is_in = [code](std::initializer_list<std::string_view> codes) {
+        return std::ranges::find(codes, code) != codes.end();
+    };
+    // Comes from SCRIPT KILL, which Redis allows only before a script's first write.
+    const bool killed = code == "ERR" && text.find("ERR Script killed") != std::string_view::npos;
+    if (is_redirected(text) || is_in({"READONLY", "MASTERDOWN", "UNBLOCKED"})) {
         return Remedy::reconnect;
     }
-    if (is_in(Codes{"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "TLS"}, code)) {
+    if (killed ||
+        is_in({"LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MISCONF", "NOREPLICAS", "OOM"})) {
+        return Remedy::back_off;
+    }
+    if (is_in({"NOAUTH", "WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "TLS"})) {
         return Remedy::give_up;
     }
     return code == "NOSCRIPT" ? Remedy::send_body : Remedy::recover;
-}
-
-// Comes from SCRIPT KILL, which Redis allows only before a script's first write. It has no code.
-inline constexpr std::string_view script_killed = "ERR Script killed";
-
-[[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(std::string_view code,
-                                                     std::string_view text) noexcept {
-    const bool killed = code == "ERR" && text.find(script_killed) != std::string_view::npos;
-    return is_redirected(text) ? Remedy::reconnect : killed ? Remedy::back_off : remedy_for(code);
 }
 [[nodiscard]] [[gnu::cold]] inline Remedy remedy_for(const Reply& error) noexcept {
     return remedy_for(error.code(), error.text);

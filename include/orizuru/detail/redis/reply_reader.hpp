@@ -161,36 +161,30 @@ class ReplyReader {
     // An exception must not cross hiredis' C code.
     template <class Fill>
     static void* make(const redisReadTask* task, Fill fill) noexcept {
-        Reply* const reply = place(task);
-        if (reply == nullptr) {
-            return nullptr;
-        }
         try {
-            fill(*reply);
+            Reply* const reply = place(task);
+            if (reply != nullptr) {
+                fill(*reply);
+            }
             return reply;
         } catch (...) {
             return nullptr;
         }
     }
 
-    /// Null when it is refused or there is no memory for it.
-    [[gnu::noinline]] static Reply* place(const redisReadTask* task) noexcept {
+    /// Null when it is refused.
+    [[gnu::noinline]] static Reply* place(const redisReadTask* task) {
         if (!of_resp2(task)) {
             return refuse(task);
         }
-        try {
-            if (task->parent == nullptr) {
-                return &built(task).begin();
-            }
-            if (task->parent->parent == nullptr) {
-                return &built(task).add_element();
-            }
-            return too_deep(task)
-                       ? refuse(task)
-                       : &static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
-        } catch (...) {
-            return nullptr;
+        if (task->parent == nullptr) {
+            return &built(task).begin();
         }
+        if (task->parent->parent == nullptr) {
+            return &built(task).add_element();
+        }
+        return too_deep(task) ? refuse(task)
+                              : &static_cast<Reply*>(task->parent->obj)->elements.emplace_back();
     }
 
     static void* make_string(const redisReadTask* task, char* text, std::size_t size) noexcept {

@@ -4,9 +4,9 @@
 
 // Checks whether a command or script can return such a reply at all.
 
-#include <orizuru/detail/base/any_in.hpp>
 #include <orizuru/reply.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace orizuru::detail {
@@ -18,8 +18,9 @@ namespace orizuru::detail {
 
 /// An array of strings, perhaps empty.
 [[nodiscard]] inline bool is_strings(const Reply& reply) noexcept {
-    return reply.is(Reply::Type::array) && !any_in(reply.elements, [](const Reply& element) {
-               return !element.is(Reply::Type::string);
+    return reply.is(Reply::Type::array) &&
+           std::ranges::all_of(reply.elements, [](const Reply& element) {
+               return element.is(Reply::Type::string);
            });
 }
 

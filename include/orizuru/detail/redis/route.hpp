@@ -53,11 +53,6 @@ namespace orizuru::detail {
 }
 
 struct Route {
-    /// The same, unless the endpoint leads to another key already.
-    [[nodiscard]] static Endpoint to_own_key(const Endpoint& endpoint, std::string_view key) {
-        const auto& place = EndpointParts::of(endpoint).place;
-        return place && place->key() == key ? endpoint : to_key(endpoint, key);
-    }
     /// Notes where a Stream's error, for which is_astray() holds, says that the key is now.
     static void note_move(const Endpoint& endpoint, std::string_view error, const Node& teller) {
         error = error.substr(0, error.find(redirected));
@@ -65,10 +60,11 @@ struct Route {
             error.starts_with("MOVED ") ? std::optional(node_in(error, teller)) : std::nullopt);
     }
     /// The same address, for connections that need this key: in a Cluster they go to its node. All
-    /// copies of the result share the place of the key.
+    /// copies of the result share the place of the key, also with an endpoint that has it already.
     [[nodiscard]] static Endpoint to_key(Endpoint endpoint, std::string_view key) {
         EndpointParts& parts = EndpointParts::of(endpoint);
-        if (parts.address->topology == Topology::cluster) {
+        const bool known = parts.place && parts.place->key() == key;
+        if (parts.address->topology == Topology::cluster && !known) {
             parts.place = std::make_shared<KeyPlace>(std::string(key));
         }
         return endpoint;
@@ -88,8 +84,7 @@ struct Route {
         auto address = std::make_shared<Address>(*parts.address);
         address->topology = Topology::one;
         address->nodes.clear();
-        address->host = node.host;
-        address->port = node.port;
+        address->server = node;
         parts.address = std::move(address);
         parts.nodes.reset();
         parts.place.reset();
@@ -99,8 +94,7 @@ struct Route {
     [[nodiscard]] static Endpoint to_sentinel(const Endpoint& endpoint, const Node& sentinel) {
         const EndpointParts& parts = EndpointParts::of(endpoint);
         auto address = std::make_shared<Address>();
-        address->host = sentinel.host;
-        address->port = sentinel.port;
+        address->server = sentinel;
         address->user = parts.address->sentinel_user;
         address->password = parts.address->sentinel_password;
         address->tls = parts.address->tls;

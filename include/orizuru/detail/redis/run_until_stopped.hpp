@@ -5,23 +5,20 @@
 // The loop of background work; it waits out outages.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/error.hpp>
 
-#include <concepts>
 #include <stop_token>
-#include <type_traits>
 
 namespace orizuru::detail {
 
 /// Calls `step` repeatedly, each time at the time that the previous call returned, until a stop is
 /// requested. After a ConnectionError, a ProtocolError or a passing ReplyError it pauses, longer
 /// each time. All other exceptions of `step` pass through.
-template <class Step>
-    requires std::convertible_to<std::invoke_result_t<Step&>, TimePoint>
-void run_until_stopped(const std::stop_token& token, Step step) {
+inline void run_until_stopped(const std::stop_token& token, FunctionRef<TimePoint()> step) {
     JitteredPauses backoff;
     while (!token.stop_requested()) {
         TimePoint next{};

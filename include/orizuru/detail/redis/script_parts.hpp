@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What scripts are made of while the program is compiled: Lua functions, a settlement's frame.
+// What scripts are made of while the program is compiled (cached_script.hpp says why): Lua
+// functions, a settlement's frame.
 
 #include <orizuru/detail/base/joined.hpp>
 
@@ -44,8 +45,6 @@ local function refusal(kinds, commands)
     end
 end
 )lua";
-
-// Scripts are put together while the program is compiled (cached_script.hpp says why).
 
 /// That function followed by a body, in pieces. Redis refuses the script when its memory is full.
 template <std::size_t... Sizes>

@@ -25,8 +25,7 @@ namespace orizuru::detail {
 }
 
 [[nodiscard]] inline std::chrono::seconds uptime(std::string_view info) {
-    const std::string_view text = info_field(info, "uptime_in_seconds");
-    return std::chrono::seconds(whole_number(text).value_or(0));
+    return std::chrono::seconds(whole_number(info_field(info, "uptime_in_seconds")).value_or(0));
 }
 
 /// Whether the server was a replica since it started: its uptime then does not tell how long

@@ -5,6 +5,8 @@
 // SHA-1 (FIPS 180-4), the name under which Redis caches a script. The library computes it, since
 // asking Redis (SCRIPT LOAD) costs a round trip on every connection and needs another right.
 
+#include <orizuru/detail/base/joined.hpp>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -13,17 +15,7 @@
 
 namespace orizuru::detail {
 
-/// The digits of a SHA-1.
-struct Sha1Hex {
-    std::array<char, 40> digits;
-
-    [[nodiscard]] constexpr const char* data() const noexcept { return digits.data(); }
-    [[nodiscard]] constexpr std::size_t size() const noexcept { return digits.size(); }
-    [[nodiscard]] constexpr operator std::string_view() const noexcept { // NOLINT: it is a text
-        return {data(), size()};
-    }
-};
-
+using Sha1Hex = FixedText<40>;
 using Sha1State = std::array<std::uint32_t, 5>;
 
 constexpr void add_block(Sha1State& state, const std::array<std::uint8_t, 64>& bytes) {
@@ -80,8 +72,8 @@ constexpr void add_block(Sha1State& state, const std::array<std::uint8_t, 64>& b
         put(static_cast<std::uint8_t>(std::uint64_t{text.size()} * 8 >> shift));
     }
     Sha1Hex out{};
-    for (std::size_t i = 0; i < out.digits.size(); ++i) {
-        out.digits[i] = "0123456789abcdef"[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
+    for (std::size_t i = 0; i < out.characters.size(); ++i) {
+        out.characters[i] = "0123456789abcdef"[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
     }
     return out;
 }

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/busy_poll.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
+#include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
@@ -32,7 +33,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -62,21 +62,20 @@ class WrongServer : public ConnectionError {
 class Stream {
   public:
     /// Connects and greets (AUTH, SELECT, CLIENT SETNAME) until the deadline; a signal of `wake`
-    /// ends it with GivenUp. Throws ConnectionError naming the address and the reason, ReplyError
-    /// when Redis refuses the greeting, ProtocolError when the peer is not Redis.
-    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
-    /// Makes one. Asks another sentinel, or follows a Cluster, when a server is not the right one.
+    /// ends it with GivenUp. Asks another sentinel, or follows a Cluster, when a server is not the
+    /// right one. Throws ConnectionError naming the address and the reason, ReplyError when Redis
+    /// refuses the greeting, ProtocolError when the peer is not Redis.
     [[nodiscard]] [[gnu::cold]] static std::unique_ptr<Stream>
     make(const Endpoint& endpoint, TimePoint deadline, const Wake* wake = nullptr);
-    struct Begun {};
-    /// Begins to do the same; `greet` goes on. Waits only to resolve a name and for sentinels.
-    [[gnu::cold]] Stream(Begun /*begun*/, const Endpoint& endpoint, const Wake& wake)
+    /// Begins to do the same; `greet` goes on. Waits to resolve a name, for sentinels and, until
+    /// the deadline, for room in the backlog of a Unix socket.
+    [[gnu::cold]] Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake)
         : m_address(endpoint.address()) {
-        connect(endpoint, TimePoint::min(), &wake);
+        connect(endpoint, deadline, wake);
         compose_greeting(endpoint);
     }
     /// Goes on connecting and greeting, without waiting; true when that is done. Call it again when
-    /// the socket is ready for greeting_events(). Throws as the constructor does.
+    /// the socket is ready for greeting_events(). Throws as `make` does.
     [[gnu::cold]] bool greet();
     [[nodiscard]] short greeting_events() const noexcept;
 
@@ -99,8 +98,11 @@ class Stream {
         }
     }
     [[nodiscard]] bool flushed() const noexcept { return m_sent == m_output.size(); }
-    /// How many bytes of the unfinished output Redis may have seen.
-    [[nodiscard]] std::size_t sent() const noexcept { return m_sent; }
+    /// Whether Redis may have seen any of the output.
+    [[nodiscard]] ConnectionError::Outcome outcome() const noexcept {
+        const bool unseen = !flushed() && m_sent == 0;
+        return unseen ? ConnectionError::Outcome::not_run : ConnectionError::Outcome::in_doubt;
+    }
 
     /// Sends what the socket takes; true when nothing is left. Throws ConnectionError.
     bool flush();
@@ -170,10 +172,15 @@ class Stream {
     }
 
   private:
-    static constexpr const char* role = "ROLE";
-    static constexpr const char* type = "TYPE";
-    static constexpr const char* slots = "CLUSTER SLOTS";
+    static constexpr std::string_view role = "ROLE";
+    static constexpr std::string_view type = "TYPE";
+    static constexpr std::string_view slots = "CLUSTER SLOTS";
     static constexpr std::string_view cluster_down = "CLUSTERDOWN";
+
+    struct Greeting {
+        std::string_view command;
+        bool needed; ///< no refusal may answer it
+    };
 
     struct Free {
         void operator()(redisContext* context) const noexcept { redisFree(context); }
@@ -220,11 +227,8 @@ class Stream {
     std::unique_ptr<SecureChannel> m_channel; ///< null: no encryption
     ReplyReader m_reader;
     bool m_connected = false;
-    bool m_greets = false;                   ///< what comes before the greeting is done
-    std::array<const char*, 5> m_greeting{}; ///< commands of the greeting
-    std::size_t m_greetings = 0;             ///< how many there are
-    std::size_t m_greeted = 0;               ///< how many of them are answered
-    std::size_t m_needed = 0;                ///< how many of them no refusal may answer
+    bool m_greets = false;     ///< what comes before the greeting is done
+    Fifo<Greeting> m_greeting; ///< the commands without an answer
     std::string m_output;
     std::size_t m_sent = 0;
     std::string m_input = std::string(std::size_t{64} << 10, '\0'); ///< what a recv brings

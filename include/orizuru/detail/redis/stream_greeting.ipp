@@ -8,16 +8,6 @@
 
 namespace orizuru::detail {
 
-inline Stream::Stream(const Endpoint& endpoint, TimePoint deadline, const Wake* wake)
-    : m_address(endpoint.address()) {
-    connect(endpoint, deadline, wake);
-    compose_greeting(endpoint);
-    if (m_nodes != nullptr) { // a server that hangs leaves time to ask for another
-        deadline = std::min(deadline, Clock::now() + share_of(endpoint));
-    }
-    await_greeting(deadline, wake);
-}
-
 inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint deadline,
                                             const Wake* wake) {
     const NodeList* const nodes = EndpointParts::of(endpoint).nodes.get();
@@ -25,7 +15,12 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
     for (std::size_t tries = nodes == nullptr ? 1 : nodes->in_order().size() + redirections;;
          --tries) {
         try {
-            return std::make_unique<Stream>(endpoint, deadline, wake);
+            auto stream = std::make_unique<Stream>(endpoint, deadline, wake);
+            // With several nodes, a server that hangs leaves time to ask for another.
+            const auto share =
+                nodes == nullptr ? deadline : std::min(deadline, Clock::now() + share_of(endpoint));
+            stream->await_greeting(share, wake);
+            return stream;
         } catch (const WrongServer&) {
             if (tries <= 1 || Clock::now() >= deadline) {
                 throw;
@@ -39,14 +34,15 @@ inline std::unique_ptr<Stream> Stream::make(const Endpoint& endpoint, TimePoint 
 }
 
 inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const Wake* wake) {
-    m_server = {endpoint.host(), endpoint.port()};
     const EndpointParts& parts = EndpointParts::of(endpoint);
+    m_server = parts.address->server;
     if (parts.nodes) {
         const TimePoint own = Clock::now() + endpoint.connect_timeout();
         m_place = parts.place;
-        m_server = parts.address->topology == Topology::cluster
-                       ? first_node(*parts.nodes, m_place.get())
-                       : locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake);
+        const std::optional<Node> known = m_place ? m_place->node() : std::nullopt;
+        m_server = parts.address->topology == Topology::sentinels
+                       ? locate(endpoint, deadline == TimePoint::min() ? own : deadline, wake)
+                       : known.value_or(parts.nodes->in_order().front());
         m_nodes = parts.nodes.get();
         m_address += joined({" at ", to_text(m_server)});
     }
@@ -90,35 +86,33 @@ inline void Stream::configure(const Endpoint& endpoint) {
 }
 
 inline void Stream::compose_greeting(const Endpoint& endpoint) {
-    const auto add = [this](const char* command, const auto&... words) {
+    const auto add = [this](Greeting greeting, const auto&... words) {
         append_command(m_output, words...);
-        m_greeting[m_greetings++] = command;
+        m_greeting.push_back(greeting);
     };
+    const EndpointParts& parts = EndpointParts::of(endpoint);
     if (endpoint.password() && endpoint.user().empty()) {
-        add("AUTH", "AUTH", *endpoint.password());
+        add({"AUTH", true}, "AUTH", *endpoint.password());
     } else if (endpoint.password()) {
-        add("AUTH", "AUTH", endpoint.user(), *endpoint.password());
+        add({"AUTH", true}, "AUTH", endpoint.user(), *endpoint.password());
     }
     if (endpoint.db() != 0) {
-        add("SELECT", "SELECT", endpoint.db());
+        add({"SELECT", true}, "SELECT", endpoint.db());
     }
-    const bool named = !endpoint.client_name().empty();
-    const std::string* const name =
-        named ? &endpoint.client_name() : EndpointParts::of(endpoint).label.get();
-    m_needed = named ? m_greetings + 1 : m_greetings;
-    if (name != nullptr) {
-        add("CLIENT SETNAME", "CLIENT", "SETNAME", *name);
+    if (!endpoint.client_name().empty()) {
+        add({"CLIENT SETNAME", true}, "CLIENT", "SETNAME", endpoint.client_name());
+    } else if (parts.label) {
+        add({"CLIENT SETNAME", false}, "CLIENT", "SETNAME", *parts.label);
     }
     if (m_place) {
-        add(type, "TYPE", m_place->key());
-        add(slots, "CLUSTER", "SLOTS");
-    } else if (EndpointParts::of(endpoint).address->topology == Topology::sentinels) {
-        add(role, "ROLE");
+        add({type, true}, "TYPE", m_place->key());
+        add({slots, false}, "CLUSTER", "SLOTS");
+    } else if (parts.address->topology == Topology::sentinels) {
+        add({role, false}, "ROLE");
     }
-    if (m_greetings == 0) {
+    if (m_greeting.empty()) {
         // With no other greeting, only PING shows whether Redis would talk to us.
-        add("PING", "PING");
-        m_needed = 1;
+        add({"PING", true}, "PING");
     }
 }
 
@@ -164,20 +158,20 @@ inline bool Stream::greet() {
     }
     flush();
     fill();
-    while (m_greeted < m_greetings) {
+    while (!m_greeting.empty()) {
         const Reply* const reply = next_reply();
         if (reply == nullptr) {
             return false;
         }
         check_greeting(*reply);
-        ++m_greeted;
+        m_greeting.pop_front();
     }
     m_nodes = nullptr;
     return true;
 }
 
 inline void Stream::check_greeting(const Reply& reply) {
-    const char* const command = m_greeting[m_greeted];
+    const auto [command, needed] = m_greeting.front();
     if (command == slots) {
         return learn_nodes(reply);
     }
@@ -196,7 +190,7 @@ inline void Stream::check_greeting(const Reply& reply) {
             return; // this node still has the slot, and not the key
         }
         const bool may_not = reply.text.starts_with("NOPERM ") || reply.text.starts_with("ERR ");
-        if (may_not && command != type && m_greeted >= m_needed) {
+        if (may_not && !needed) {
             return; // without the right to ROLE, READONLY tells of a replica
         }
         throw reply_error(joined({m_address, ": ", command}), reply.text);

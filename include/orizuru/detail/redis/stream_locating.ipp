@@ -31,26 +31,26 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
 
 [[nodiscard]] [[gnu::cold]] inline Node ask_sentinel(const Endpoint& endpoint, const Node& sentinel,
                                                      TimePoint deadline, const Wake* wake) {
-    Stream stream(Route::to_sentinel(endpoint, sentinel), deadline, wake);
+    const auto stream = Stream::make(Route::to_sentinel(endpoint, sentinel), deadline, wake);
     const std::string& service = EndpointParts::of(endpoint).address->service;
-    stream.append([&](std::string& out) {
+    stream->append([&](std::string& out) {
         append_command(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", service);
         append_command(out, "SENTINEL", "SENTINELS", service);
     });
-    const Reply master = stream.await_reply(deadline, wake);
-    const Reply others = stream.await_reply(deadline, wake);
+    const Reply master = stream->await_reply(deadline, wake);
+    const Reply others = stream->await_reply(deadline, wake);
     if (master.is(Reply::Type::error)) {
-        throw reply_error(joined({stream.address(), ": SENTINEL"}), master.text);
+        throw reply_error(joined({stream->address(), ": SENTINEL"}), master.text);
     }
     if (master.is(Reply::Type::nil)) {
         throw ConnectionError(
-            joined({stream.address(), ": the sentinel does not know '", service, "'"}));
+            joined({stream->address(), ": the sentinel does not know '", service, "'"}));
     }
     const auto named = is_strings(master) && master.elements.size() == 2
                            ? node_of(master.elements[0].text, master.elements[1].text)
                            : std::nullopt;
     if (!named) {
-        throw ProtocolError(joined({stream.address(), ": SENTINEL did not name an address"}));
+        throw ProtocolError(joined({stream->address(), ": SENTINEL did not name an address"}));
     }
     for (const Reply& other : others.elements) {
         if (auto node = node_of(field_of(other, "ip"), field_of(other, "port"))) {
@@ -86,11 +86,6 @@ inline std::string_view field_of(const Reply& reply, std::string_view name) noex
         std::rethrow_exception(refusal);
     }
     throw ConnectionError(joined({endpoint.address(), ": no sentinel knows a master", failures}));
-}
-
-[[nodiscard]] [[gnu::cold]] inline Node first_node(const NodeList& nodes, const KeyPlace* place) {
-    const std::optional<Node> known = place == nullptr ? std::nullopt : place->node();
-    return known ? *known : nodes.in_order().front();
 }
 
 inline void Stream::redirect(Reply& error) {

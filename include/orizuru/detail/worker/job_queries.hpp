@@ -62,9 +62,7 @@ class JobQueries {
         int count = 0;
         in_turn(keys, [&](Connection& connection) {
             const std::string key = keys.recoveries();
-            const Sha1Hex field = sha1_hex(payload);
-            const Reply reply =
-                connection.command(key, "HGET", key, std::string_view(field.data(), field.size()));
+            const Reply reply = connection.command(key, "HGET", key, sha1_hex(payload));
             if (reply.is(Reply::Type::nil)) {
                 return;
             }

@@ -59,7 +59,7 @@ class Gatekeeper {
   public:
     /// Throws std::invalid_argument for a token that cannot be.
     explicit Gatekeeper(const DashboardOptions& options)
-        : m_token(options.token.empty() ? random_hex<32>() : options.token),
+        : m_token(options.token.empty() ? random_hex(32) : options.token),
           m_authorize(options.authorize),
           m_first_host(options.hosts.empty() ? "" : options.hosts.front()),
           m_hosts(options.hosts) {

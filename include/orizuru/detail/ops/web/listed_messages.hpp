@@ -99,7 +99,7 @@ class ListedMessages {
 
     const std::size_t m_most_bytes;
     const std::size_t m_most;
-    const std::string m_prefix = random_hex<16>() + '-';
+    const std::string m_prefix = random_hex(16) + '-';
     mutable std::mutex m_mutex;
     std::uint64_t m_last = 0;
     std::size_t m_bytes = 0;

@@ -28,7 +28,7 @@
 namespace orizuru::detail {
 
 ORIZURU_INLINE std::string ordered_id(JobTime now) {
-    std::string digits = random_hex<20>();
+    std::string digits = random_hex(20);
     for (auto rest = static_cast<std::uint64_t>(now.time_since_epoch().count()); digits.size() < 32;
          rest >>= 4U) {
         digits.insert(digits.begin(), "0123456789abcdef"[rest & 15U]);
