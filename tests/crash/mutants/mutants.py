@@ -212,13 +212,13 @@ MUTANTS = [
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
             ("detail/collector/passes.hpp",
-             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+             "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
              "    std::string header;\n"
              "    try {\n"
              '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
              "    } catch (const ReplyError&) {\n"
              "    }\n"
-             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),"),
+             "        const Reply reply = run_script(\n            m_connection, m_keys.source(),"),
             ("detail/collector/passes.hpp",
              "    collected.consumers += 1;\n",
              "    collected.consumers += 1;\n"
@@ -261,9 +261,9 @@ MUTANTS = [
            "if kind == 'none'",
            "prefetch_and_deferred", "leases"),
     code("deregistered before the fence", "detail/collector/passes.hpp",
-         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+         "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
          "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
-         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+         "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
          "garbage_collector"),
     code("a beat takes the fence of its own leaving for a collector's",
          "detail/consumer/heartbeat_thread.ipp", "if (!m_lane.mirror().leaving()) {", "if (true) {",
@@ -541,7 +541,7 @@ MUTANTS = [
 
     # The collector.
     code("a lease runs by the collector's clock", "detail/collector/passes.hpp",
-         " = unheard_consumers(m_connection, m_keys, registered);\n",
+         " =\n            unheard_consumers(m_connection, m_keys, registered);\n",
          ";\n"
          "    static std::map<std::string, TimePoint> ends; // as first seen\n"
          "    for (const std::string& id : registered) {\n"
@@ -578,8 +578,8 @@ MUTANTS = [
          "!known && was_replica(info)", "!known",
          "collector_failovers"),
     code("a pass goes on on another connection", "detail/collector/passes.hpp",
-         "    // On another connection the grace begins anew.\n"
-         "    const Connection::Pin pin(m_connection);\n", "",
+         "        // On another connection the grace begins anew.\n"
+         "        const Connection::Pin pin(m_connection);\n", "",
          "collector_failovers"),
     code("a pass looks at the living by a script each", "detail/collector/lost_consumers.hpp",
          "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",
@@ -634,7 +634,7 @@ MUTANTS = [
                "deaths[field] = before + 1", "deaths[field] = (deaths[field] or before) + 1",
                "blame"),
     code("a list is taken for an orphan at first sight", "detail/collector/lost_consumers.hpp",
-         "if (m_suspects.contains(id)) {", "if (lists.contains(id)) {",
+         "m_suspects.begin(), m_suspects.end(),", "lists.begin(), lists.end(),",
          "garbage_collector"),
     code("another queue's list is taken for a consumer's", "detail/collector/lost_consumers.hpp",
          "key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))",
