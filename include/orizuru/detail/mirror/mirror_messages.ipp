@@ -109,6 +109,4 @@ inline void Mirror::recount() noexcept {
     }
 }
 
-// Recovery.
-
 } // namespace orizuru::detail
