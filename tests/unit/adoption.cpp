@@ -108,7 +108,7 @@ TEST_CASE("a list that a collector or a release took is gone, the header is told
         CHECK(fresh.answer(error("FENCED " + how + " orz:n0:7")) == Remedy::none);
         REQUIRE(fresh.adoption.result());
         CHECK(fresh.adoption.result()->header == "orz:n0:7");
-        CHECK(fresh.adoption.result()->fate == Adoption::Result::Fate::gone);
+        CHECK(!fresh.adoption.result()->list);
     }
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("a fence without a header means that nothing is known to have run") {
         CHECK(fresh.answer(error(text)) == Remedy::none);
         REQUIRE(fresh.adoption.result());
         CHECK(fresh.adoption.result()->header.empty());
-        CHECK(fresh.adoption.result()->fate == Adoption::Result::Fate::gone);
+        CHECK(!fresh.adoption.result()->list);
     }
 }
 
@@ -154,7 +154,7 @@ TEST_CASE_FIXTURE(Fixture, "any number of lost replies is made up for") {
     CHECK(answer(error("FENCED reaped orz:n3:0")) == Remedy::none);
     REQUIRE(adoption.result());
     CHECK(adoption.result()->header == "orz:n0:7");
-    CHECK(adoption.result()->fate == Adoption::Result::Fate::gone);
+    CHECK(!adoption.result()->list);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a list that a stranger adopted is gone") {
@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(Fixture, "a list that a stranger adopted is gone") {
     CHECK(answer(error("FENCED adopted stranger orz:n0:7")) == Remedy::none);
     REQUIRE(adoption.result());
     CHECK(adoption.result()->header == "orz:n0:7");
-    CHECK(adoption.result()->fate == Adoption::Result::Fate::gone);
+    CHECK(!adoption.result()->list);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a name that is taken is replaced by another") {

@@ -213,13 +213,13 @@ MUTANTS = [
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
             ("detail/collector/passes.hpp",
-             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+             "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
              "    std::string header;\n"
              "    try {\n"
              '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
              "    } catch (const ReplyError&) {\n"
              "    }\n"
-             "    const Reply reply =\n        run_script(m_connection, m_keys.source(),"),
+             "        const Reply reply = run_script(\n            m_connection, m_keys.source(),"),
             ("detail/collector/passes.hpp",
              "    collected.consumers += 1;\n",
              "    collected.consumers += 1;\n"
@@ -262,9 +262,9 @@ MUTANTS = [
            "if kind == 'none'",
            "prefetch_and_deferred", "leases"),
     code("deregistered before the fence", "detail/collector/passes.hpp",
-         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+         "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
          "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
-         "    const Reply reply =\n        run_script(m_connection, m_keys.source(),",
+         "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
          "garbage_collector"),
     code("a beat takes the fence of its own leaving for a collector's",
          "detail/consumer/heartbeat_thread.ipp", "if (!m_lane.mirror().leaving()) {", "if (true) {",
@@ -414,10 +414,11 @@ MUTANTS = [
          "detail/mirror/mirror_recovery.ipp", "        ++m_incarnation;\n", "",
          "mirror_replies", "schedules --config good --seeds 100"),
     code("settlements as if on connections of their own", "detail/mirror/mirror.hpp",
-         "version : {m_last_sent, m_last_sent + 1}", "version : {m_confirmed, m_last_sent + 1}",
+         "version : {last_sent(), last_sent() + 1}", "version : {m_confirmed, last_sent() + 1}",
          "schedules --config good --seeds 20"),
-    code("the version stays where the refused chain was", "detail/mirror/mirror_replies.ipp",
-         "        m_last_sent = m_confirmed;\n", "",
+    code("the version stays where the refused chain was", "detail/mirror/mirror.hpp",
+         "m_requests.empty() ? m_confirmed :",
+         "m_requests.empty() ? m_confirmed + (m_refused ? 1 : 0) :",
          "mirror"),
     code("a reply of an earlier incarnation counts", "detail/consumer/link.hpp",
          "owed.member == nullptr || owed.incarnation != owed.member->incarnation()",
@@ -542,7 +543,7 @@ MUTANTS = [
 
     # The collector.
     code("a lease runs by the collector's clock", "detail/collector/passes.hpp",
-         " = unheard_consumers(m_connection, m_keys, registered);\n",
+         " =\n            unheard_consumers(m_connection, m_keys, registered);\n",
          ";\n"
          "    static std::map<std::string, TimePoint> ends; // as first seen\n"
          "    for (const std::string& id : registered) {\n"
@@ -579,8 +580,8 @@ MUTANTS = [
          "!known && was_replica(info)", "!known",
          "collector_failovers"),
     code("a pass goes on on another connection", "detail/collector/passes.hpp",
-         "    // On another connection the grace begins anew.\n"
-         "    const Connection::Pin pin(m_connection);\n", "",
+         "        // On another connection the grace begins anew.\n"
+         "        const Connection::Pin pin(m_connection);\n", "",
          "collector_failovers"),
     code("a pass looks at the living by a script each", "detail/collector/lost_consumers.hpp",
          "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",
@@ -635,7 +636,7 @@ MUTANTS = [
                "deaths[field] = before + 1", "deaths[field] = (deaths[field] or before) + 1",
                "blame"),
     code("a list is taken for an orphan at first sight", "detail/collector/lost_consumers.hpp",
-         "if (m_suspects.contains(id)) {", "if (lists.contains(id)) {",
+         "m_suspects.begin(), m_suspects.end(),", "lists.begin(), lists.end(),",
          "garbage_collector"),
     code("another queue's list is taken for a consumer's", "detail/collector/lost_consumers.hpp",
          "key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))",

@@ -65,7 +65,7 @@ class MsgpackReader {
     [[gnu::always_inline]] void read_value(msgpack::object& value) {
         const auto first = static_cast<std::uint8_t>(*m_next++); // which `expect` has set aside
         if (first < 0x80) {
-            set_unsigned(value, first);
+            value << first;
         } else if (first < 0x90) {
             set_map(value, first & 0x0f);
         } else if (first < 0xa0) {
@@ -75,20 +75,17 @@ class MsgpackReader {
         } else if (first < 0xe0) {
             read_by_type(value, first);
         } else {
-            set_signed(value, static_cast<std::int8_t>(first));
+            value << static_cast<std::int8_t>(first);
         }
     }
 
     void read_by_type(msgpack::object& value, std::uint8_t type) {
         switch (type) {
         case 0xc0:
-            value.type = Type::NIL;
-            return;
+            return value << msgpack::type::nil_t();
         case 0xc2:
         case 0xc3:
-            value.type = Type::BOOLEAN;
-            value.via.boolean = type == 0xc3;
-            return;
+            return value << (type == 0xc3);
         case 0xc4:
             return set_bin(value, number<std::uint8_t>());
         case 0xc5:
@@ -102,29 +99,25 @@ class MsgpackReader {
         case 0xc9:
             return set_ext(value, number<std::uint32_t>());
         case 0xca:
-            value.type = Type::FLOAT32;
-            value.via.f64 = std::bit_cast<float>(number<std::uint32_t>());
-            return;
+            return value << std::bit_cast<float>(number<std::uint32_t>());
         case 0xcb:
-            value.type = Type::FLOAT64;
-            value.via.f64 = std::bit_cast<double>(number<std::uint64_t>());
-            return;
+            return value << std::bit_cast<double>(number<std::uint64_t>());
         case 0xcc:
-            return set_unsigned(value, number<std::uint8_t>());
+            return value << number<std::uint8_t>();
         case 0xcd:
-            return set_unsigned(value, number<std::uint16_t>());
+            return value << number<std::uint16_t>();
         case 0xce:
-            return set_unsigned(value, number<std::uint32_t>());
+            return value << number<std::uint32_t>();
         case 0xcf:
-            return set_unsigned(value, number<std::uint64_t>());
+            return value << number<std::uint64_t>();
         case 0xd0:
-            return set_signed(value, number<std::int8_t>());
+            return value << number<std::int8_t>();
         case 0xd1:
-            return set_signed(value, number<std::int16_t>());
+            return value << number<std::int16_t>();
         case 0xd2:
-            return set_signed(value, number<std::int32_t>());
+            return value << number<std::int32_t>();
         case 0xd3:
-            return set_signed(value, number<std::int64_t>());
+            return value << number<std::int64_t>();
         case 0xd4:
         case 0xd5:
         case 0xd6:
@@ -150,14 +143,6 @@ class MsgpackReader {
         }
     }
 
-    static void set_unsigned(msgpack::object& value, std::uint64_t number) {
-        value.type = Type::POSITIVE_INTEGER;
-        value.via.u64 = number;
-    }
-    static void set_signed(msgpack::object& value, std::int64_t number) {
-        value.type = number < 0 ? Type::NEGATIVE_INTEGER : Type::POSITIVE_INTEGER;
-        value.via.i64 = number;
-    }
     void set_str(msgpack::object& value, std::uint32_t size) {
         value.type = Type::STR;
         value.via.str = {size, take(size)};
@@ -194,25 +179,21 @@ class MsgpackReader {
         if (m_values > most_msgpack_values) {
             refuse("more than 1,000,000 values");
         }
+        // Without a zone, all values are read into the same object.
+        msgpack::object skipped;
+        msgpack::object* const kept = m_zone == nullptr ? nullptr : allocate(count);
+        msgpack::object* value = kept == nullptr ? &skipped : kept;
         ++m_level;
-        msgpack::object* const values = m_zone == nullptr ? skip(count) : keep(count);
+        for (; count > 0; --count) {
+            read_value(*value);
+            value += kept == nullptr ? 0 : 1;
+        }
         --m_level;
-        return values;
+        return kept;
     }
-    msgpack::object* keep(std::uint64_t count) {
-        auto* const values = static_cast<msgpack::object*>(m_zone->allocate_align(
+    msgpack::object* allocate(std::uint64_t count) {
+        return static_cast<msgpack::object*>(m_zone->allocate_align(
             static_cast<std::size_t>(count) * sizeof(msgpack::object), alignof(msgpack::object)));
-        for (std::uint64_t i = 0; i < count; ++i) {
-            read_value(values[i]);
-        }
-        return values;
-    }
-    msgpack::object* skip(std::uint64_t count) {
-        msgpack::object value;
-        for (std::uint64_t i = 0; i < count; ++i) {
-            read_value(value);
-        }
-        return nullptr;
     }
 
     template <std::integral Number>

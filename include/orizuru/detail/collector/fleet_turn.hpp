@@ -98,7 +98,19 @@ class PassTurns {
     explicit PassTurns(std::string key) : m_turn{std::move(key), 2 * longest_interval} {}
 
     /// Whether it is this collector's turn; then call done() or give_back(). Throws as FleetTurn.
-    [[nodiscard]] bool take(Connection& connection, std::chrono::milliseconds interval);
+    [[nodiscard]] bool take(Connection& connection, std::chrono::milliseconds interval) {
+        const TimePoint now = Clock::now();
+        if (now < m_rests_until) {
+            m_next = m_rests_until + spread(interval);
+            return false;
+        }
+        const auto left = m_turn.take(connection, apart(interval));
+        m_interval = interval;
+        m_taken = left.count() == 0;
+        m_tries += m_taken ? 1 : 0;
+        m_next = now + (m_taken ? apart(interval) : left) + spread(interval);
+        return m_taken;
+    }
     /// Notes that the pass is complete.
     void done() noexcept {
         m_taken = false;
@@ -151,19 +163,5 @@ class PassTurns {
     bool m_stands_back = false;
     Random m_random;
 };
-
-inline bool PassTurns::take(Connection& connection, std::chrono::milliseconds interval) {
-    const TimePoint now = Clock::now();
-    if (now < m_rests_until) {
-        m_next = m_rests_until + spread(interval);
-        return false;
-    }
-    const auto left = m_turn.take(connection, apart(interval));
-    m_interval = interval;
-    m_taken = left.count() == 0;
-    m_tries += m_taken ? 1 : 0;
-    m_next = now + (m_taken ? apart(interval) : left) + spread(interval);
-    return m_taken;
-}
 
 } // namespace orizuru::detail

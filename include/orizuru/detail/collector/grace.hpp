@@ -26,7 +26,27 @@ class Grace {
 
     /// Whether the grace is over. Redis: INFO, unless this connection was refused it. Throws as
     /// Connection::command, except for that refusal.
-    bool over(Connection& connection);
+    bool over(Connection& connection) {
+        const std::optional<std::string> info = ask(connection);
+        m_policy = info ? detail::evicting_policy(*info) : std::string_view();
+        if (info) {
+            look_for_promotion(connection, *info);
+        }
+        m_asked = connection.connected_at();
+        m_ask_again = deadline_in(std::chrono::minutes(1));
+        m_over = {};
+        if (info && uptime(*info) < m_time) {
+            return false;
+        }
+        // Redis' uptime includes times in which it was out of reach, or a replica.
+        const TimePoint since = std::max(connection.connected_at(), m_promoted);
+        const bool by_uptime = info && !connection.replaced() && !was_replica(*info);
+        if (!by_uptime && Clock::now() - since < m_time) {
+            return false;
+        }
+        m_over = connection.connected_at();
+        return true;
+    }
     /// Whether over() was called on this connection within a minute.
     [[nodiscard]] bool asked_lately(const Connection& connection) const noexcept {
         return m_asked == connection.connected_at() && Clock::now() < m_ask_again;
@@ -76,27 +96,5 @@ class Grace {
     TimePoint m_promoted{};  ///< when the server was seen promoted on that connection
     std::string m_history;   ///< name of its replication history at that INFO
 };
-
-inline bool Grace::over(Connection& connection) {
-    const std::optional<std::string> info = ask(connection);
-    m_policy = info ? detail::evicting_policy(*info) : std::string_view();
-    if (info) {
-        look_for_promotion(connection, *info);
-    }
-    m_asked = connection.connected_at();
-    m_ask_again = deadline_in(std::chrono::minutes(1));
-    m_over = {};
-    if (info && uptime(*info) < m_time) {
-        return false;
-    }
-    // Redis' uptime includes times in which it was out of reach, or a replica.
-    const TimePoint since = std::max(connection.connected_at(), m_promoted);
-    const bool by_uptime = info && !connection.replaced() && !was_replica(*info);
-    if (!by_uptime && Clock::now() - since < m_time) {
-        return false;
-    }
-    m_over = connection.connected_at();
-    return true;
-}
 
 } // namespace orizuru::detail

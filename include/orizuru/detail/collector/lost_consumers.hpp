@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <span>
 #include <string>
@@ -94,7 +95,36 @@ class Orphans {
     [[nodiscard]] bool search_due() const { return Clock::now() >= m_next_search; }
     /// Returns the owners' ids of all lists, registered or not. The next search is due `interval`
     /// later. Redis: SCAN to its end, O(keys of the database). Throws as Connection::command.
-    std::set<std::string> search(Connection& connection, const Keys& keys);
+    std::set<std::string> search(Connection& connection, const Keys& keys) {
+        const std::string prefix = keys.processing("");
+        std::string pattern;
+        for (const char c : prefix) {
+            pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
+            pattern += c;
+        }
+        pattern += '*';
+        std::set<std::string> ids;
+        std::string cursor = "0";
+        do {
+            const Reply page = connection.command(pattern, "SCAN", cursor, "MATCH", pattern,
+                                                  "COUNT", 1000, "TYPE", "list");
+            if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
+                !is_strings(page.elements[1])) {
+                connection.refuse("SCAN");
+            }
+            cursor = page.elements[0].text;
+            // A page may be empty before the end of the scan.
+            for (const Reply& key : page.elements[1].elements) {
+                // Other queues' lists can have this prefix: those of "processing:{Q}", and those of
+                // "{t}Q:processing" beside "{t}Q". Their ends do not look like ids.
+                if (key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))) {
+                    ids.insert(key.text.substr(prefix.size()));
+                }
+            }
+        } while (cursor != "0");
+        postpone_search();
+        return ids;
+    }
     void postpone_search(std::chrono::milliseconds time = interval) {
         m_next_search = Clock::now() + time;
     }
@@ -109,11 +139,8 @@ class Orphans {
             lists.erase(id);
         }
         std::vector<std::string> again;
-        for (const std::string& id : lists) {
-            if (m_suspects.contains(id)) {
-                again.push_back(id);
-            }
-        }
+        std::set_intersection(lists.begin(), lists.end(), m_suspects.begin(), m_suspects.end(),
+                              std::back_inserter(again));
         m_suspects = std::move(lists);
         return again;
     }
@@ -123,36 +150,5 @@ class Orphans {
     TimePoint m_next_search{};
     std::set<std::string> m_suspects;
 };
-
-inline std::set<std::string> Orphans::search(Connection& connection, const Keys& keys) {
-    const std::string prefix = keys.processing("");
-    std::string pattern;
-    for (const char c : prefix) {
-        pattern += std::string_view("*?[]\\^-").find(c) == std::string_view::npos ? "" : "\\";
-        pattern += c;
-    }
-    pattern += '*';
-    std::set<std::string> ids;
-    std::string cursor = "0";
-    do {
-        const Reply page = connection.command(pattern, "SCAN", cursor, "MATCH", pattern, "COUNT",
-                                              1000, "TYPE", "list");
-        if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
-            !is_strings(page.elements[1])) {
-            connection.refuse("SCAN");
-        }
-        cursor = page.elements[0].text;
-        // A page may be empty before the end of the scan.
-        for (const Reply& key : page.elements[1].elements) {
-            // Lists of other queues can have this prefix: those of "processing:{Q}", and those of
-            // "{t}Q:processing" beside "{t}Q". Their ends do not look like ids.
-            if (key.text.starts_with(prefix) && is_id(key.text.substr(prefix.size()))) {
-                ids.insert(key.text.substr(prefix.size()));
-            }
-        }
-    } while (cursor != "0");
-    postpone_search();
-    return ids;
-}
 
 } // namespace orizuru::detail

@@ -52,7 +52,17 @@ class Passes {
         return pass(Sweeps::own); // on the node that has the queue now
     }
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
-    TimePoint step(std::chrono::milliseconds interval);
+    TimePoint step(std::chrono::milliseconds interval) {
+        try {
+            take_part(std::min(interval, PassTurns::longest_interval));
+            return m_turns.next();
+        } catch (const ReplyError& error) {
+            if (!is_for_now(error)) {
+                leave_turns();
+            }
+            throw;
+        }
+    }
     void run(const std::stop_token& token, std::chrono::milliseconds interval) {
         if (interval <= std::chrono::milliseconds(0)) {
             throw std::invalid_argument("the collector's interval must be positive");
@@ -64,8 +74,51 @@ class Passes {
     /// Whether the search for orphans serves this collector or the fleet.
     enum class Sweeps { own, shared };
 
-    Collected pass(Sweeps sweeps);
-    void take_part(std::chrono::milliseconds interval);
+    Collected pass(Sweeps sweeps) {
+        // On another connection the grace begins anew.
+        const Connection::Pin pin(m_connection);
+        Collected collected;
+        const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
+        const std::vector<std::string> unheard =
+            unheard_consumers(m_connection, m_keys, registered);
+        const bool idle =
+            unheard.empty() && m_orphans.suspects().empty() && !m_orphans.search_due();
+        if (!(idle && m_grace.asked_lately(m_connection)) && may_reap()) {
+            for (const std::string& id : unheard) {
+                reap(id, collected);
+            }
+            const std::set<std::string> lists =
+                search_due(sweeps) ? search() : m_orphans.suspects();
+            for (const std::string& id : m_orphans.seen_again(lists, registered)) {
+                reap(id, collected);
+                m_orphans.forget(id);
+            }
+        }
+        refill(collected);
+        return collected;
+    }
+    void take_part(std::chrono::milliseconds interval) {
+        const Connection::Pin pin(m_connection);
+        m_turns.give_back(m_connection); // one taken on a connection that was lost
+        if (!m_grace.was_over(m_connection) && !may_reap()) {
+            // The turn is for collectors that may reap.
+            Collected collected;
+            refill(collected);
+            m_turns.put_off(m_options.grace, interval);
+            return;
+        }
+        // Only this collector knows its suspects.
+        if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
+            return;
+        }
+        pass(Sweeps::shared);
+        if (!m_grace.was_over(m_connection)) {
+            m_turns.give_back(m_connection); // to collectors that may reap
+            m_turns.put_off(m_options.grace, interval);
+            return;
+        }
+        m_turns.done();
+    }
     /// Leaves the turns to collectors that may be able to make the pass that this one cannot.
     void leave_turns() noexcept {
         m_turns.stand_back();
@@ -83,7 +136,30 @@ class Passes {
         }
         return over;
     }
-    void reap(const std::string& id, Collected& collected);
+    void reap(const std::string& id, Collected& collected) {
+        const Reply reply = run_script(
+            m_connection, m_keys.source(), reap_script, 6, m_keys.heartbeat(id),
+            m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
+            m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
+            recovery_memory.count(), m_options.dead_limit, m_options.blamed);
+        const std::vector<Reply>& parts = reply.elements;
+        if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
+            return; // alive, or another collector has reaped it
+        }
+        if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
+            std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
+            !std::all_of(parts.begin() + 2, parts.end(),
+                         [](const Reply& part) { return part.is(Reply::Type::string); })) {
+            m_connection.refuse("EVALSHA");
+        }
+        collected.consumers += 1;
+        collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
+        collected.buried += static_cast<std::uint64_t>(parts[1].integer);
+        for (auto buried = parts.begin() + 2; buried != parts.end(); ++buried) {
+            m_events.tell({EventKind::buried, m_keys.source(), id,
+                           "its consumers died more than max_recoveries times", buried->text});
+        }
+    }
     bool search_due(Sweeps sweeps) {
         constexpr auto interval = Orphans::interval;
         if (!m_orphans.search_due() || sweeps == Sweeps::own) {
@@ -96,8 +172,43 @@ class Passes {
         }
         return left.count() == 0;
     }
-    std::set<std::string> search();
-    void refill(Collected& collected);
+    /// Searches all lists; finds none when SCAN is refused.
+    std::set<std::string> search() {
+        try {
+            return m_orphans.search(m_connection, m_keys);
+        } catch (const ReplyError& error) {
+            if (error.code() != "NOPERM") {
+                throw;
+            }
+            m_orphans.postpone_search();
+            if (!std::exchange(m_search_refused, true)) {
+                m_events.tell({EventKind::sweep_refused, m_keys.source(), "", error.what(), ""});
+            }
+            return {};
+        }
+    }
+    void refill(Collected& collected) {
+        const std::string unack = m_keys.unack();
+        const Reply length = m_connection.command(unack, "LLEN", unack);
+        if (!is_count(length)) {
+            m_connection.refuse("LLEN");
+        }
+        // Bounded: otherwise a handler that rejects at once could keep a pass from ending.
+        std::int64_t left = length.integer;
+        while (left > 0) {
+            const auto step = std::min<std::int64_t>(left, m_options.batch);
+            const Reply moved =
+                run_script(m_connection, unack, refill_script, 2, unack, m_keys.source(), step);
+            if (!is_count(moved) || moved.integer > step) {
+                m_connection.refuse("EVALSHA");
+            }
+            if (moved.integer == 0) {
+                return;
+            }
+            collected.unacked += static_cast<std::uint64_t>(moved.integer);
+            left -= moved.integer;
+        }
+    }
 
     Keys m_keys;
     GarbageCollectorOptions m_options;
@@ -121,126 +232,6 @@ inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions
     }
     if (m_options.max_recoveries < 0 || m_options.dead_limit < 0 || m_options.grace.count() < 0) {
         throw std::invalid_argument("max_recoveries, dead_limit and grace must not be negative");
-    }
-}
-
-inline Collected Passes::pass(Sweeps sweeps) {
-    // On another connection the grace begins anew.
-    const Connection::Pin pin(m_connection);
-    Collected collected;
-    const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
-    const std::vector<std::string> unheard = unheard_consumers(m_connection, m_keys, registered);
-    const bool idle = unheard.empty() && m_orphans.suspects().empty() && !m_orphans.search_due();
-    if (!(idle && m_grace.asked_lately(m_connection)) && may_reap()) {
-        for (const std::string& id : unheard) {
-            reap(id, collected);
-        }
-        const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
-        for (const std::string& id : m_orphans.seen_again(lists, registered)) {
-            reap(id, collected);
-            m_orphans.forget(id);
-        }
-    }
-    refill(collected);
-    return collected;
-}
-
-inline void Passes::reap(const std::string& id, Collected& collected) {
-    const Reply reply =
-        run_script(m_connection, m_keys.source(), reap_script, 6, m_keys.heartbeat(id),
-                   m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
-                   m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
-                   recovery_memory.count(), m_options.dead_limit, m_options.blamed);
-    const std::vector<Reply>& parts = reply.elements;
-    if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
-        return; // alive, or another collector has reaped it
-    }
-    if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
-        std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
-        !std::all_of(parts.begin() + 2, parts.end(),
-                     [](const Reply& part) { return part.is(Reply::Type::string); })) {
-        m_connection.refuse("EVALSHA");
-    }
-    collected.consumers += 1;
-    collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
-    collected.buried += static_cast<std::uint64_t>(parts[1].integer);
-    for (auto buried = parts.begin() + 2; buried != parts.end(); ++buried) {
-        m_events.tell({EventKind::buried, m_keys.source(), id,
-                       "its consumers died more than max_recoveries times", buried->text});
-    }
-}
-
-/// Searches all lists; finds none when SCAN is refused.
-inline std::set<std::string> Passes::search() {
-    try {
-        return m_orphans.search(m_connection, m_keys);
-    } catch (const ReplyError& error) {
-        if (error.code() != "NOPERM") {
-            throw;
-        }
-        m_orphans.postpone_search();
-        if (!std::exchange(m_search_refused, true)) {
-            m_events.tell({EventKind::sweep_refused, m_keys.source(), "", error.what(), ""});
-        }
-        return {};
-    }
-}
-
-inline void Passes::refill(Collected& collected) {
-    const std::string unack = m_keys.unack();
-    const Reply length = m_connection.command(unack, "LLEN", unack);
-    if (!is_count(length)) {
-        m_connection.refuse("LLEN");
-    }
-    // Bounded: otherwise a handler that rejects at once could keep a pass from ending.
-    std::int64_t left = length.integer;
-    while (left > 0) {
-        const auto step = std::min<std::int64_t>(left, m_options.batch);
-        const Reply moved =
-            run_script(m_connection, unack, refill_script, 2, unack, m_keys.source(), step);
-        if (!is_count(moved) || moved.integer > step) {
-            m_connection.refuse("EVALSHA");
-        }
-        if (moved.integer == 0) {
-            return;
-        }
-        collected.unacked += static_cast<std::uint64_t>(moved.integer);
-        left -= moved.integer;
-    }
-}
-
-inline void Passes::take_part(std::chrono::milliseconds interval) {
-    const Connection::Pin pin(m_connection);
-    m_turns.give_back(m_connection); // one taken on a connection that was lost
-    if (!m_grace.was_over(m_connection) && !may_reap()) {
-        // The turn is for collectors that may reap.
-        Collected collected;
-        refill(collected);
-        m_turns.put_off(m_options.grace, interval);
-        return;
-    }
-    // Only this collector knows its suspects.
-    if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
-        return;
-    }
-    pass(Sweeps::shared);
-    if (!m_grace.was_over(m_connection)) {
-        m_turns.give_back(m_connection); // to collectors that may reap
-        m_turns.put_off(m_options.grace, interval);
-        return;
-    }
-    m_turns.done();
-}
-
-inline TimePoint Passes::step(std::chrono::milliseconds interval) {
-    try {
-        take_part(std::min(interval, PassTurns::longest_interval));
-        return m_turns.next();
-    } catch (const ReplyError& error) {
-        if (!is_for_now(error)) {
-            leave_turns();
-        }
-        throw;
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/identity.hpp>
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -30,12 +31,10 @@ namespace orizuru::detail {
 class Adoption {
   public:
     struct Result {
-        enum class Fate { adopted, gone };
-
-        Fate fate;                     ///< of the list; gone: reaped or released
-        std::string header;            ///< as the in-doubt requests left it
-        std::vector<std::string> list; ///< its messages, oldest first
-        Identity identity;             ///< its owner, if it was adopted
+        std::string header; ///< as the in-doubt requests left it
+        /// The messages, oldest first; empty if the list is gone: reaped or released.
+        std::optional<std::vector<std::string>> list;
+        Identity identity; ///< owns the list, if it was adopted
     };
 
     explicit Adoption(Identity target) : m_target(std::move(target)) {}
@@ -53,7 +52,17 @@ class Adoption {
     }
 
     /// Takes the reply to the last `send`. Sets `result()` if no other reply is needed.
-    [[gnu::cold]] Verdict on_reply(const Reply& reply);
+    [[gnu::cold]] Verdict on_reply(const Reply& reply) {
+        if (!reply.is(Reply::Type::error)) {
+            return on_list(reply) ? Verdict{}
+                                  : Verdict{Remedy::reconnect, "a reply of the wrong type"};
+        }
+        if (reply.code() == "FENCED") {
+            on_fence(reply.behind_code());
+            return {};
+        }
+        return reply.code() == "BUSYNAME" ? Verdict{} : refused(reply);
+    }
 
     [[nodiscard]] const std::optional<Result>& result() const noexcept { return m_result; }
 
@@ -65,31 +74,23 @@ class Adoption {
             m_header = header;
         }
     }
-    [[gnu::cold]] void finish(Result::Fate fate, std::string_view header,
-                              std::vector<std::string> list) {
+    [[gnu::cold]] void finish(std::string_view header,
+                              std::optional<std::vector<std::string>> list) {
         found(header);
-        m_result = Result{fate, *m_header, std::move(list), m_tried.back()};
+        m_result = Result{*m_header, std::move(list), m_tried.back()};
     }
     // Parses "adopted <id> <header>", "reaped <header>" or "released <header>".
-    [[gnu::cold]] Verdict on_fence(std::string_view text) {
-        const auto word = [&text] {
-            const auto space = text.find(' ');
-            const std::string_view first = text.substr(0, space);
-            text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
-            return first;
-        };
-        if (word() == "adopted") {
-            const std::string_view id = word();
-            for (const Identity& tried : m_tried) {
-                if (tried.id == id) {
-                    found(text);
-                    m_target = tried;
-                    return {};
-                }
+    [[gnu::cold]] void on_fence(std::string_view text) {
+        const auto space = text.rfind(' ');
+        const auto header = space == std::string_view::npos ? "" : text.substr(space + 1);
+        for (const Identity& tried : m_tried) {
+            if (text.starts_with(joined({"adopted ", tried.id, " "}))) {
+                found(header);
+                m_target = tried;
+                return;
             }
         }
-        finish(Result::Fate::gone, text, {});
-        return {};
+        finish(header, std::nullopt);
     }
     [[gnu::cold]] bool on_list(const Reply& reply) {
         if (!reply.is(Reply::Type::array) || reply.elements.size() != 2 ||
@@ -101,7 +102,7 @@ class Adoption {
         for (std::size_t i = 0; i < list.size(); ++i) {
             list[i] = elements[list.size() - 1 - i].text;
         }
-        finish(Result::Fate::adopted, reply.elements[0].text, std::move(list));
+        finish(reply.elements[0].text, std::move(list));
         return true;
     }
 
@@ -110,18 +111,5 @@ class Adoption {
     std::optional<std::string> m_header;
     std::optional<Result> m_result;
 };
-
-inline Verdict Adoption::on_reply(const Reply& reply) {
-    if (!reply.is(Reply::Type::error)) {
-        return on_list(reply) ? Verdict{} : Verdict{Remedy::reconnect, "a reply of the wrong type"};
-    }
-    if (reply.code() == "FENCED") {
-        return on_fence(reply.behind_code());
-    }
-    if (reply.code() == "BUSYNAME") {
-        return {};
-    }
-    return refused(reply);
-}
 
 } // namespace orizuru::detail

@@ -201,6 +201,10 @@ class Mirror {
     // The user gets a refusal that recovery does not cure.
     static constexpr int most_failed_fetches = 4;
 
+    /// The version of the last request sent, or of the last one that has run.
+    [[nodiscard]] std::uint64_t last_sent() const noexcept {
+        return m_requests.empty() ? m_confirmed : m_requests.back().version;
+    }
     [[nodiscard]] std::size_t live() const noexcept { return m_messages.size() - m_sent; }
     /// True if `request`, which was sent, settles `message`.
     [[nodiscard]] static bool settles(const Request& request, const DeliveryPtr& message) noexcept {
@@ -215,7 +219,7 @@ class Mirror {
                        std::string_view source, std::size_t keys, std::size_t args);
     // Every script of the chain begins with the header that it expects and the next header.
     void append_headers(std::string& out) {
-        for (const std::uint64_t version : {m_last_sent, m_last_sent + 1}) {
+        for (const std::uint64_t version : {last_sent(), last_sent() + 1}) {
             m_self.write_header(m_header, version);
             append_argument(out, m_header);
         }
@@ -274,7 +278,6 @@ class Mirror {
 
     Fifo<Request> m_requests;
     std::uint64_t m_confirmed = 0; ///< version of the last request that is known to have run
-    std::uint64_t m_last_sent = 0; ///< version of the last request sent
     bool m_draining = false;       ///< a request was refused; the rest of the chain must answer
     bool m_refused = false;        ///< the last answer was a refusal
     bool m_blocked = false;        ///< a blocking fetch or a look is unanswered

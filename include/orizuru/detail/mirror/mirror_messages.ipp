@@ -110,6 +110,4 @@ inline void Mirror::recount() noexcept {
     }
 }
 
-// Recovery.
-
 } // namespace orizuru::detail

@@ -34,18 +34,17 @@ inline Verdict Mirror::on_adopt(const Reply& reply) {
 // If this runs out of memory, the adoption is tried again.
 inline void Mirror::conclude(const Adoption::Result& result) {
     const auto version = m_self.version(result.header);
-    const std::uint64_t newest = m_requests.empty() ? m_confirmed : m_requests.back().version;
-    const bool known = version && m_confirmed <= *version && *version <= newest;
+    const bool known = version && m_confirmed <= *version && *version <= last_sent();
     settle_doubts(known ? version : std::nullopt);
     Recovered recovered;
-    if (result.fate == Adoption::Result::Fate::gone) {
+    if (!result.list) {
         recovered.lost = Fifo<DeliveryPtr>(m_messages);
         become(m_make_identity());
         recovered.reaped = m_state != State::left;
         m_messages.clear();
         m_state = recovered.reaped ? State::unregistered : State::left;
     } else {
-        Fifo<DeliveryPtr> list = match(result.list, recovered);
+        Fifo<DeliveryPtr> list = match(*result.list, recovered);
         m_moves.reserve(list.size());
         become(result.identity);
         m_messages = std::move(list);
@@ -63,7 +62,7 @@ inline void Mirror::conclude(const Adoption::Result& result) {
         recovered.refusal = std::move(m_fetch_failure);
     }
     m_recovered = std::move(recovered);
-    m_confirmed = m_last_sent = 0;
+    m_confirmed = 0;
     m_more_to_fetch = false;
     recount();
 }

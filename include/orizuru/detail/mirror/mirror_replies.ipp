@@ -19,7 +19,7 @@ inline Verdict Mirror::on_start(const Reply& reply) {
     }
     if (reply.is(Reply::Type::integer) && reply.integer == 1) {
         m_state = State::running;
-        m_confirmed = m_last_sent = 0;
+        m_confirmed = 0;
         return {};
     }
     // Fenced: the reply to an earlier START was lost and a collector came in between.
@@ -50,10 +50,7 @@ inline Verdict Mirror::on_reply(Reply&& reply) {
 
 inline void Mirror::answered() noexcept {
     m_requests.pop_front();
-    if (m_draining && m_requests.empty()) {
-        m_draining = false;
-        m_last_sent = m_confirmed;
-    }
+    m_draining = m_draining && !m_requests.empty();
 }
 
 // True only for what the script returns when it has run.

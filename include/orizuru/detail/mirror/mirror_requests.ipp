@@ -34,7 +34,7 @@ inline void Mirror::chain_arguments(std::string& out) {
 inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> compose) {
     Request request;
     request.kind = kind;
-    request.version = m_last_sent + 1;
+    request.version = last_sent() + 1;
     try {
         compose(request);
     } catch (...) {
@@ -42,7 +42,6 @@ inline void Mirror::compose(Request::Kind kind, FunctionRef<void(Request&)> comp
         throw;
     }
     m_sent += request.messages;
-    m_last_sent = request.version;
     m_requests.push_back(std::move(request));
 }
 

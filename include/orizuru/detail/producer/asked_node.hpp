@@ -26,7 +26,36 @@ class AskedNode {
     /// for the next call. A refusal to connect or to be asked is a reply, too. Throws
     /// ConnectionError, whose in_doubt() is about this LPUSH; ProtocolError.
     [[nodiscard]] [[gnu::cold]] Reply push(const Endpoint& node, std::string_view command,
-                                           const ReplicaWait& wait);
+                                           const ReplicaWait& wait) {
+        auto stream = std::move(m_stream); // one that fails must not live on
+        try {
+            if (!stream || stream->address() != node.address() || stream->disturbed()) {
+                stream = Stream::make(node, deadline_in(node.connect_timeout()));
+            }
+        } catch (const ReplyError& error) {
+            return {Reply::Type::error, 0, joined({error.code(), " ", error.what()}), {}};
+        }
+        stream->append([&](std::string& out) {
+            append_command(out, "ASKING");
+            out += command;
+            out += wait.command();
+        });
+        try {
+            const TimePoint until = deadline_in(node.command_timeout() + wait.time());
+            Reply asking = stream->await_reply(until);
+            Reply reply = stream->await_reply(until);
+            if (asking.is(Reply::Type::error)) { // then the LPUSH was no more than MOVED
+                return asking;
+            }
+            if (wait.wanted()) {
+                reply = wait.confirmed(std::move(reply), stream->await_reply(until));
+            }
+            m_stream = std::move(stream);
+            return reply;
+        } catch (const ConnectionError& error) {
+            throw ConnectionError(error.what(), stream->outcome());
+        }
+    }
     void close() noexcept { m_stream.reset(); }
     /// The same when the producer's own connection has been made at another time.
     void close_unless(TimePoint connected_at) noexcept {
@@ -45,37 +74,5 @@ class AskedNode {
     std::unique_ptr<Stream> m_stream;
     TimePoint m_beside; ///< when the producer's own connection was made
 };
-
-inline Reply AskedNode::push(const Endpoint& node, std::string_view command,
-                             const ReplicaWait& wait) {
-    auto stream = std::move(m_stream); // one that fails must not live on
-    try {
-        if (!stream || stream->address() != node.address() || stream->disturbed()) {
-            stream = Stream::make(node, deadline_in(node.connect_timeout()));
-        }
-    } catch (const ReplyError& error) {
-        return {Reply::Type::error, 0, joined({error.code(), " ", error.what()}), {}};
-    }
-    stream->append([&](std::string& out) {
-        append_command(out, "ASKING");
-        out += command;
-        out += wait.command();
-    });
-    try {
-        const TimePoint until = deadline_in(node.command_timeout() + wait.time());
-        Reply asking = stream->await_reply(until);
-        Reply reply = stream->await_reply(until);
-        if (asking.is(Reply::Type::error)) { // then the LPUSH was no more than MOVED
-            return asking;
-        }
-        if (wait.wanted()) {
-            reply = wait.confirmed(std::move(reply), stream->await_reply(until));
-        }
-        m_stream = std::move(stream);
-        return reply;
-    } catch (const ConnectionError& error) {
-        throw ConnectionError(error.what(), stream->outcome());
-    }
-}
 
 } // namespace orizuru::detail

@@ -18,16 +18,9 @@ namespace orizuru::detail {
 struct BufferedProducerCore::Parts {
     Parts(const Endpoint& endpoint, std::string queue, BufferedProducerOptions chosen)
         : keys(std::move(queue)),
-          options(checked(chosen)),
+          options(chosen),
           buffer(new PushBuffer(endpoint, keys.source(), static_cast<std::size_t>(options.size),
                                 options.time, ReplicaWait(options.replicas))) {}
-
-    static BufferedProducerOptions checked(BufferedProducerOptions options) {
-        check_max_payload(options.max_payload);
-        check_count("size", options.size, static_cast<int>(PushChunk::most_messages));
-        check_time("time", options.time, std::chrono::milliseconds(1));
-        return options;
-    }
 
     Keys keys;
     BufferedProducerOptions options;
@@ -36,8 +29,12 @@ struct BufferedProducerCore::Parts {
 
 ORIZURU_INLINE BufferedProducerCore::BufferedProducerCore(const Endpoint& endpoint,
                                                           std::string queue,
-                                                          BufferedProducerOptions options)
-    : m_parts(std::make_unique<Parts>(endpoint, std::move(queue), options)) {}
+                                                          BufferedProducerOptions options) {
+    check_max_payload(options.max_payload);
+    check_count("size", options.size, static_cast<int>(PushChunk::most_messages));
+    check_time("time", options.time, std::chrono::milliseconds(1));
+    m_parts = std::make_unique<Parts>(endpoint, std::move(queue), options);
+}
 ORIZURU_INLINE
 BufferedProducerCore::BufferedProducerCore(BufferedProducerCore&&) noexcept = default;
 ORIZURU_INLINE BufferedProducerCore&

@@ -19,14 +19,9 @@ namespace orizuru::detail {
 struct ProducerCore::Parts {
     [[gnu::cold]] Parts(const Endpoint& endpoint, std::string&& queue, ProducerOptions chosen)
         : keys(std::move(queue)),
-          options(checked(chosen)),
+          options(chosen),
           chunks{PushChunk(keys.source()), PushChunk(keys.source())},
           pipeline(endpoint, keys.source(), ReplicaWait(options.replicas)) {}
-
-    [[gnu::cold]] static ProducerOptions checked(ProducerOptions options) {
-        check_max_payload(options.max_payload);
-        return options;
-    }
 
     Keys keys;
     ProducerOptions options;
@@ -35,8 +30,10 @@ struct ProducerCore::Parts {
 };
 
 ORIZURU_INLINE ProducerCore::ProducerCore(const Endpoint& endpoint, std::string&& queue,
-                                          ProducerOptions options)
-    : m_parts(std::make_unique<Parts>(endpoint, std::move(queue), options)) {}
+                                          ProducerOptions options) {
+    check_max_payload(options.max_payload);
+    m_parts = std::make_unique<Parts>(endpoint, std::move(queue), options);
+}
 ORIZURU_INLINE ProducerCore::ProducerCore(ProducerCore&&) noexcept = default;
 ORIZURU_INLINE ProducerCore& ProducerCore::operator=(ProducerCore&&) noexcept = default;
 ORIZURU_INLINE ProducerCore::~ProducerCore() = default;

@@ -63,7 +63,14 @@ class PushPipeline {
     [[nodiscard]] const std::string& key() const noexcept { return m_key; }
 
     /// LLEN, only while nothing is in flight. Throws std::logic_error when taken; as Connection.
-    std::uint64_t length();
+    std::uint64_t length() {
+        refuse_taken();
+        const Reply reply = m_connection.command(m_key, "LLEN", m_key);
+        if (!is_count(reply)) {
+            m_connection.refuse("LLEN");
+        }
+        return static_cast<std::uint64_t>(reply.integer);
+    }
 
     /// Any command, given as bytes, only while nothing is in flight. Throws as `length` does.
     Reply command(std::string_view name, std::string_view bytes);
@@ -76,7 +83,8 @@ class PushPipeline {
     }
     void refuse_taken() const {
         if (m_taken) {
-            throw_taken();
+            throw std::logic_error(
+                joined({"a producer of '", m_key, "' is used while it is pushing"}));
         }
     }
     void give_back() noexcept {
@@ -98,7 +106,20 @@ class PushPipeline {
     /// throws as Connection does; else throws as `next`. One that was `pushed` by the same
     /// connection does not run again: only its WAIT does.
     void start(std::string_view command, TimePoint limit = TimePoint::max(),
-               const std::optional<Pushed>& pushed = {});
+               const std::optional<Pushed>& pushed = {}) {
+        if (m_count == 0) {
+            m_connection.ensure_connected(limit);
+            m_asked.close_unless(m_connection.connected_at());
+        }
+        Flight& flight = m_flights[m_count++];
+        flight = {{command, m_wait.command()}, false, reply_due(), {}};
+        if (pushed && pushed->connected_at == m_connection.connected_at()) {
+            flight.unsent[0] = {};
+            flight.begun = true;
+            flight.length = pushed->length;
+        }
+        guarded([this] { send(); });
+    }
 
     /// Sends what the socket takes; returns the oldest LPUSH's reply, an integer or an error, once
     /// it has been read. Throws ConnectionError, whose in_doubt() is about all LPUSHes in flight;
@@ -113,7 +134,15 @@ class PushPipeline {
         return stream().wait(events(), nullptr, std::min(limit, deadline()));
     }
     /// The second half: reads the data that has arrived.
-    void read(short ready);
+    void read(short ready) {
+        guarded([=, this] {
+            if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
+                stream().fill();
+            } else if (ready == 0 && Clock::now() >= deadline()) {
+                throw ConnectionError("no reply in time");
+            }
+        });
+    }
 
     /// For a caller's own poll, while something is in flight.
     [[nodiscard]] int fd() const noexcept { return stream().fd(); }
@@ -175,19 +204,46 @@ class PushPipeline {
     [[nodiscard]] std::string describe() const { return m_connection.describe(m_key, "LPUSH"); }
 
     template <class Action>
-    std::invoke_result_t<Action&> guarded(Action action);
-    void send();
+    std::invoke_result_t<Action&> guarded(Action action) {
+        try {
+            return action();
+        } catch (...) {
+            fail();
+        }
+    }
+    void send() {
+        for (std::size_t i = 0; i < m_count; ++i) {
+            Flight& flight = m_flights[i];
+            for (std::string_view& unsent : flight.unsent) {
+                while (!unsent.empty()) {
+                    const std::size_t count = stream().send(unsent);
+                    if (count == 0) {
+                        return;
+                    }
+                    flight.begun = true;
+                    unsent.remove_prefix(count);
+                }
+            }
+        }
+    }
     void check(const Reply& reply) const {
         if (!is_count(reply, 1) && !reply.is(Reply::Type::error)) {
             throw ProtocolError(joined({describe(), " was answered by a reply of the wrong type"}));
         }
     }
     [[noreturn]] [[gnu::cold]] void throw_unreplicated(const Reply& reply, const Reply& waited);
-    [[noreturn]] [[gnu::cold]] void throw_taken() const {
-        throw std::logic_error(joined({"a producer of '", m_key, "' is used while it is pushing"}));
-    }
     /// In a handler: closes the connection and rethrows; a ConnectionError gets its outcome.
-    [[noreturn]] [[gnu::cold]] void fail();
+    [[noreturn]] [[gnu::cold]] void fail() {
+        const bool begun = m_count > 0 && m_flights[0].begun;
+        abandon();
+        try {
+            throw;
+        } catch (const ConnectionError& error) {
+            throw ConnectionError(joined({describe(), ": ", error.what()}),
+                                  begun || error.in_doubt() ? ConnectionError::Outcome::in_doubt
+                                                            : ConnectionError::Outcome::not_run);
+        }
+    }
 
     Connection m_connection;
     std::string m_key;
@@ -198,15 +254,6 @@ class PushPipeline {
     std::size_t m_count = 0;
     bool m_taken = false;
 };
-
-inline std::uint64_t PushPipeline::length() {
-    refuse_taken();
-    const Reply reply = m_connection.command(m_key, "LLEN", m_key);
-    if (!is_count(reply)) {
-        m_connection.refuse("LLEN");
-    }
-    return static_cast<std::uint64_t>(reply.integer);
-}
 
 inline Reply PushPipeline::command(std::string_view name, std::string_view bytes) {
     refuse_taken();
@@ -230,69 +277,6 @@ inline Reply PushPipeline::command(std::string_view name, std::string_view bytes
     } catch (const ConnectionError& error) {
         throw ConnectionError(joined({m_connection.describe(m_key, name), ": ", error.what()}),
                               ConnectionError::Outcome::in_doubt);
-    }
-}
-
-inline void PushPipeline::start(std::string_view command, TimePoint limit,
-                                const std::optional<Pushed>& pushed) {
-    if (m_count == 0) {
-        m_connection.ensure_connected(limit);
-        m_asked.close_unless(m_connection.connected_at());
-    }
-    Flight& flight = m_flights[m_count++];
-    flight = {{command, m_wait.command()}, false, reply_due(), {}};
-    if (pushed && pushed->connected_at == m_connection.connected_at()) {
-        flight.unsent[0] = {};
-        flight.begun = true;
-        flight.length = pushed->length;
-    }
-    guarded([this] { send(); });
-}
-
-inline void PushPipeline::read(short ready) {
-    guarded([=, this] {
-        if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) {
-            stream().fill();
-        } else if (ready == 0 && Clock::now() >= deadline()) {
-            throw ConnectionError("no reply in time");
-        }
-    });
-}
-
-template <class Action>
-std::invoke_result_t<Action&> PushPipeline::guarded(Action action) {
-    try {
-        return action();
-    } catch (...) {
-        fail();
-    }
-}
-
-inline void PushPipeline::fail() {
-    const bool begun = m_count > 0 && m_flights[0].begun;
-    abandon();
-    try {
-        throw;
-    } catch (const ConnectionError& error) {
-        throw ConnectionError(joined({describe(), ": ", error.what()}),
-                              begun || error.in_doubt() ? ConnectionError::Outcome::in_doubt
-                                                        : ConnectionError::Outcome::not_run);
-    }
-}
-
-inline void PushPipeline::send() {
-    for (std::size_t i = 0; i < m_count; ++i) {
-        Flight& flight = m_flights[i];
-        for (std::string_view& unsent : flight.unsent) {
-            while (!unsent.empty()) {
-                const std::size_t count = stream().send(unsent);
-                if (count == 0) {
-                    return;
-                }
-                flight.begun = true;
-                unsent.remove_prefix(count);
-            }
-        }
     }
 }
 
