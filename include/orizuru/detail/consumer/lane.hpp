@@ -271,8 +271,7 @@ class Lane final : private LinkMember {
     inline Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
     [[gnu::cold]] inline void on_broken(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
-    [[gnu::cold]] inline void on_connected() noexcept override;
-    [[gnu::cold]] inline void on_reconnected(std::string_view detail) noexcept override;
+    [[gnu::cold]] inline void on_connected(std::string_view repair) noexcept override;
     [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
         begin_recovery(reason);

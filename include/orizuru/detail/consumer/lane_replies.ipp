@@ -135,7 +135,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
     m_astray = false;
     ask_attention();
     if (m_link->connected()) {
-        on_connected();
+        on_connected({});
     }
 }
 
@@ -180,14 +180,11 @@ inline void Lane::note_migration(std::string_view refusal) noexcept {
     }
 }
 
-inline void Lane::on_reconnected(std::string_view detail) noexcept {
-    tell_repair(detail);
-    wake_unless_driven();
-    wake_poller();
-}
-
-inline void Lane::on_connected() noexcept {
-    if (m_link->among_others()) { // it may have been told of a break of another link
+inline void Lane::on_connected(std::string_view repair) noexcept {
+    if (!repair.empty()) {
+        tell_repair(repair);
+        wake_unless_driven();
+    } else if (m_link->among_others()) { // it may have been told of a break of another link
         tell_repair(endpoint().address());
     }
     wake_poller();
