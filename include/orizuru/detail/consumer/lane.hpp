@@ -52,7 +52,6 @@ class Lane final : private LinkMember {
     // What a caller holds for a scope.
     class Lock;
     class Watch;
-    class Attendance;
 
     [[gnu::cold]] Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
                        EventQueue&& events);
@@ -89,10 +88,6 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void stray(std::string_view error, const Node& teller);
     [[nodiscard]] bool astray() const noexcept { return m_astray; }
     [[nodiscard]] bool among_others() const noexcept { return m_link->among_others(); }
-    /// Where the queue is in a Cluster, as far as that is known.
-    [[nodiscard]] [[gnu::cold]] std::optional<Node> node() const {
-        return EndpointParts::of(m_endpoint).place->node();
-    }
     /// Moves to another link with the same mutex.
     [[gnu::cold]] void move(std::shared_ptr<Link> link) noexcept;
 
@@ -124,9 +119,8 @@ class Lane final : private LinkMember {
     void close_acks() noexcept { m_guards.drop(m_mirror.close_acks()); }
     /// No thread awaits the message's settlement any more: on_event gets the outcome.
     void leave_unattended(const DeliveryPtr& message) noexcept;
-    [[nodiscard]] bool has_unattended() const noexcept { return !m_unattended.empty(); }
     /// Asks again for refused settlements that no thread awaits.
-    void retry_refused();
+    void retry_refused() { m_unattended.retry(m_mirror, m_events); }
     /// How many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return m_unattended.take_late_acks(); }
 
@@ -135,8 +129,6 @@ class Lane final : private LinkMember {
     /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
     /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
-    /// Composes and sends what is due now.
-    void advance();
     /// While the result exists, acks are sent at each chance instead of with the next fetch.
     [[nodiscard]] auto hurry_acks() noexcept {
         ++m_hurries;
@@ -239,30 +231,21 @@ class Lane final : private LinkMember {
 
     // Work that no caller waits for.
 
-    /// Wakes the heartbeat for it.
+    /// Sends what is due, as `drive` would, for a thread that serves several lanes and calls
+    /// `deliver` for each. Returns true while more is to be done, false if it need not be called
+    /// before the next request for attention.
+    [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
+    void request_attention() noexcept { m_attention = true; }
+    /// The same, and wakes the heartbeat.
     void ask_attention() noexcept {
-        m_attention = true;
+        request_attention();
         wake_own();
     }
-    [[nodiscard]] bool take_attention() noexcept { return std::exchange(m_attention, false); }
     /// For a thread that polls: has the heartbeat connect the link and take the reply to a fetch.
     /// Then signals the Watches.
     void await_link() noexcept {
         m_polled = true;
         ask_attention();
-    }
-    /// Signals them once there is nothing to wait for.
-    void wake_poller() noexcept {
-        if (m_polled && link_is_idle()) {
-            m_polled = false;
-            wake_own();
-        }
-    }
-    /// True when none is left.
-    [[nodiscard]] bool at_rest() const noexcept {
-        const bool settled = running() || m_mirror.state() == Mirror::State::left;
-        return settled && !m_mirror.has_acks() && !m_mirror.has_moves() && !has_unattended() &&
-               !m_polled;
     }
 
   private:
@@ -281,6 +264,8 @@ class Lane final : private LinkMember {
     [[gnu::cold]] std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
                                                   FunctionRef<bool()> interrupted,
                                                   FunctionRef<void(std::string&)> compose);
+    /// Composes and sends what is due now.
+    void advance();
     void send(FunctionRef<void(std::string&)> compose) {
         m_link->send(*this, Purpose::chain, compose);
         m_link->flush();
@@ -291,12 +276,16 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void act_on(const Verdict& verdict);
     void wake_own() noexcept;
 
-    [[nodiscard]] bool link_is_idle() const noexcept {
-        return m_link->connected() && !m_mirror.fetching();
+    /// Signals the Watches once there is nothing that `await_link` waits for.
+    void wake_poller() noexcept {
+        if (m_polled && m_link->connected() && !m_mirror.fetching()) {
+            m_polled = false;
+            wake_own();
+        }
     }
     /// For what the user has to hear of: the thread that reads may be another queue's.
     void wake_unless_driven() noexcept {
-        if (m_drivers == 0) {
+        if (m_drivers == 0 && !m_attended) {
             ask_attention();
         }
     }
@@ -316,9 +305,10 @@ class Lane final : private LinkMember {
     bool m_astray = false;
     bool m_strayed = false; ///< the next time it waits
     int m_hurries = 0;
-    int m_drivers = 0; ///< threads in `drive`, and Attendances
-    bool m_attention = false;
-    bool m_polled = false; ///< a thread that polls waits for the link
+    int m_drivers = 0;        ///< threads in `drive`
+    bool m_attention = false; ///< wanted
+    bool m_attended = false;  ///< `attend` has begun and is to be called again
+    bool m_polled = false;    ///< a thread that polls waits for the link
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

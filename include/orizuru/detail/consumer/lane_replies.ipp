@@ -125,6 +125,7 @@ inline void Lane::stray(std::string_view error, const Node& teller) {
 }
 
 inline void Lane::move(std::shared_ptr<Link> link) noexcept {
+    m_attended = false;
     if (m_mirror.unanswered()) {
         begin_recovery("the queue is on another node");
     }
