@@ -131,7 +131,7 @@ ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
     m_session->watch(std::move(news));
 }
 
-ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->limit(most); }
+ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->fetcher().limit(most); }
 ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {
     return m_session->fetcher().in_hand();
 }

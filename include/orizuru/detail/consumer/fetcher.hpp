@@ -63,7 +63,10 @@ class Fetcher {
     }
     void close_after_fork() noexcept { m_waiter.close_after_fork(); }
     /// From now on a fetch takes at most `most` messages, none ahead. For the thread in `next`.
-    void limit(int most) noexcept {
+    void limit(int most) {
+        if (most < 1 || most > m_options.prefetch) {
+            throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
+        }
         m_most = most;
         m_ahead = false;
     }
@@ -150,9 +153,15 @@ class Fetcher {
         }
     }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
-    bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
-    void fetch_ahead();
-    void fetch_behind();
+    /// Keeps Redis busy by a second fetch behind the awaited one, where the handler was faster than
+    /// Redis and has acked its whole batch.
+    void fetch_behind() {
+        if (m_lane.mirror().all_acked()) {
+            fetch_more();
+        }
+    }
+    /// Fetches a batch ahead, only after a full one: after a short one the source is likely empty,
+    /// and new messages are for other consumers too.
     void fetch_more() {
         const Mirror& mirror = m_lane.mirror();
         if (mirror.more_to_fetch() && m_ahead && !are_large() && !mirror.blocked() &&
@@ -185,12 +194,16 @@ class Fetcher {
     }
 
     void take_run() {
+        Mirror& mirror = m_lane.mirror();
+        m_lane.hand_out(m_run, static_cast<std::size_t>(m_most));
         // Finding acks that are given without the lock takes a search of the held messages. Where
         // there are many, the lock is cheaper.
-        const bool few = std::cmp_less_equal(m_lane.mirror().messages().size(), 2 * m_most);
-        m_lane.hand_out(m_run, static_cast<std::size_t>(m_most),
-                        m_options.ack == AckMode::deferred && few ? GuardAcks::without_lock
-                                                                  : GuardAcks::under_lock);
+        const bool few = std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
+        if (few && m_options.ack == AckMode::deferred) {
+            for (const DeliveryPtr& message : m_run) {
+                mirror.open_ack(*message);
+            }
+        }
         m_run_recoveries = m_lane.recoveries();
         m_looked = false;
         if (m_shares_link) {
@@ -202,7 +215,10 @@ class Fetcher {
             const std::size_t average = bytes / m_run.size();
             m_average = std::max(average, (m_average + average) / 2);
         }
-        fetch_ahead();
+        // Asks for the next batch with this one's first message, so that at most two are held.
+        if (!mirror.has_ready() && !mirror.fetching()) {
+            fetch_more();
+        }
     }
     void drop_lost_of_run() {
         m_lane.drop_lost(m_run);
@@ -241,13 +257,7 @@ inline auto Fetcher::enter() {
 
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
     const auto inside = enter();
-    const bool in_hand = !m_run.empty() && !m_run.front()->postponed() &&
-                         m_run_recoveries == m_lane.recoveries() && !stopped() &&
-                         !token.stop_requested();
-    if (!in_hand && !await_run(token, timeout)) {
-        return nullptr;
-    }
-    return m_run.pop_front();
+    return await_run(token, timeout) ? m_run.pop_front() : nullptr;
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {

@@ -44,9 +44,6 @@
 
 namespace orizuru::detail {
 
-/// How a guard gives a deferred ack.
-enum class GuardAcks : std::uint8_t { under_lock, without_lock };
-
 class Lane final : private LinkMember {
   public:
     // What a caller holds for a scope.
@@ -100,7 +97,7 @@ class Lane final : private LinkMember {
     // back, lost from the run or accepted as a deferred ack.
 
     /// Moves messages to `run` until it has `most`.
-    void hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks);
+    void hand_out(Fifo<DeliveryPtr>& run, std::size_t most);
     /// Removes from `run` what is no longer ours.
     void drop_lost(Fifo<DeliveryPtr>& run) noexcept;
     void put_back(const Fifo<DeliveryPtr>& run) noexcept;

@@ -72,14 +72,11 @@ inline void Lane::throw_forked() const {
         {"a consumer of '", keys().source(), "' is used in a forked child; make a new one there"}));
 }
 
-inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks) {
+inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most) {
     const std::size_t before = run.size();
     run.reserve(most);
     while (m_mirror.has_ready() && run.size() < most) {
         run.push_back(m_mirror.hand_out());
-        if (acks == GuardAcks::without_lock) {
-            m_mirror.open_ack(*run.back());
-        }
     }
     m_guards.add(run.size() - before);
 }

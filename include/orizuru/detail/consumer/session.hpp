@@ -25,7 +25,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -53,13 +52,6 @@ class Session {
         m_watch.reset();
         m_news = std::move(news);
         m_watch.emplace(m_lane, *m_news);
-    }
-
-    void limit(int most) {
-        if (most < 1 || most > m_options.prefetch) {
-            throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
-        }
-        m_fetcher.limit(most);
     }
 
     /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
