@@ -45,6 +45,9 @@ class Fetcher {
     /// For a thread that polls several consumers, in place of `next`: returns the next message, or
     /// asks Redis for one and sets `awaited`. Waits for a fetch only, at most 10 ms or to a stop.
     inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
+    /// The same in place of `next` without a time: asks Redis once. A waiter that large messages
+    /// should come by is connected in steps, one for each call; the link brings them meanwhile.
+    inline DeliveryPtr look(const std::stop_token& token);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
     /// to decode it, else 100 ms. For the thread in `next`.

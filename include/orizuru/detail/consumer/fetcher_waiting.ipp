@@ -16,7 +16,6 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     const bool had_some = mirror.has_ready();
     std::uint64_t fetches = mirror.fetches();
     bool looked = false; // asked without waiting and found nothing
-    bool connecting = false;
     TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
@@ -73,13 +72,7 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             looked = looked && !m_waiter.refused_for_memory();
         } else if (!looked &&
                    (late || m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory())) {
-            const bool connect = are_large() && !m_waiter.connected() && !connecting &&
-                                 Clock::now() >= m_waiter.not_before();
-            if (connect) {
-                connecting = true; // a step of it; the link goes on meanwhile
-                Awaited step;
-                m_waiter.advance_connecting(lock, step);
-            } else if (by_waiter() && !mirror.has_acks()) {
+            if (by_waiter() && !mirror.has_acks()) {
                 m_waiter.look(lock, until);
                 in_time = Clock::now() < until;
             } else {

@@ -137,11 +137,14 @@ class Lane final : private LinkMember {
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
-    template <class... Arguments>
-    std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
-                               FunctionRef<bool()> interrupted, const Arguments&... arguments) {
-        return query_with(lock, deadline, wake, interrupted,
-                          [&](std::string& out) { append_command(out, arguments...); });
+    [[gnu::cold]] std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
+                                             FunctionRef<bool()> interrupted,
+                                             FunctionRef<void(std::string&)> compose);
+    std::optional<Reply> query(Lock& lock, TimePoint deadline, std::string_view command,
+                               std::string_view argument) {
+        return query(
+            lock, deadline, nullptr, [] { return false; },
+            [&](std::string& out) { append_command(out, command, argument); });
     }
     /// From now on every call of `drive` ends by this time, even if its own deadline is later.
     void limit(TimePoint time) noexcept {
@@ -168,12 +171,6 @@ class Lane final : private LinkMember {
     /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an
     /// outstanding blocking fetch no longer count.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
-    /// The same for a reply that cannot be, to a command outside the chain: the link is broken,
-    /// too.
-    [[gnu::cold]] void distrust_link(std::string_view reason) noexcept {
-        begin_recovery(reason);
-        m_link->lose(reason);
-    }
     /// Grows with each recovery.
     [[nodiscard]] std::uint64_t incarnation() const noexcept override {
         return m_mirror.incarnation();
@@ -258,9 +255,6 @@ class Lane final : private LinkMember {
     }
 
     [[noreturn]] [[gnu::cold]] void throw_forked() const;
-    [[gnu::cold]] std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
-                                                  FunctionRef<bool()> interrupted,
-                                                  FunctionRef<void(std::string&)> compose);
     /// Composes and sends what is due now.
     void advance();
     void send(FunctionRef<void(std::string&)> compose) {

@@ -134,9 +134,9 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
     }
 }
 
-inline std::optional<Reply> Lane::query_with(Lock& lock, TimePoint deadline, const Wake* wake,
-                                             FunctionRef<bool()> interrupted,
-                                             FunctionRef<void(std::string&)> compose) {
+inline std::optional<Reply> Lane::query(Lock& lock, TimePoint deadline, const Wake* wake,
+                                        FunctionRef<bool()> interrupted,
+                                        FunctionRef<void(std::string&)> compose) {
     drive(lock, deadline, wake, [&] { return interrupted() || m_link->connected(); });
     if (!m_link->connected() || interrupted()) {
         return std::nullopt;

@@ -121,8 +121,7 @@ class Session {
 
     [[gnu::cold]] void start(TimePoint deadline);
     [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline) {
-        const auto reply = m_lane.query(
-            lock, deadline, nullptr, [] { return false; }, "INFO", "memory");
+        const auto reply = m_lane.query(lock, deadline, "INFO", "memory");
         // Without the right to INFO there is nothing to warn of.
         if (reply && !evicting_policy(reply->text).empty()) {
             m_lane.note(EventKind::not_noeviction, evicting_policy(reply->text));
@@ -263,8 +262,7 @@ inline std::uint64_t Session::size() {
     m_lane.refuse_fork();
     Lock lock(m_lane);
     const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-    const auto reply = m_lane.query(
-        lock, until, nullptr, [] { return false; }, "LLEN", keys().source());
+    const auto reply = m_lane.query(lock, until, "LLEN", keys().source());
     const auto about = [this] { return joined({address(), ": LLEN '", keys().source(), "'"}); };
     if (!reply) {
         const std::string& failure = m_lane.last_failure();
@@ -276,7 +274,8 @@ inline std::uint64_t Session::size() {
     }
     if (!is_count(*reply)) {
         const std::string doubt = joined({about(), ": a reply of the wrong type"});
-        m_lane.distrust_link(doubt);
+        m_lane.begin_recovery(doubt);
+        m_lane.link().lose(doubt);
         throw ProtocolError(doubt);
     }
     return static_cast<std::uint64_t>(reply->integer);
