@@ -46,13 +46,6 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
                       std::move(options), deadline);
 }
 
-ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
-                                          ConsumerOptions&& options) {
-    check(options);
-    const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
-    m_session = Session::open(std::move(link), keys, std::move(options), deadline);
-}
-
 ORIZURU_INLINE ConsumerCore::~ConsumerCore() {
     m_collecting.reset();
     m_session->close();
@@ -125,10 +118,6 @@ ORIZURU_INLINE void ConsumerCore::bury(const DeliveryPtr& delivery, const std::s
             joined({"a message of '", keys().source(), "' is on the dead list: ", reason}),
             std::move(delivery->payload));
     }
-}
-
-ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
-    m_session->watch(std::move(news));
 }
 
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->fetcher().limit(most); }

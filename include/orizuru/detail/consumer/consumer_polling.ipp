@@ -5,12 +5,22 @@
 // Asks Redis for a message in steps, for a thread that waits for several consumers at once. Only a
 // worker has one.
 
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/session.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 
 namespace orizuru::detail {
+
+ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
+                                          ConsumerOptions&& options,
+                                          std::shared_ptr<const Wake> news) {
+    check(options);
+    const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
+    m_session = Session::open(std::move(link), keys, std::move(options), deadline);
+    m_session->watch(std::move(news));
+}
 
 ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* awaited,
                                        Decode decode, StandIn stand_in) {
@@ -21,6 +31,12 @@ ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* aw
             return awaited == nullptr ? fetcher.look(token) : fetcher.poll(token, *awaited);
         },
         token, timeout, decode, stand_in);
+}
+
+inline void Session::watch(std::shared_ptr<const Wake> news) {
+    m_fetcher.share_link();
+    m_news = std::move(news);
+    m_watch.emplace(m_lane, *m_news);
 }
 
 inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
@@ -134,6 +150,10 @@ inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, 
         m_lane.await_link();
     }
     return answered;
+}
+
+inline Awaited Waiter::awaited() const noexcept {
+    return {m_stream->fd(), m_due, m_stream->greeting_events()};
 }
 
 inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {

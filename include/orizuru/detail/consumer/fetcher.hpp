@@ -13,7 +13,6 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 

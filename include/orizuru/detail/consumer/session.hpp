@@ -45,14 +45,8 @@ class Session {
     /// Hands out messages. Each keeps the session alive until settle(), abandon(), put_back() or
     /// bury().
     [[nodiscard]] Fetcher& fetcher() noexcept { return m_fetcher; }
-    /// For a thread that polls the queues of a link: from now on `news` is signalled when a poll
-    /// may find more than `awaited` says.
-    void watch(std::shared_ptr<const Wake> news) {
-        m_fetcher.share_link();
-        m_watch.reset();
-        m_news = std::move(news);
-        m_watch.emplace(m_lane, *m_news);
-    }
+    /// Once, for a thread that polls the queues of a link; see ConsumerCore's constructor.
+    inline void watch(std::shared_ptr<const Wake> news);
 
     /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
     /// ReplyError the message is still held; after others the settlement goes on in the background.

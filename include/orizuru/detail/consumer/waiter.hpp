@@ -14,7 +14,6 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -32,6 +31,8 @@
 #include <utility>
 
 namespace orizuru::detail {
+
+struct Awaited;
 
 class Waiter {
   public:
@@ -89,9 +90,7 @@ class Waiter {
         return connected() && (m_lane.mirror().blocked() || m_unblocking.pending());
     }
     /// When to call `read` again.
-    [[nodiscard]] Awaited awaited() const noexcept {
-        return {m_stream->fd(), m_due, m_stream->greeting_events()};
-    }
+    [[nodiscard]] inline Awaited awaited() const noexcept;
 
     /// Redis' memory is full: it refuses BLMOVE and LMOVE but runs a script that fetches.
     [[nodiscard]] bool refused_for_memory() const noexcept { return m_oom_pause.count() > 0; }

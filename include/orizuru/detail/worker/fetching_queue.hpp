@@ -196,9 +196,8 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const auto consumer =
-            std::make_shared<ConsumerCore>(start_link(*m_links, keys()), keys(), std::move(chosen));
-        consumer->watch(m_news);
+        const auto consumer = std::make_shared<ConsumerCore>(start_link(*m_links, keys()), keys(),
+                                                             std::move(chosen), m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
         m_consumer = consumer;
