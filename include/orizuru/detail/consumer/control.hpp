@@ -152,11 +152,7 @@ class Control {
         m_stream = std::move(stream);
         m_proven = false;
     }
-    void close_after_fork() noexcept {
-        if (m_stream) {
-            m_stream.release()->close_after_fork();
-        }
-    }
+    void close_after_fork() noexcept { Stream::close_after_fork(m_stream); }
 
     // Pauses, which grow until something succeeds. The first attempt to connect has none: another
     // server may have taken over already.

@@ -73,12 +73,6 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     }
 
   private:
-    void close_after_fork() noexcept {
-        if (m_stream) {
-            m_stream.release()->close_after_fork();
-        }
-    }
-
     // A member's constructor and destructor call these, which start and end the thread.
     [[gnu::cold]] void join(Member& member);
     [[gnu::cold]] [[nodiscard]] bool leave(Member& member) noexcept;
@@ -127,7 +121,7 @@ class Heartbeat::Member : public Linked {
                std::this_thread::get_id();
     }
     /// In a forked child, where nothing is locked.
-    void close_after_fork() noexcept { m_heartbeat->close_after_fork(); }
+    void close_after_fork() noexcept { Stream::close_after_fork(m_heartbeat->m_stream); }
 
   private:
     friend class Heartbeat;

@@ -67,11 +67,8 @@ class Waiter {
         m_lane.mirror().forget_blocking_fetch();
     }
     void close_after_fork() noexcept {
-        for (auto* const stream : {&m_stream, &m_attempt.stream}) {
-            if (*stream) {
-                stream->release()->close_after_fork();
-            }
-        }
+        Stream::close_after_fork(m_stream);
+        Stream::close_after_fork(m_attempt.stream);
     }
 
     /// True when `start` need not connect first.
