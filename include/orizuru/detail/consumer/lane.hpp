@@ -105,11 +105,6 @@ class Lane final : private LinkMember {
     void let_go() noexcept { m_guards.drop(1); }
     [[nodiscard]] bool has_guards() const noexcept { return m_guards.in_use(); }
 
-    /// Accepts an ack whose outcome no thread awaits.
-    void accept_deferred(const DeliveryPtr& message) noexcept {
-        m_mirror.want_deferred(message);
-        let_go();
-    }
     /// Takes over the acks that guards have given without the lock.
     void take_acks() noexcept { m_guards.drop(m_mirror.take_acks()); }
     /// The same, and accepts no more.

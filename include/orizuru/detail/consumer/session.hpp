@@ -114,13 +114,6 @@ class Session {
     [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options);
 
     [[gnu::cold]] void start(TimePoint deadline);
-    [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline) {
-        const auto reply = m_lane.query(lock, deadline, "INFO", "memory");
-        // Without the right to INFO there is nothing to warn of.
-        if (reply && !evicting_policy(reply->text).empty()) {
-            m_lane.note(EventKind::not_noeviction, evicting_policy(reply->text));
-        }
-    }
     [[gnu::cold]] void finish() noexcept;
 
     [[gnu::cold]] void end(Lock& lock);
@@ -205,7 +198,11 @@ inline void Session::start(TimePoint deadline) {
                     m_lane.last_failure().empty() ? m_lane.at_address("no reply in time")
                                                   : m_lane.last_failure()}));
     }
-    check_eviction(lock, deadline);
+    const auto memory = m_lane.query(lock, deadline, "INFO", "memory");
+    // Without the right to INFO there is nothing to warn of.
+    if (memory && !evicting_policy(memory->text).empty()) {
+        m_lane.note(EventKind::not_noeviction, evicting_policy(memory->text));
+    }
 }
 
 inline void Session::end(Lock& lock) {

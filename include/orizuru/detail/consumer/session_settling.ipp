@@ -17,7 +17,8 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     }
     message->failures = 0;
     if (deferred) {
-        m_lane.accept_deferred(message);
+        m_lane.mirror().want_deferred(message);
+        m_lane.let_go();
         return true;
     }
     m_lane.mirror().want(message, std::move(move));
