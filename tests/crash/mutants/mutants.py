@@ -1123,7 +1123,7 @@ MUTANTS = [
          "        m_lane.await_link();\n", "",
          "worker_link '--test-case=*slow link*'"),
     code("a poll does not hear that its queue is registered anew", "detail/consumer/lane_replies.ipp",
-         "        wake_own(); // a thread that polls may go on\n", "",
+         "    wake_own(); // a thread that polls may go on\n", "",
          "worker_batches '--test-case=a batch whose acks come too late*'"),
 
     # What is done once.

@@ -31,35 +31,27 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
 }
 
 inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
-    switch (purpose) {
-    case Purpose::start: {
-        Verdict verdict = m_mirror.on_start(reply);
+    if (purpose == Purpose::chain) {
+        return m_mirror.on_reply(std::move(reply));
+    }
+    Verdict verdict =
+        purpose == Purpose::start ? m_mirror.on_start(reply) : m_mirror.on_adopt(reply);
+    if (running()) {
         on_registered(sent);
-        return verdict;
     }
-    case Purpose::adopt: {
-        Verdict verdict = m_mirror.on_adopt(reply);
-        if (const auto recovered = m_mirror.take_recovered()) {
-            on_registered(sent);
-            after_recovery(*recovered);
-        }
-        return verdict;
+    if (const auto recovered = m_mirror.take_recovered()) {
+        after_recovery(*recovered);
     }
-    case Purpose::chain:
-        break;
-    }
-    return m_mirror.on_reply(std::move(reply));
+    return verdict;
 }
 
 inline void Lane::on_registered(TimePoint asked) {
-    if (running()) {
-        if (m_link->among_others()) {
-            EndpointParts::of(m_endpoint).place->set(m_link->server());
-        }
-        confirm_lease(asked);
-        forget_refusal();
-        wake_own(); // a thread that polls may go on
+    if (m_link->among_others()) {
+        EndpointParts::of(m_endpoint).place->set(m_link->server());
     }
+    confirm_lease(asked);
+    forget_refusal();
+    wake_own(); // a thread that polls may go on
 }
 
 inline void Lane::after_recovery(const Recovered& recovered) {
