@@ -7,6 +7,7 @@
 
 #include <orizuru/consumer_options.hpp>
 #include <orizuru/detail/base/any_in.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>
@@ -123,7 +124,7 @@ class Session {
                                        since + m_lane.endpoint().command_timeout());
         return std::min(own, m_lane.limit());
     }
-    void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
+    bool await(Lock& lock, FunctionRef<bool()> answered);
     [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
                                                   std::string_view what) const {
         throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
