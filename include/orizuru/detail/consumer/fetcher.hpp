@@ -119,7 +119,16 @@ class Fetcher {
             joined({"two threads are in next() of a consumer of '", m_lane.keys().source(),
                     "'; hand the guards to other threads instead"}));
     }
-    [[nodiscard]] auto enter();
+    /// The caller is inside `next` while it keeps the result.
+    [[nodiscard]] auto enter() {
+        m_lane.refuse_fork();
+        // No atomic exchange: catching every misuse is not worth its cost per message.
+        if (m_in_next.load(std::memory_order_relaxed)) {
+            throw_two_threads();
+        }
+        m_in_next.store(true, std::memory_order_relaxed);
+        return at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    }
     /// Waits until the first message of the run can be handed out.
     bool await_run(const std::stop_token& token, Timeout& timeout) {
         while (true) {
@@ -245,17 +254,6 @@ class Fetcher {
     std::uint64_t m_run_recoveries = 0; ///< recoveries() when lost messages were last dropped
     std::atomic<bool> m_in_next{false};
 };
-
-/// The caller is inside `next` while it keeps the result.
-inline auto Fetcher::enter() {
-    m_lane.refuse_fork();
-    // No atomic exchange: catching every misuse is not worth its cost per message.
-    if (m_in_next.load(std::memory_order_relaxed)) {
-        throw_two_threads();
-    }
-    m_in_next.store(true, std::memory_order_relaxed);
-    return at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
-}
 
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
     const auto inside = enter();
