@@ -257,7 +257,11 @@ class Fetcher {
 
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
     const auto inside = enter();
-    return await_run(token, timeout) ? m_run.pop_front() : nullptr;
+    // await_run() checks the same, but is not inlined.
+    const bool in_hand = !m_run.empty() && !m_run.front()->postponed() &&
+                         m_run_recoveries == m_lane.recoveries() && !stopped() &&
+                         !token.stop_requested();
+    return in_hand || await_run(token, timeout) ? m_run.pop_front() : nullptr;
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
