@@ -61,7 +61,17 @@ class Control {
     };
 
     /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
-    [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline);
+    [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline) : Control(std::move(endpoint)) {
+        try {
+            use(Stream::make(m_endpoint, deadline));
+        } catch (const ReplyError& error) {
+            if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
+                throw;
+            }
+            note_failure(error.what());
+            delay_connecting();
+        }
+    }
     /// Does not connect yet.
     [[gnu::cold]] explicit Control(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {}
 
@@ -200,17 +210,5 @@ class Control {
     TimePoint m_connect_at{};
     std::string m_last_failure;
 };
-
-inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std::move(endpoint)) {
-    try {
-        use(Stream::make(m_endpoint, deadline));
-    } catch (const ReplyError& error) {
-        if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
-            throw;
-        }
-        note_failure(error.what());
-        delay_connecting();
-    }
-}
 
 } // namespace orizuru::detail
