@@ -1685,7 +1685,7 @@ MUTANTS = [
     code("a queue stays on the link of a node that has it not",
          "detail/worker/node_links.hpp",
          "lane.astray() ? home_of_astray(lane, here) : in_place_of(here)",
-         "in_place_of(here)",
+         "lane.astray() ? in_place_of(here) : in_place_of(here)",
          "worker_cluster --test-case='a worker keeps its leases*'"),
     code("a refusal sends the wrong connection to another node", "detail/redis/node_lines.hpp",
          "            connection.m_stream->lead_to(place);\n", "",

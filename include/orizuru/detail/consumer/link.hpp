@@ -229,9 +229,12 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
         const Unlocked open(lock);
         stream = Stream::make(to, std::min(deadline, own), &wake);
     } catch (const std::exception& error) {
-        const bool cut_short = dynamic_cast<const GivenUp*>(&error) != nullptr ||
-                               (deadline < own && Clock::now() >= deadline);
-        cut_short ? on_attempt_cut_short() : on_failed_attempt(error);
+        if (dynamic_cast<const GivenUp*>(&error) != nullptr ||
+            (deadline < own && Clock::now() >= deadline)) {
+            on_attempt_cut_short();
+        } else {
+            on_failed_attempt(error);
+        }
         return;
     }
     m_control.use(std::move(stream));
