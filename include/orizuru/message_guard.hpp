@@ -200,30 +200,4 @@ class [[nodiscard]] MessageGuard {
     Holder m_message;
 };
 
-namespace detail {
-
-/// For code that does not depend on the message's type.
-struct GuardAccess {
-    /// `decode` returns the message. There is nothing to settle yet.
-    template <class T, class Decode>
-    [[nodiscard]] static MessageGuard<T> decoded(Decode decode) {
-        return MessageGuard<T>(typename MessageGuard<T>::Key(), decode);
-    }
-    template <class T>
-    [[nodiscard]] static MessageGuard<T> decoded(std::string_view payload, Scratch& scratch) {
-        return decoded<T>([&] { return detail::decode<T>(payload, scratch); });
-    }
-    /// Also before there is anything to settle.
-    template <class T>
-    [[nodiscard]] static const T& message(const MessageGuard<T>& guard) noexcept {
-        return guard.message();
-    }
-    template <class T>
-    [[nodiscard]] static GuardCore& core(MessageGuard<T>& guard) noexcept {
-        return guard.m_core;
-    }
-};
-
-} // namespace detail
-
 } // namespace orizuru

@@ -1125,7 +1125,7 @@ MUTANTS = [
          "        m_lane.await_link();\n", "",
          "worker_link '--test-case=*slow link*'"),
     code("a poll does not hear that its queue is registered anew", "detail/consumer/lane_replies.ipp",
-         "        wake_own(); // a thread that polls may go on\n", "",
+         "    wake_own(); // a thread that polls may go on\n", "",
          "worker_batches '--test-case=a batch whose acks come too late*'"),
 
     # What is done once.
@@ -1698,9 +1698,9 @@ MUTANTS = [
          "        parts.nodes.reset();\n", "",
          "worker_cluster --test-case='a worker keeps its leases*'"),
     code("a queue stays on the link of a node that has it not",
-         "detail/consumer/heartbeat_thread.ipp",
-         "member.m_lane.astray() ? m_homes->of_astray(member.m_lane, *this) : other",
-         "other",
+         "detail/worker/node_links.hpp",
+         "lane.astray() ? home_of_astray(lane, here) : in_place_of(here)",
+         "lane.astray() ? in_place_of(here) : in_place_of(here)",
          "worker_cluster --test-case='a worker keeps its leases*'"),
     code("a refusal sends the wrong connection to another node", "detail/redis/node_lines.hpp",
          "            connection.m_stream->lead_to(place);\n", "",

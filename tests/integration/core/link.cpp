@@ -79,7 +79,7 @@ struct Queue {
         drive([this] { return lane.mirror().has_ready(); });
         const Lane::Lock lock(lane);
         Fifo<DeliveryPtr> run;
-        lane.hand_out(run, 1, GuardAcks::under_lock);
+        lane.hand_out(run, 1);
         return run.pop_front();
     }
     void ack(const DeliveryPtr& message) {

@@ -6,11 +6,9 @@
 
 #include <orizuru/detail/base/own_thread.hpp>
 
-#include <condition_variable>
+#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <utility>
 
 namespace orizuru::detail {
 
@@ -19,8 +17,8 @@ class BeatCallback {
     /// Does nothing without on_beat. Throws std::system_error if there can be no more threads.
     explicit BeatCallback(const std::function<void()>& on_beat) {
         if (on_beat) {
-            m_calls = std::make_shared<Calls>(on_beat);
-            m_thread.start([calls = m_calls] { calls->run(); });
+            m_asked = std::make_shared<std::atomic<Asked>>(Asked::nothing);
+            m_thread.start([asked = m_asked, on_beat] { run(*asked, on_beat); });
         }
     }
     BeatCallback(const BeatCallback&) = delete;
@@ -34,54 +32,25 @@ class BeatCallback {
   private:
     enum class Asked { nothing, to_call, to_end };
 
-    class Calls {
-      public:
-        explicit Calls(std::function<void()> on_beat) : m_on_beat(std::move(on_beat)) {}
-
-        void run() {
-            while (take()) {
-                try {
-                    m_on_beat();
-                } catch (...) { // NOLINT(bugprone-empty-catch)
-                    // Exceptions are swallowed, as ConsumerOptions::on_beat says.
-                }
+    static void run(std::atomic<Asked>& asked, const std::function<void()>& on_beat) noexcept {
+        asked.wait(Asked::nothing);
+        while (asked.exchange(Asked::nothing) == Asked::to_call) {
+            try {
+                on_beat();
+            } catch (...) { // NOLINT(bugprone-empty-catch)
+                // Exceptions are swallowed, as ConsumerOptions::on_beat says.
             }
+            asked.wait(Asked::nothing);
         }
-        void ask(Asked asked) noexcept {
-            {
-                const std::lock_guard lock(m_mutex);
-                m_asked = asked;
-            }
-            m_changed.notify_one();
-        }
-
-      private:
-        /// Waits for one; false at the end.
-        bool take() {
-            std::unique_lock lock(m_mutex);
-            while (m_asked == Asked::nothing) {
-                m_changed.wait(lock);
-            }
-            if (m_asked == Asked::to_end) {
-                return false;
-            }
-            m_asked = Asked::nothing;
-            return true;
-        }
-
-        std::function<void()> m_on_beat;
-        std::mutex m_mutex;
-        std::condition_variable m_changed;
-        Asked m_asked = Asked::nothing;
-    };
-
+    }
     void ask(Asked asked) noexcept {
-        if (m_calls) {
-            m_calls->ask(asked);
+        if (m_asked) {
+            *m_asked = asked;
+            m_asked->notify_one();
         }
     }
 
-    std::shared_ptr<Calls> m_calls; ///< the thread may outlive this object
+    std::shared_ptr<std::atomic<Asked>> m_asked; ///< the thread may outlive this object
     OwnThread m_thread;
 };
 

@@ -9,7 +9,6 @@
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/timeout.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/endpoint.hpp>
@@ -24,6 +23,7 @@
 
 namespace orizuru::detail {
 
+struct Awaited;
 class Heartbeat;
 class Session;
 class Wake;
@@ -36,9 +36,11 @@ class ConsumerCore {
   public:
     [[gnu::cold]] ConsumerCore(const Endpoint& endpoint, std::string&& queue,
                                ConsumerOptions&& options);
-    /// On a link that it shares.
-    [[gnu::cold]] ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
-                               ConsumerOptions&& options);
+    /// On a link that it shares, for a thread that polls the link's queues: `news` is signalled
+    /// when `poll` may find more than `awaited` says.
+    [[gnu::cold]] ORIZURU_INLINE ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
+                                              ConsumerOptions&& options,
+                                              std::shared_ptr<const Wake> news);
     ConsumerCore(const ConsumerCore&) = delete;
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
@@ -59,8 +61,6 @@ class ConsumerCore {
     /// The same in steps, see Fetcher::poll; without `awaited`, asks Redis once.
     ORIZURU_INLINE bool poll(const std::stop_token& token, Awaited* awaited, Decode decode,
                              StandIn stand_in);
-    /// See Session::watch.
-    void watch(std::shared_ptr<const Wake> news);
 
     void limit(int most);
     [[nodiscard]] std::size_t in_hand() const noexcept;

@@ -46,13 +46,6 @@ ORIZURU_INLINE ConsumerCore::ConsumerCore(const Endpoint& endpoint, std::string&
                       std::move(options), deadline);
 }
 
-ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
-                                          ConsumerOptions&& options) {
-    check(options);
-    const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
-    m_session = Session::open(std::move(link), keys, std::move(options), deadline);
-}
-
 ORIZURU_INLINE ConsumerCore::~ConsumerCore() {
     m_collecting.reset();
     m_session->close();
@@ -127,11 +120,7 @@ ORIZURU_INLINE void ConsumerCore::bury(const DeliveryPtr& delivery, const std::s
     }
 }
 
-ORIZURU_INLINE void ConsumerCore::watch(std::shared_ptr<const Wake> news) {
-    m_session->watch(std::move(news));
-}
-
-ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->limit(most); }
+ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->fetcher().limit(most); }
 ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {
     return m_session->fetcher().in_hand();
 }

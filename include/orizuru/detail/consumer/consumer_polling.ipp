@@ -5,21 +5,51 @@
 // Asks Redis for a message in steps, for a thread that waits for several consumers at once. Only a
 // worker has one.
 
+#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.ipp>
 #include <orizuru/detail/consumer/fetcher.hpp>
 #include <orizuru/detail/consumer/session.hpp>
+#include <orizuru/detail/consumer/waiter.hpp>
 
 namespace orizuru::detail {
+
+ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
+                                          ConsumerOptions&& options,
+                                          std::shared_ptr<const Wake> news) {
+    check(options);
+    const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
+    m_session = Session::open(std::move(link), keys, std::move(options), deadline);
+    m_session->watch(std::move(news));
+}
 
 ORIZURU_INLINE bool ConsumerCore::poll(const std::stop_token& token, Awaited* awaited,
                                        Decode decode, StandIn stand_in) {
     Timeout timeout(std::chrono::milliseconds(0));
     return take(
         [&] {
-            return awaited == nullptr ? m_session->fetcher().next(token, timeout)
-                                      : m_session->fetcher().poll(token, *awaited);
+            Fetcher& fetcher = m_session->fetcher();
+            return awaited == nullptr ? fetcher.look(token) : fetcher.poll(token, *awaited);
         },
         token, timeout, decode, stand_in);
+}
+
+inline void Session::watch(std::shared_ptr<const Wake> news) {
+    m_fetcher.share_link();
+    m_news = std::move(news);
+    m_watch.emplace(m_lane, *m_news);
+}
+
+inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
+    if (m_run.empty() && are_large()) {
+        m_lane.refuse_fork();
+        Lock lock(m_lane);
+        if (m_lane.running() && !m_waiter.connected() && Clock::now() >= m_waiter.not_before()) {
+            Awaited step;
+            m_waiter.advance_connecting(lock, step);
+        }
+    }
+    Timeout timeout(std::chrono::milliseconds(0));
+    return next(token, timeout);
 }
 
 inline DeliveryPtr Fetcher::poll(const std::stop_token& token, Awaited& awaited) {
@@ -120,6 +150,38 @@ inline bool Fetcher::advance_fetch(Lock& lock, FunctionRef<bool()> interrupted, 
         m_lane.await_link();
     }
     return answered;
+}
+
+inline Awaited Waiter::awaited() const noexcept {
+    return {m_stream->fd(), m_due, m_stream->greeting_events()};
+}
+
+inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
+    try {
+        if (!m_attempt.stream) {
+            m_attempt.incarnation = m_lane.incarnation();
+            m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
+            const Unlocked open(lock);
+            m_attempt.stream =
+                std::make_unique<Stream>(m_lane.endpoint(), TimePoint::min(), &m_wake);
+            m_attempt.stream->append(ask_for_id);
+        }
+        Stream& stream = *m_attempt.stream;
+        const Reply* const id = stream.greet() ? stream.next_reply() : nullptr;
+        if (id != nullptr) {
+            use(std::exchange(m_attempt, {}), *id);
+            return true;
+        }
+        if (Clock::now() < m_attempt.until) {
+            awaited = {stream.fd(), m_attempt.until, stream.greeting_events()};
+            return false;
+        }
+        pause();
+    } catch (const Error& failure) {
+        on_failed_attempt(failure);
+    }
+    m_attempt = {};
+    return true;
 }
 
 } // namespace orizuru::detail

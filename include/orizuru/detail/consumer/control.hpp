@@ -3,15 +3,14 @@
 #pragma once
 
 // Keeps the connection of a link, the replies that it owes in order, and the pauses between
-// attempts. Callers hold the link's lock, except for `attempt`. Any thread may send or end the
-// connection. Only the thread that polls it closes it: a descriptor closed during a poll may
-// already belong to another file.
+// attempts. Callers hold the link's lock. Any thread may send or end the connection. Only the
+// thread that polls it closes it: a descriptor closed during a poll may already belong to another
+// file.
 
 #include <orizuru/detail/base/fifo.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/link_member.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
@@ -23,7 +22,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -62,16 +60,18 @@ class Control {
         TimePoint sent;
     };
 
-    /// Outcome of an attempt to connect.
-    struct Attempt {
-        std::unique_ptr<Stream> stream;
-        std::string failure;        ///< why there is no stream
-        std::exception_ptr refusal; ///< the same, if only a person can fix it
-        bool given_up = false;      ///< `wake` or the deadline came first: Redis may be fine
-    };
-
     /// Connects until the deadline. Throws as Stream does, except when Redis is not ready yet.
-    [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline);
+    [[gnu::cold]] Control(Endpoint endpoint, TimePoint deadline) : Control(std::move(endpoint)) {
+        try {
+            use(Stream::make(m_endpoint, deadline));
+        } catch (const ReplyError& error) {
+            if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
+                throw;
+            }
+            note_failure(error.what());
+            delay_connecting();
+        }
+    }
     /// Does not connect yet.
     [[gnu::cold]] explicit Control(Endpoint endpoint) : m_endpoint(std::move(endpoint)) {}
 
@@ -158,20 +158,11 @@ class Control {
         }
     }
     [[nodiscard]] bool closed() const noexcept { return !m_stream; }
-    /// Called without the lock.
-    [[nodiscard]] [[gnu::cold]] static Attempt attempt(const Endpoint& endpoint, TimePoint deadline,
-                                                       const Wake& wake);
-    /// Returns true if `stream` replaces an earlier one.
-    bool use(std::unique_ptr<Stream> stream) noexcept {
+    void use(std::unique_ptr<Stream> stream) noexcept {
         m_stream = std::move(stream);
         m_proven = false;
-        return std::exchange(m_replaced, true);
     }
-    void close_after_fork() noexcept {
-        if (m_stream) {
-            m_stream.release()->close_after_fork();
-        }
-    }
+    void close_after_fork() noexcept { Stream::close_after_fork(m_stream); }
 
     // Pauses, which grow until something succeeds. The first attempt to connect has none: another
     // server may have taken over already.
@@ -209,8 +200,7 @@ class Control {
 
     Endpoint m_endpoint;
     std::unique_ptr<Stream> m_stream;
-    bool m_ended = false;    ///< shut down; the thread that polls closes it
-    bool m_replaced = false; ///< the next stream is not the first
+    bool m_ended = false; ///< shut down; the thread that polls closes it
     bool m_proven = false;
     Fifo<Owed> m_owed;
 
@@ -220,38 +210,5 @@ class Control {
     TimePoint m_connect_at{};
     std::string m_last_failure;
 };
-
-inline Control::Control(Endpoint endpoint, TimePoint deadline) : m_endpoint(std::move(endpoint)) {
-    try {
-        use(Stream::make(m_endpoint, deadline));
-    } catch (const ReplyError& error) {
-        if (remedy_for(error) == Remedy::give_up || remedy_for(error) == Remedy::recover) {
-            throw;
-        }
-        note_failure(error.what());
-        delay_connecting();
-    }
-}
-
-inline Control::Attempt Control::attempt(const Endpoint& endpoint, TimePoint deadline,
-                                         const Wake& wake) {
-    Attempt result;
-    const TimePoint own = Clock::now() + endpoint.connect_timeout();
-    try {
-        result.stream = Stream::make(endpoint, std::min(deadline, own), &wake);
-        return result;
-    } catch (const GivenUp&) {
-        result.given_up = true;
-    } catch (const ReplyError& error) {
-        result.failure = error.what();
-        if (remedy_for(error) == Remedy::give_up) {
-            result.refusal = std::current_exception();
-        }
-    } catch (const std::exception& error) {
-        result.failure = error.what();
-    }
-    result.given_up = result.given_up || (deadline < own && Clock::now() >= deadline);
-    return result;
-}
 
 } // namespace orizuru::detail

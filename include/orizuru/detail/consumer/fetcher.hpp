@@ -13,7 +13,6 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
 
@@ -45,6 +44,9 @@ class Fetcher {
     /// For a thread that polls several consumers, in place of `next`: returns the next message, or
     /// asks Redis for one and sets `awaited`. Waits for a fetch only, at most 10 ms or to a stop.
     inline DeliveryPtr poll(const std::stop_token& token, Awaited& awaited);
+    /// The same in place of `next` without a time: asks Redis once. A waiter that large messages
+    /// should come by is connected in steps, one for each call; the link brings them meanwhile.
+    inline DeliveryPtr look(const std::stop_token& token);
     /// Puts the message that `next` has returned last back in front, because there is no memory to
     /// hand it out. `next` returns it again after a pause: 1 s once there was twice in a row none
     /// to decode it, else 100 ms. For the thread in `next`.
@@ -63,7 +65,10 @@ class Fetcher {
     }
     void close_after_fork() noexcept { m_waiter.close_after_fork(); }
     /// From now on a fetch takes at most `most` messages, none ahead. For the thread in `next`.
-    void limit(int most) noexcept {
+    void limit(int most) {
+        if (most < 1 || most > m_options.prefetch) {
+            throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
+        }
         m_most = most;
         m_ahead = false;
     }
@@ -114,7 +119,16 @@ class Fetcher {
             joined({"two threads are in next() of a consumer of '", m_lane.keys().source(),
                     "'; hand the guards to other threads instead"}));
     }
-    [[nodiscard]] auto enter();
+    /// The caller is inside `next` while it keeps the result.
+    [[nodiscard]] auto enter() {
+        m_lane.refuse_fork();
+        // No atomic exchange: catching every misuse is not worth its cost per message.
+        if (m_in_next.load(std::memory_order_relaxed)) {
+            throw_two_threads();
+        }
+        m_in_next.store(true, std::memory_order_relaxed);
+        return at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
+    }
     /// Waits until the first message of the run can be handed out.
     bool await_run(const std::stop_token& token, Timeout& timeout) {
         while (true) {
@@ -150,9 +164,15 @@ class Fetcher {
         }
     }
     bool wait_for_message(Lock& lock, const std::stop_token& token, TimePoint deadline);
-    bool fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
-    void fetch_ahead();
-    void fetch_behind();
+    /// Keeps Redis busy by a second fetch behind the awaited one, where the handler was faster than
+    /// Redis and has acked its whole batch.
+    void fetch_behind() {
+        if (m_lane.mirror().all_acked()) {
+            fetch_more();
+        }
+    }
+    /// Fetches a batch ahead, only after a full one: after a short one the source is likely empty,
+    /// and new messages are for other consumers too.
     void fetch_more() {
         const Mirror& mirror = m_lane.mirror();
         if (mirror.more_to_fetch() && m_ahead && !are_large() && !mirror.blocked() &&
@@ -185,12 +205,16 @@ class Fetcher {
     }
 
     void take_run() {
+        Mirror& mirror = m_lane.mirror();
+        m_lane.hand_out(m_run, static_cast<std::size_t>(m_most));
         // Finding acks that are given without the lock takes a search of the held messages. Where
         // there are many, the lock is cheaper.
-        const bool few = std::cmp_less_equal(m_lane.mirror().messages().size(), 2 * m_most);
-        m_lane.hand_out(m_run, static_cast<std::size_t>(m_most),
-                        m_options.ack == AckMode::deferred && few ? GuardAcks::without_lock
-                                                                  : GuardAcks::under_lock);
+        const bool few = std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
+        if (few && m_options.ack == AckMode::deferred) {
+            for (const DeliveryPtr& message : m_run) {
+                mirror.open_ack(*message);
+            }
+        }
         m_run_recoveries = m_lane.recoveries();
         m_looked = false;
         if (m_shares_link) {
@@ -202,7 +226,10 @@ class Fetcher {
             const std::size_t average = bytes / m_run.size();
             m_average = std::max(average, (m_average + average) / 2);
         }
-        fetch_ahead();
+        // Asks for the next batch with this one's first message, so that at most two are held.
+        if (!mirror.has_ready() && !mirror.fetching()) {
+            fetch_more();
+        }
     }
     void drop_lost_of_run() {
         m_lane.drop_lost(m_run);
@@ -228,26 +255,13 @@ class Fetcher {
     std::atomic<bool> m_in_next{false};
 };
 
-/// The caller is inside `next` while it keeps the result.
-inline auto Fetcher::enter() {
-    m_lane.refuse_fork();
-    // No atomic exchange: catching every misuse is not worth its cost per message.
-    if (m_in_next.load(std::memory_order_relaxed)) {
-        throw_two_threads();
-    }
-    m_in_next.store(true, std::memory_order_relaxed);
-    return at_exit([this] { m_in_next.store(false, std::memory_order_relaxed); });
-}
-
 inline DeliveryPtr Fetcher::next(const std::stop_token& token, Timeout& timeout) {
     const auto inside = enter();
+    // await_run() checks the same, but is not inlined.
     const bool in_hand = !m_run.empty() && !m_run.front()->postponed() &&
                          m_run_recoveries == m_lane.recoveries() && !stopped() &&
                          !token.stop_requested();
-    if (!in_hand && !await_run(token, timeout)) {
-        return nullptr;
-    }
-    return m_run.pop_front();
+    return in_hand || await_run(token, timeout) ? m_run.pop_front() : nullptr;
 }
 
 inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {

@@ -16,7 +16,6 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
     const bool had_some = mirror.has_ready();
     std::uint64_t fetches = mirror.fetches();
     bool looked = false; // asked without waiting and found nothing
-    bool connecting = false;
     TimePoint last_chance = TimePoint::max();
     while (true) {
         m_wake.clear();
@@ -73,17 +72,17 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             looked = looked && !m_waiter.refused_for_memory();
         } else if (!looked &&
                    (late || m_most > 1 || mirror.has_acks() || m_waiter.refused_for_memory())) {
-            const bool connect = are_large() && !m_waiter.connected() && !connecting &&
-                                 Clock::now() >= m_waiter.not_before();
-            if (connect) {
-                connecting = true; // a step of it; the link goes on meanwhile
-                Awaited step;
-                m_waiter.advance_connecting(lock, step);
-            } else if (by_waiter() && !mirror.has_acks()) {
+            if (by_waiter() && !mirror.has_acks()) {
                 m_waiter.look(lock, until);
                 in_time = Clock::now() < until;
             } else {
-                in_time = fetch_now(lock, until, interrupted);
+                in_time = m_lane.drive(lock, until, &m_wake, [&] {
+                    return interrupted() || m_lane.ready() || m_lane.has_refusal() ||
+                           !m_lane.running();
+                });
+                if (m_lane.ready() && !interrupted()) {
+                    send_fetch();
+                }
             }
         } else if (!late) {
             m_waiter.start(lock, until);
@@ -95,34 +94,6 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             return false; // the next call gets the outstanding reply
         }
     }
-}
-
-// Fetches the next batch while the handler works on one. Asks with the batch's first message, so
-// that at most two batches are held. Asks only after a full batch: after a short one the source is
-// likely empty, and new messages are for other consumers too.
-inline void Fetcher::fetch_ahead() {
-    if (!m_lane.mirror().has_ready() && !m_lane.mirror().fetching()) {
-        fetch_more();
-    }
-}
-
-// The handler was faster than Redis and has acked its whole batch. A second fetch behind the
-// awaited one keeps Redis busy between the two.
-inline void Fetcher::fetch_behind() {
-    if (m_lane.mirror().all_acked()) {
-        fetch_more();
-    }
-}
-
-// Sends one script that settles what is due and fetches without waiting; false if not in time.
-inline bool Fetcher::fetch_now(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted) {
-    const bool in_time = m_lane.drive(lock, deadline, &m_wake, [&] {
-        return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();
-    });
-    if (m_lane.ready() && !interrupted()) {
-        send_fetch();
-    }
-    return in_time;
 }
 
 } // namespace orizuru::detail

@@ -23,7 +23,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -38,11 +37,10 @@ class Heartbeat;
 class Homes {
   public:
     virtual ~Homes() = default;
-    /// The one for the node that has the lane's queue, which is astray at `here`. It may be a new
-    /// one, or `here`, whose link then connects to that node. Throws as Heartbeat::start.
-    virtual std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) = 0;
-    /// Another one for the same node, which is to have the members of `here`; or null.
-    virtual std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) = 0;
+    /// Where a lane of `here` is to move; null: nowhere. An astray lane moves to the heartbeat for
+    /// the node that has its queue. That may be a new one, or `here`, whose link then connects to
+    /// that node. Throws as Heartbeat::start.
+    virtual std::shared_ptr<Heartbeat> home_of(Lane& lane, Heartbeat& here) = 0;
 };
 
 /// Make it with std::make_shared.
@@ -75,12 +73,6 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     }
 
   private:
-    void close_after_fork() noexcept {
-        if (m_stream) {
-            m_stream.release()->close_after_fork();
-        }
-    }
-
     // A member's constructor and destructor call these, which start and end the thread.
     [[gnu::cold]] void join(Member& member);
     [[gnu::cold]] [[nodiscard]] bool leave(Member& member) noexcept;
@@ -129,7 +121,7 @@ class Heartbeat::Member : public Linked {
                std::this_thread::get_id();
     }
     /// In a forked child, where nothing is locked.
-    void close_after_fork() noexcept { m_heartbeat->close_after_fork(); }
+    void close_after_fork() noexcept { Stream::close_after_fork(m_heartbeat->m_stream); }
 
   private:
     friend class Heartbeat;
@@ -139,7 +131,6 @@ class Heartbeat::Member : public Linked {
     [[gnu::cold]] void append_beat(std::string& commands, int number);
     void repeat(TimePoint now) { m_due = now + std::min(m_lease / 3, m_backoff.next()); }
     [[gnu::cold]] void take(TimePoint when, const Reply& reply, const Node& server);
-    [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
 
     std::shared_ptr<Heartbeat> m_heartbeat; ///< that of the lane's link, or soon
     const std::shared_ptr<const void> m_owner;
@@ -153,8 +144,6 @@ class Heartbeat::Member : public Linked {
     JitteredPauses m_backoff;
     int m_asked = 0;        ///< the number of its beat in the last write, or 0
     std::string m_asked_id; ///< the consumer's then
-    bool m_beaten = false;  ///< its other work is due as well
-    std::optional<Lane::Attendance> m_attendance; ///< while there is work for the thread
 };
 
 } // namespace orizuru::detail

@@ -41,7 +41,6 @@ inline Heartbeat::Member::~Member() {
 }
 
 inline void Heartbeat::Member::move(std::shared_ptr<Heartbeat> home) noexcept {
-    m_attendance.reset();
     m_asked = 0;
     m_heartbeat->m_members.erase(*this);
     m_heartbeat = std::move(home);
@@ -69,7 +68,6 @@ inline bool Heartbeat::leave(Member& member) noexcept {
             return false;
         }
         m_members.erase(member);
-        member.m_attendance.reset();
         if (!m_members.empty()) {
             return true;
         }
@@ -159,7 +157,7 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
     for (Member& member : m_members) { // once nothing can throw any more
         if (is_due(member)) {
             member.m_due = now + member.m_lease / 3;
-            member.m_beaten = true;
+            member.m_lane.request_attention(); // its other work is due as well
         }
     }
     return asked;
@@ -231,7 +229,7 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
         // This one must not: resolving a name may take longer than the rest of a lease.
         bool busy = m_link->in_outage() || (!m_link->connected() && !m_stream);
         for (Member& member : m_members) {
-            if (member.attend(now)) {
+            if (member.m_lane.attend(now)) {
                 busy = true;
                 until = member.m_lane.hold_bound(until, now);
             }
@@ -247,13 +245,11 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
 
 /// Hands members to the heartbeats of the nodes that have their queues.
 inline void Heartbeat::send_home() {
-    const std::shared_ptr<Heartbeat> other = m_homes->in_place_of(*this);
     for (auto at = m_members.begin(); at != m_members.end();) {
         Member& member = *at;
         ++at;
         try {
-            if (auto home =
-                    member.m_lane.astray() ? m_homes->of_astray(member.m_lane, *this) : other) {
+            if (auto home = m_homes->home_of(member.m_lane, *this)) {
                 member.move(std::move(home));
             }
         } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
@@ -294,28 +290,6 @@ inline bool Heartbeat::tell(Link::Lock& lock) {
         }
     }
     return false;
-}
-
-/// Sends what is due for the lane; returns whether more is to be done.
-inline bool Heartbeat::Member::attend(TimePoint now) {
-    const bool beaten = std::exchange(m_beaten, false);
-    if (m_lane.take_attention() || beaten) {
-        if (!m_attendance) {
-            m_attendance.emplace(m_lane);
-        }
-        m_lane.retry_refused();
-    }
-    if (!m_attendance) {
-        return false;
-    }
-    m_lane.take_acks();
-    m_lane.wake_poller();
-    if (m_lane.at_rest() || now >= m_lane.limit()) {
-        m_attendance.reset();
-        return false;
-    }
-    m_lane.advance();
-    return true;
 }
 
 } // namespace orizuru::detail

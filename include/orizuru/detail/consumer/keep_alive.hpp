@@ -21,16 +21,12 @@ class KeepAlive {
             m_alive = m_object.lock();
         }
     }
-    void drop(std::size_t count) noexcept {
-        m_count -= count;
-        if (m_count == 0 && m_alive) {
-            m_ended = std::move(m_alive);
-        }
-    }
-    [[nodiscard]] bool has_ended() const noexcept { return m_ended != nullptr; }
+    void drop(std::size_t count) noexcept { m_count -= count; }
+    /// Nothing is in use any more, and the object is still kept alive.
+    [[nodiscard]] bool has_ended() const noexcept { return m_count == 0 && m_alive; }
     /// Returns a pointer that may be the last to the object: it must outlive the lock.
     [[nodiscard]] std::shared_ptr<void> take_ended() noexcept {
-        return std::exchange(m_ended, nullptr);
+        return has_ended() ? std::exchange(m_alive, nullptr) : nullptr;
     }
     /// The object, while it is not about to end.
     [[nodiscard]] std::shared_ptr<void> object() const noexcept { return m_object.lock(); }
@@ -39,8 +35,7 @@ class KeepAlive {
   private:
     std::size_t m_count = 0;
     std::weak_ptr<void> m_object;
-    std::shared_ptr<void> m_alive; ///< while something is in use
-    std::shared_ptr<void> m_ended; ///< the same after the last use, until taken
+    std::shared_ptr<void> m_alive; ///< from the first use until taken after the last
 };
 
 } // namespace orizuru::detail

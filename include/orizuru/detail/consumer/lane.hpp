@@ -44,15 +44,11 @@
 
 namespace orizuru::detail {
 
-/// How a guard gives a deferred ack.
-enum class GuardAcks : std::uint8_t { under_lock, without_lock };
-
 class Lane final : private LinkMember {
   public:
     // What a caller holds for a scope.
     class Lock;
     class Watch;
-    class Attendance;
 
     [[gnu::cold]] Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
                        EventQueue&& events);
@@ -89,10 +85,6 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void stray(std::string_view error, const Node& teller);
     [[nodiscard]] bool astray() const noexcept { return m_astray; }
     [[nodiscard]] bool among_others() const noexcept { return m_link->among_others(); }
-    /// Where the queue is in a Cluster, as far as that is known.
-    [[nodiscard]] [[gnu::cold]] std::optional<Node> node() const {
-        return EndpointParts::of(m_endpoint).place->node();
-    }
     /// Moves to another link with the same mutex.
     [[gnu::cold]] void move(std::shared_ptr<Link> link) noexcept;
 
@@ -105,7 +97,7 @@ class Lane final : private LinkMember {
     // back, lost from the run or accepted as a deferred ack.
 
     /// Moves messages to `run` until it has `most`.
-    void hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks);
+    void hand_out(Fifo<DeliveryPtr>& run, std::size_t most);
     /// Removes from `run` what is no longer ours.
     void drop_lost(Fifo<DeliveryPtr>& run) noexcept;
     void put_back(const Fifo<DeliveryPtr>& run) noexcept;
@@ -113,20 +105,14 @@ class Lane final : private LinkMember {
     void let_go() noexcept { m_guards.drop(1); }
     [[nodiscard]] bool has_guards() const noexcept { return m_guards.in_use(); }
 
-    /// Accepts an ack whose outcome no thread awaits.
-    void accept_deferred(const DeliveryPtr& message) noexcept {
-        m_mirror.want_deferred(message);
-        let_go();
-    }
     /// Takes over the acks that guards have given without the lock.
     void take_acks() noexcept { m_guards.drop(m_mirror.take_acks()); }
     /// The same, and accepts no more.
     void close_acks() noexcept { m_guards.drop(m_mirror.close_acks()); }
     /// No thread awaits the message's settlement any more: on_event gets the outcome.
     void leave_unattended(const DeliveryPtr& message) noexcept;
-    [[nodiscard]] bool has_unattended() const noexcept { return !m_unattended.empty(); }
     /// Asks again for refused settlements that no thread awaits.
-    void retry_refused();
+    void retry_refused() { m_unattended.retry(m_mirror, m_events); }
     /// How many deferred acks came too late since the last call.
     [[nodiscard]] std::size_t take_late_acks() noexcept { return m_unattended.take_late_acks(); }
 
@@ -135,8 +121,6 @@ class Lane final : private LinkMember {
     /// Composes, sends, reads, connects and recovers until `done()` holds. Returns false at the
     /// deadline. Signalling `wake`, if there is one, makes the caller ask `done` again.
     bool drive(Lock& lock, TimePoint deadline, const Wake* wake, FunctionRef<bool()> done);
-    /// Composes and sends what is due now.
-    void advance();
     /// While the result exists, acks are sent at each chance instead of with the next fetch.
     [[nodiscard]] auto hurry_acks() noexcept {
         ++m_hurries;
@@ -148,11 +132,14 @@ class Lane final : private LinkMember {
     }
     /// Sends a command outside the chain and returns the reply. Returns nullopt at the deadline,
     /// when `interrupted()`, or if the connection breaks.
-    template <class... Arguments>
-    std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
-                               FunctionRef<bool()> interrupted, const Arguments&... arguments) {
-        return query_with(lock, deadline, wake, interrupted,
-                          [&](std::string& out) { append_command(out, arguments...); });
+    [[gnu::cold]] std::optional<Reply> query(Lock& lock, TimePoint deadline, const Wake* wake,
+                                             FunctionRef<bool()> interrupted,
+                                             FunctionRef<void(std::string&)> compose);
+    std::optional<Reply> query(Lock& lock, TimePoint deadline, std::string_view command,
+                               std::string_view argument) {
+        return query(
+            lock, deadline, nullptr, [] { return false; },
+            [&](std::string& out) { append_command(out, command, argument); });
     }
     /// From now on every call of `drive` ends by this time, even if its own deadline is later.
     void limit(TimePoint time) noexcept {
@@ -179,12 +166,6 @@ class Lane final : private LinkMember {
     /// Redis' state is in doubt: `drive` then adopts the list. Unanswered requests and an
     /// outstanding blocking fetch no longer count.
     [[gnu::cold]] void begin_recovery(std::string_view reason) noexcept;
-    /// The same for a reply that cannot be, to a command outside the chain: the link is broken,
-    /// too.
-    [[gnu::cold]] void distrust_link(std::string_view reason) noexcept {
-        begin_recovery(reason);
-        m_link->lose(reason);
-    }
     /// Grows with each recovery.
     [[nodiscard]] std::uint64_t incarnation() const noexcept override {
         return m_mirror.incarnation();
@@ -239,30 +220,21 @@ class Lane final : private LinkMember {
 
     // Work that no caller waits for.
 
-    /// Wakes the heartbeat for it.
+    /// Sends what is due, as `drive` would, for a thread that serves several lanes and calls
+    /// `deliver` for each. Returns true while more is to be done, false if it need not be called
+    /// before the next request for attention.
+    [[nodiscard]] [[gnu::cold]] bool attend(TimePoint now);
+    void request_attention() noexcept { m_attention = true; }
+    /// The same, and wakes the heartbeat.
     void ask_attention() noexcept {
-        m_attention = true;
+        request_attention();
         wake_own();
     }
-    [[nodiscard]] bool take_attention() noexcept { return std::exchange(m_attention, false); }
     /// For a thread that polls: has the heartbeat connect the link and take the reply to a fetch.
     /// Then signals the Watches.
     void await_link() noexcept {
         m_polled = true;
         ask_attention();
-    }
-    /// Signals them once there is nothing to wait for.
-    void wake_poller() noexcept {
-        if (m_polled && link_is_idle()) {
-            m_polled = false;
-            wake_own();
-        }
-    }
-    /// True when none is left.
-    [[nodiscard]] bool at_rest() const noexcept {
-        const bool settled = running() || m_mirror.state() == Mirror::State::left;
-        return settled && !m_mirror.has_acks() && !m_mirror.has_moves() && !has_unattended() &&
-               !m_polled;
     }
 
   private:
@@ -271,17 +243,15 @@ class Lane final : private LinkMember {
     inline Verdict on_reply(Purpose purpose, Reply&& reply, TimePoint sent) override;
     [[gnu::cold]] inline void on_broken(std::string_view reason) noexcept override;
     [[gnu::cold]] inline void on_outage(std::string_view reason) noexcept override;
-    [[gnu::cold]] inline void on_connected() noexcept override;
-    [[gnu::cold]] inline void on_reconnected(std::string_view detail) noexcept override;
+    [[gnu::cold]] inline void on_connected(std::string_view repair) noexcept override;
     [[gnu::cold]] inline void on_refused(const std::exception_ptr& refusal) noexcept override;
     [[gnu::cold]] void on_failed_reply(std::string_view reason) noexcept override {
         begin_recovery(reason);
     }
 
     [[noreturn]] [[gnu::cold]] void throw_forked() const;
-    [[gnu::cold]] std::optional<Reply> query_with(Lock& lock, TimePoint deadline, const Wake* wake,
-                                                  FunctionRef<bool()> interrupted,
-                                                  FunctionRef<void(std::string&)> compose);
+    /// Composes and sends what is due now.
+    void advance();
     void send(FunctionRef<void(std::string&)> compose) {
         m_link->send(*this, Purpose::chain, compose);
         m_link->flush();
@@ -292,12 +262,16 @@ class Lane final : private LinkMember {
     [[gnu::cold]] void act_on(const Verdict& verdict);
     void wake_own() noexcept;
 
-    [[nodiscard]] bool link_is_idle() const noexcept {
-        return m_link->connected() && !m_mirror.fetching();
+    /// Signals the Watches once there is nothing that `await_link` waits for.
+    void wake_poller() noexcept {
+        if (m_polled && m_link->connected() && !m_mirror.fetching()) {
+            m_polled = false;
+            wake_own();
+        }
     }
     /// For what the user has to hear of: the thread that reads may be another queue's.
     void wake_unless_driven() noexcept {
-        if (m_drivers == 0) {
+        if (m_drivers == 0 && !m_attended) {
             ask_attention();
         }
     }
@@ -317,9 +291,10 @@ class Lane final : private LinkMember {
     bool m_astray = false;
     bool m_strayed = false; ///< the next time it waits
     int m_hurries = 0;
-    int m_drivers = 0; ///< threads in `drive`, and Attendances
-    bool m_attention = false;
-    bool m_polled = false; ///< a thread that polls waits for the link
+    int m_drivers = 0;        ///< threads in `drive`
+    bool m_attention = false; ///< wanted
+    bool m_attended = false;  ///< `attend` has begun and is to be called again
+    bool m_polled = false;    ///< a thread that polls waits for the link
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

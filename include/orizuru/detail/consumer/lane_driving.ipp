@@ -51,25 +51,6 @@ class [[nodiscard]] Lane::Watch : public Linked {
     const Wake* m_wake;
 };
 
-/// While one exists, a thread that serves several lanes calls `advance` and `deliver` for this one,
-/// as `drive` would: acks are hurried, and no Watch hears of events.
-class [[nodiscard]] Lane::Attendance {
-  public:
-    explicit Attendance(Lane& lane) noexcept : m_lane(lane) {
-        ++lane.m_drivers;
-        ++lane.m_hurries;
-    }
-    Attendance(const Attendance&) = delete;
-    Attendance& operator=(const Attendance&) = delete;
-    ~Attendance() {
-        --m_lane.m_drivers;
-        --m_lane.m_hurries;
-    }
-
-  private:
-    Lane& m_lane;
-};
-
 inline Lane::Lane(std::shared_ptr<Link> link, FunctionRef<Mirror()> make_mirror,
                   EventQueue&& events)
     : m_link(std::move(link)),
@@ -91,14 +72,11 @@ inline void Lane::throw_forked() const {
         {"a consumer of '", keys().source(), "' is used in a forked child; make a new one there"}));
 }
 
-inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most, GuardAcks acks) {
+inline void Lane::hand_out(Fifo<DeliveryPtr>& run, std::size_t most) {
     const std::size_t before = run.size();
     run.reserve(most);
     while (m_mirror.has_ready() && run.size() < most) {
         run.push_back(m_mirror.hand_out());
-        if (acks == GuardAcks::without_lock) {
-            m_mirror.open_ack(*run.back());
-        }
     }
     m_guards.add(run.size() - before);
 }
@@ -125,8 +103,6 @@ inline void Lane::leave_unattended(const DeliveryPtr& message) noexcept {
     m_unattended.add(message);
     ask_attention();
 }
-
-inline void Lane::retry_refused() { m_unattended.retry(m_mirror, m_events); }
 
 inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
                         FunctionRef<bool()> done) {
@@ -158,9 +134,9 @@ inline bool Lane::drive(Lock& lock, TimePoint deadline, const Wake* wake,
     }
 }
 
-inline std::optional<Reply> Lane::query_with(Lock& lock, TimePoint deadline, const Wake* wake,
-                                             FunctionRef<bool()> interrupted,
-                                             FunctionRef<void(std::string&)> compose) {
+inline std::optional<Reply> Lane::query(Lock& lock, TimePoint deadline, const Wake* wake,
+                                        FunctionRef<bool()> interrupted,
+                                        FunctionRef<void(std::string&)> compose) {
     drive(lock, deadline, wake, [&] { return interrupted() || m_link->connected(); });
     if (!m_link->connected() || interrupted()) {
         return std::nullopt;
@@ -191,11 +167,31 @@ inline void Lane::advance() {
     while (m_mirror.can_send() && m_mirror.has_moves()) {
         compose(Purpose::chain, &Mirror::send_move);
     }
-    if (m_hurries > 0 && m_mirror.has_acks() && m_mirror.can_send()) {
+    if ((m_hurries > 0 || m_attended) && m_mirror.has_acks() && m_mirror.can_send()) {
         m_link->send(*this, Purpose::chain,
                      [this](std::string& out) { m_mirror.send_settle(out, 0); });
     }
     m_link->flush();
+}
+
+inline bool Lane::attend(TimePoint now) {
+    if (std::exchange(m_attention, false)) {
+        m_attended = true;
+        retry_refused();
+    }
+    if (!m_attended) {
+        return false;
+    }
+    take_acks();
+    wake_poller();
+    const bool settled = running() || m_mirror.state() == Mirror::State::left;
+    const bool at_rest = settled && !m_mirror.has_acks() && !m_mirror.has_moves() &&
+                         m_unattended.empty() && !m_polled;
+    m_attended = !at_rest && now < m_limit;
+    if (m_attended) {
+        advance();
+    }
+    return m_attended;
 }
 
 inline void Lane::tell_events(Lock& lock) {

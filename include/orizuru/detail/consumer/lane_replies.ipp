@@ -31,35 +31,27 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
 }
 
 inline Verdict Lane::apply(Purpose purpose, Reply&& reply, TimePoint sent) {
-    switch (purpose) {
-    case Purpose::start: {
-        Verdict verdict = m_mirror.on_start(reply);
+    if (purpose == Purpose::chain) {
+        return m_mirror.on_reply(std::move(reply));
+    }
+    Verdict verdict =
+        purpose == Purpose::start ? m_mirror.on_start(reply) : m_mirror.on_adopt(reply);
+    if (running()) {
         on_registered(sent);
-        return verdict;
     }
-    case Purpose::adopt: {
-        Verdict verdict = m_mirror.on_adopt(reply);
-        if (const auto recovered = m_mirror.take_recovered()) {
-            on_registered(sent);
-            after_recovery(*recovered);
-        }
-        return verdict;
+    if (const auto recovered = m_mirror.take_recovered()) {
+        after_recovery(*recovered);
     }
-    case Purpose::chain:
-        break;
-    }
-    return m_mirror.on_reply(std::move(reply));
+    return verdict;
 }
 
 inline void Lane::on_registered(TimePoint asked) {
-    if (running()) {
-        if (m_link->among_others()) {
-            EndpointParts::of(m_endpoint).place->set(m_link->server());
-        }
-        confirm_lease(asked);
-        forget_refusal();
-        wake_own(); // a thread that polls may go on
+    if (m_link->among_others()) {
+        EndpointParts::of(m_endpoint).place->set(m_link->server());
     }
+    confirm_lease(asked);
+    forget_refusal();
+    wake_own(); // a thread that polls may go on
 }
 
 inline void Lane::after_recovery(const Recovered& recovered) {
@@ -125,6 +117,7 @@ inline void Lane::stray(std::string_view error, const Node& teller) {
 }
 
 inline void Lane::move(std::shared_ptr<Link> link) noexcept {
+    m_attended = false;
     if (m_mirror.unanswered()) {
         begin_recovery("the queue is on another node");
     }
@@ -135,7 +128,7 @@ inline void Lane::move(std::shared_ptr<Link> link) noexcept {
     m_astray = false;
     ask_attention();
     if (m_link->connected()) {
-        on_connected();
+        on_connected({});
     }
 }
 
@@ -180,14 +173,11 @@ inline void Lane::note_migration(std::string_view refusal) noexcept {
     }
 }
 
-inline void Lane::on_reconnected(std::string_view detail) noexcept {
-    tell_repair(detail);
-    wake_unless_driven();
-    wake_poller();
-}
-
-inline void Lane::on_connected() noexcept {
-    if (m_link->among_others()) { // it may have been told of a break of another link
+inline void Lane::on_connected(std::string_view repair) noexcept {
+    if (!repair.empty()) {
+        tell_repair(repair);
+        wake_unless_driven();
+    } else if (m_link->among_others()) { // it may have been told of a break of another link
         tell_repair(endpoint().address());
     }
     wake_poller();

@@ -42,7 +42,9 @@ class LeaderFollowers {
             m_changed.wait_until(lock, deadline);
             return;
         }
-        Follower follower(m_followers, *wake);
+        Follower follower(*wake);
+        m_followers.push_back(follower);
+        const auto leave = at_exit([&] { m_followers.erase(follower); });
         const Unlocked open(lock);
         wait_ready(-1, 0, wake, deadline);
     }
@@ -62,15 +64,8 @@ class LeaderFollowers {
 
   private:
     struct Follower : Linked {
-        Follower(LinkedList<Follower>& all, const Wake& its_wake) noexcept
-            : followers(all), wake(its_wake) {
-            followers.push_back(*this);
-        }
-        Follower(const Follower&) = delete;
-        Follower& operator=(const Follower&) = delete;
-        ~Follower() { followers.erase(*this); }
+        explicit Follower(const Wake& its_wake) noexcept : wake(its_wake) {}
 
-        LinkedList<Follower>& followers;
         const Wake& wake; ///< it sleeps on it
     };
 

@@ -24,6 +24,7 @@
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 
 #include <poll.h>
 
@@ -44,18 +45,15 @@ class Link {
     using Lock = std::unique_lock<std::mutex>;
     using Purpose = LinkMember::Purpose;
 
-    /// Connects until the deadline; throws as Control does.
-    [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline)
-        : m_control(endpoint, deadline), m_in_outage(!connected()) {}
-    /// One of the links of a worker to the nodes of a Cluster, which share a mutex, so that their
-    /// members can move from link to link.
+    /// Connects until the deadline; throws as Control does. `shared`: for a link to one of the
+    /// nodes of a Cluster; members can move between links that share a mutex.
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
-                       std::shared_ptr<std::mutex> shared)
-        : m_mutex(std::move(shared)),
-          m_among_others(true),
+                       std::shared_ptr<std::mutex> shared = nullptr)
+        : m_mutex(shared ? shared : std::make_shared<std::mutex>()),
+          m_among_others(shared != nullptr),
           m_control(endpoint, deadline),
           m_in_outage(!connected()) {}
-    /// The same, but not connected yet.
+    /// The same with a shared mutex, but not connected yet.
     [[gnu::cold]] Link(const Endpoint& endpoint, std::shared_ptr<std::mutex> shared)
         : m_mutex(std::move(shared)),
           m_among_others(true),
@@ -141,6 +139,8 @@ class Link {
     static constexpr std::size_t most_adopting = 8;
 
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline, const Wake& wake);
+    [[gnu::cold]] void on_failed_attempt(const std::exception& error) noexcept;
+    [[gnu::cold]] void on_attempt_cut_short();
     void read(Lock& lock, TimePoint deadline, const Wake& wake);
     void take(Reply&& reply) {
         const Control::Owed owed = m_control.take_owed();
@@ -189,8 +189,8 @@ class Link {
         }
     }
 
-    const std::shared_ptr<std::mutex> m_mutex = std::make_shared<std::mutex>();
-    const bool m_among_others = false;
+    const std::shared_ptr<std::mutex> m_mutex;
+    const bool m_among_others;
     LeaderFollowers m_turns;
     Control m_control;
     bool m_in_outage;
@@ -222,43 +222,55 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
         wait_ready(-1, 0, &wake, until);
         return;
     }
-    Control::Attempt attempt;
-    {
-        const Endpoint to = m_members.empty() ? endpoint() : (*m_members.begin()).endpoint();
+    const Endpoint to = m_members.empty() ? endpoint() : (*m_members.begin()).endpoint();
+    const TimePoint own = Clock::now() + to.connect_timeout();
+    std::unique_ptr<Stream> stream;
+    try {
         const Unlocked open(lock);
-        attempt = Control::attempt(to, deadline, wake);
-    }
-    if (attempt.stream) {
-        const bool replaced = m_control.use(std::move(attempt.stream));
-        if (std::exchange(m_in_outage, false) && replaced) {
-            const std::string detail =
-                joined({endpoint().address(), ", after ", Digits(milliseconds_since(m_broken_at)),
-                        " ms: ", last_failure()});
-            for (LinkMember& member : m_members) {
-                member.on_reconnected(detail);
-            }
+        stream = Stream::make(to, std::min(deadline, own), &wake);
+    } catch (const std::exception& error) {
+        if (dynamic_cast<const GivenUp*>(&error) != nullptr ||
+            (deadline < own && Clock::now() >= deadline)) {
+            on_attempt_cut_short();
         } else {
-            for (LinkMember& member : m_members) {
-                member.on_connected();
-            }
+            on_failed_attempt(error);
         }
-    } else if (!attempt.given_up) {
-        if (!m_members.empty()) { // the node may have lost the slot of the first alone
-            LinkMember& first = *m_members.begin();
-            m_members.erase(first);
-            m_members.push_back(first);
+        return;
+    }
+    m_control.use(std::move(stream));
+    std::string repair;
+    if (std::exchange(m_in_outage, false)) {
+        repair = joined({endpoint().address(), ", after ", Digits(milliseconds_since(m_broken_at)),
+                         " ms: ", last_failure()});
+    }
+    for (LinkMember& member : m_members) {
+        member.on_connected(repair);
+    }
+}
+
+/// Called by the handler of `error`.
+inline void Link::on_failed_attempt(const std::exception& error) noexcept {
+    if (!m_members.empty()) { // the node may have lost the slot of the first alone
+        LinkMember& first = *m_members.begin();
+        m_members.erase(first);
+        m_members.push_back(first);
+    }
+    m_control.note_failure(error.what());
+    m_control.delay_connecting();
+    begin_outage(error.what());
+    const auto* const refusal = dynamic_cast<const ReplyError*>(&error);
+    if (refusal != nullptr && remedy_for(*refusal) == Remedy::give_up) {
+        for (LinkMember& member : m_members) {
+            member.on_refused(std::current_exception());
         }
-        m_control.note_failure(attempt.failure);
-        m_control.delay_connecting();
-        begin_outage(attempt.failure);
-        if (attempt.refusal) {
-            for (LinkMember& member : m_members) {
-                member.on_refused(attempt.refusal);
-            }
-        }
-    } else if (Clock::now() >=
-               std::max(m_broken_at, m_control.connect_at()) + endpoint().connect_timeout()) {
-        begin_outage(at_address("no connection within connect_timeout")); // of attempts cut short
+    }
+}
+
+/// Says nothing about Redis, unless all attempts since the break end like this.
+inline void Link::on_attempt_cut_short() {
+    if (Clock::now() >=
+        std::max(m_broken_at, m_control.connect_at()) + endpoint().connect_timeout()) {
+        begin_outage(at_address("no connection within connect_timeout"));
     }
 }
 

@@ -33,10 +33,8 @@ class LinkMember : public Linked {
     virtual void on_broken(std::string_view reason) noexcept = 0;
     /// No connection can be made, or the connection broke while it was in use.
     virtual void on_outage(std::string_view reason) noexcept = 0;
-    /// Connected, but not after an outage.
-    virtual void on_connected() noexcept = 0;
-    /// A new connection ends an outage.
-    virtual void on_reconnected(std::string_view detail) noexcept = 0;
+    /// Connected. `repair` describes the outage that this ends; empty if there was none.
+    virtual void on_connected(std::string_view repair) noexcept = 0;
     /// Redis refuses the connection, and only a person can help.
     virtual void on_refused(const std::exception_ptr& refusal) noexcept = 0;
     /// Taking a reply threw: only Redis can tell what the list holds.

@@ -6,6 +6,7 @@
 // last of them is gone, then leaves the registry.
 
 #include <orizuru/consumer_options.hpp>
+#include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/fetcher.hpp>
@@ -24,7 +25,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -45,21 +45,8 @@ class Session {
     /// Hands out messages. Each keeps the session alive until settle(), abandon(), put_back() or
     /// bury().
     [[nodiscard]] Fetcher& fetcher() noexcept { return m_fetcher; }
-    /// For a thread that polls the queues of a link: from now on `news` is signalled when a poll
-    /// may find more than `awaited` says.
-    void watch(std::shared_ptr<const Wake> news) {
-        m_fetcher.share_link();
-        m_watch.reset();
-        m_news = std::move(news);
-        m_watch.emplace(m_lane, *m_news);
-    }
-
-    void limit(int most) {
-        if (most < 1 || most > m_options.prefetch) {
-            throw std::invalid_argument("a fetch must be limited to 1 to prefetch messages");
-        }
-        m_fetcher.limit(most);
-    }
+    /// Once, for a thread that polls the queues of a link; see ConsumerCore's constructor.
+    inline void watch(std::shared_ptr<const Wake> news);
 
     /// Settles a held message; `move` null = ack. Returns false if the lease was lost. After a
     /// ReplyError the message is still held; after others the settlement goes on in the background.
@@ -127,14 +114,6 @@ class Session {
     [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options);
 
     [[gnu::cold]] void start(TimePoint deadline);
-    [[gnu::cold]] void check_eviction(Lock& lock, TimePoint deadline) {
-        const auto reply = m_lane.query(
-            lock, deadline, nullptr, [] { return false; }, "INFO", "memory");
-        // Without the right to INFO there is nothing to warn of.
-        if (reply && !evicting_policy(reply->text).empty()) {
-            m_lane.note(EventKind::not_noeviction, evicting_policy(reply->text));
-        }
-    }
     [[gnu::cold]] void finish() noexcept;
 
     [[gnu::cold]] void end(Lock& lock);
@@ -144,7 +123,7 @@ class Session {
                                        since + m_lane.endpoint().command_timeout());
         return std::min(own, m_lane.limit());
     }
-    void await_settlement(Lock& lock, const DeliveryPtr& message, std::string_view what);
+    bool await(Lock& lock, FunctionRef<bool()> answered);
     [[noreturn]] [[gnu::cold]] void throw_refused(std::string_view refusal,
                                                   std::string_view what) const {
         throw reply_error(joined({address(), ": ", what, " a message of '", keys().source(), "'"}),
@@ -219,7 +198,11 @@ inline void Session::start(TimePoint deadline) {
                     m_lane.last_failure().empty() ? m_lane.at_address("no reply in time")
                                                   : m_lane.last_failure()}));
     }
-    check_eviction(lock, deadline);
+    const auto memory = m_lane.query(lock, deadline, "INFO", "memory");
+    // Without the right to INFO there is nothing to warn of.
+    if (memory && !evicting_policy(memory->text).empty()) {
+        m_lane.note(EventKind::not_noeviction, evicting_policy(memory->text));
+    }
 }
 
 inline void Session::end(Lock& lock) {
@@ -270,8 +253,7 @@ inline std::uint64_t Session::size() {
     m_lane.refuse_fork();
     Lock lock(m_lane);
     const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-    const auto reply = m_lane.query(
-        lock, until, nullptr, [] { return false; }, "LLEN", keys().source());
+    const auto reply = m_lane.query(lock, until, "LLEN", keys().source());
     const auto about = [this] { return joined({address(), ": LLEN '", keys().source(), "'"}); };
     if (!reply) {
         const std::string& failure = m_lane.last_failure();
@@ -283,7 +265,8 @@ inline std::uint64_t Session::size() {
     }
     if (!is_count(*reply)) {
         const std::string doubt = joined({about(), ": a reply of the wrong type"});
-        m_lane.distrust_link(doubt);
+        m_lane.begin_recovery(doubt);
+        m_lane.link().lose(doubt);
         throw ProtocolError(doubt);
     }
     return static_cast<std::uint64_t>(reply->integer);

@@ -6,6 +6,24 @@
 
 namespace orizuru::detail {
 
+/// The settlement that was asked for has an outcome.
+[[nodiscard]] inline bool is_answered(const Delivery& message) noexcept {
+    using S = Delivery::State;
+    return message.state != S::wanted && message.state != S::sent;
+}
+
+/// False if not in time. Beats confirmed meanwhile extend the lease, and with it the wait.
+inline bool Session::await(Lock& lock, FunctionRef<bool()> answered) {
+    const TimePoint since = Clock::now();
+    const auto hurry = m_lane.hurry_acks();
+    while (!m_lane.drive(lock, patience(since), nullptr, answered)) {
+        if (Clock::now() >= patience(since)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> move,
                             std::string_view what) {
     using S = Delivery::State;
@@ -17,12 +35,18 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     }
     message->failures = 0;
     if (deferred) {
-        m_lane.accept_deferred(message);
+        m_lane.mirror().want_deferred(message);
+        m_lane.let_go();
         return true;
     }
     m_lane.mirror().want(message, std::move(move));
     try {
-        await_settlement(lock, message, what);
+        if (!await(lock, [&] { return is_answered(*message); })) {
+            throw_unanswered(joined({what, " a message"}));
+        }
+        if (message->state == S::held) {
+            throw_refused(message->refusal, what);
+        }
     } catch (const ReplyError&) {
         throw;
     } catch (...) {
@@ -31,23 +55,6 @@ inline bool Session::settle(const DeliveryPtr& message, std::unique_ptr<Move> mo
     }
     m_lane.let_go();
     return message->state == S::settled;
-}
-
-inline void Session::await_settlement(Lock& lock, const DeliveryPtr& message,
-                                      std::string_view what) {
-    using S = Delivery::State;
-    const TimePoint since = Clock::now();
-    const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
-    const auto hurry = m_lane.hurry_acks();
-    while (!m_lane.drive(lock, patience(since), nullptr, answered)) {
-        // Beats confirmed meanwhile extend the lease, and with it the wait.
-        if (Clock::now() >= patience(since)) {
-            throw_unanswered(joined({what, " a message"}));
-        }
-    }
-    if (message->state == S::held) {
-        throw_refused(message->refusal, what);
-    }
 }
 
 inline void Session::abandon(const DeliveryPtr& message) noexcept {
@@ -69,10 +76,9 @@ inline void Session::abandon(const DeliveryPtr& message) noexcept {
         return;
     }
     m_lane.mirror().want(message, std::move(reject));
-    const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
         const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-        m_lane.drive(lock, until, nullptr, answered);
+        m_lane.drive(lock, until, nullptr, [&] { return is_answered(*message); });
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
         // It goes on in the background, as after a timeout.
     }
@@ -101,15 +107,15 @@ inline std::optional<bool> Session::bury(const DeliveryPtr& message, const std::
         return false;
     }
     m_lane.mirror().want(message, std::move(bury));
-    const auto answered = [&] { return message->state != S::wanted && message->state != S::sent; };
     try {
-        m_lane.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(),
-                     [&] { return answered() || m_fetcher.stopped() || token.stop_requested(); });
+        m_lane.drive(lock, std::max(deadline, Clock::now() + grace), &m_fetcher.wake(), [&] {
+            return is_answered(*message) || m_fetcher.stopped() || token.stop_requested();
+        });
     } catch (...) {
         m_lane.leave_unattended(message);
         throw;
     }
-    if (!answered()) {
+    if (!is_answered(*message)) {
         m_lane.leave_unattended(message);
         return std::nullopt;
     }
@@ -134,16 +140,9 @@ inline std::size_t Session::flush() {
             pending.push_back(message);
         }
     }
-    const auto open = [](const DeliveryPtr& message) {
-        return message->state == S::wanted || message->state == S::sent;
-    };
-    const TimePoint since = Clock::now();
-    const auto hurry = m_lane.hurry_acks();
-    while (!m_lane.drive(lock, patience(since), nullptr,
-                         [&] { return std::ranges::none_of(pending, open); })) {
-        if (Clock::now() >= patience(since)) {
-            throw_unanswered("flushing the acks");
-        }
+    const auto open = [](const DeliveryPtr& message) { return !is_answered(*message); };
+    if (!await(lock, [&] { return std::ranges::none_of(pending, open); })) {
+        throw_unanswered("flushing the acks");
     }
     for (const DeliveryPtr& message : m_lane.mirror().messages()) {
         if (message->deferred && message->state == S::held) {

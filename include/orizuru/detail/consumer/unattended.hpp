@@ -55,18 +55,14 @@ class Unattended {
 
     /// Requests refused settlements again, because no caller will.
     static void retry(Mirror& mirror, EventQueue& events) {
-        Fifo<DeliveryPtr> refused;
         for (const DeliveryPtr& message : mirror.messages()) {
             if (message->state == Delivery::State::held && !message->refusal.empty() &&
                 (message->unattended || message->deferred)) {
-                refused.push_back(message);
+                events.note(EventKind::settlement_refused, mirror.identity().id, message->refusal,
+                            message->payload);
+                message->failures = 0;
+                mirror.want(message, std::move(message->move));
             }
-        }
-        for (const DeliveryPtr& message : refused) {
-            events.note(EventKind::settlement_refused, mirror.identity().id, message->refusal,
-                        message->payload);
-            message->failures = 0;
-            mirror.want(message, std::move(message->move));
         }
     }
 

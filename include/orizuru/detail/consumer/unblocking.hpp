@@ -24,7 +24,21 @@ class Unblocking {
     };
 
     /// Interprets the next reply; `blocked`: a BLMOVE is unanswered.
-    Meaning read(const Reply& reply, bool blocked) noexcept;
+    Meaning read(const Reply& reply, bool blocked) noexcept {
+        if (blocked && reply.is(Reply::Type::error) && reply.text == text) {
+            ++m_markers;
+            return Meaning::unblocked;
+        }
+        if (m_markers == 0) {
+            return blocked ? Meaning::result : Meaning::doubt;
+        }
+        if (blocked && !reply.is(Reply::Type::integer)) {
+            // The error may be for the marker or for the BLMOVE.
+            return reply.is(Reply::Type::error) ? Meaning::doubt : Meaning::result;
+        }
+        --m_markers;
+        return blocked && m_markers == 0 ? Meaning::ended : Meaning::nothing;
+    }
     /// True while replies to markers are outstanding.
     [[nodiscard]] bool pending() const noexcept { return m_markers > 0; }
     /// Starts afresh on a new connection.
@@ -36,21 +50,5 @@ class Unblocking {
 
     int m_markers = 0; ///< unanswered
 };
-
-inline Unblocking::Meaning Unblocking::read(const Reply& reply, bool blocked) noexcept {
-    if (blocked && reply.is(Reply::Type::error) && reply.text == text) {
-        ++m_markers;
-        return Meaning::unblocked;
-    }
-    if (m_markers == 0) {
-        return blocked ? Meaning::result : Meaning::doubt;
-    }
-    if (blocked && !reply.is(Reply::Type::integer)) {
-        // The error may be for the marker or for the BLMOVE.
-        return reply.is(Reply::Type::error) ? Meaning::doubt : Meaning::result;
-    }
-    --m_markers;
-    return blocked && m_markers == 0 ? Meaning::ended : Meaning::nothing;
-}
 
 } // namespace orizuru::detail

@@ -14,7 +14,6 @@
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
-#include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/unblocking.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -32,6 +31,8 @@
 #include <utility>
 
 namespace orizuru::detail {
+
+struct Awaited;
 
 class Waiter {
   public:
@@ -56,30 +57,25 @@ class Waiter {
     void read(Lock& lock, TimePoint deadline);
     /// Ends the outstanding BLMOVE, which may still bring a message, or awaits the reply to LMOVE.
     /// Returns true when none is outstanding. Returns false at the deadline, or while the link is
-    /// not connected, or without the right to CLIENT UNBLOCK; BLMOVE then stays outstanding.
-    bool stop(Lock& lock, TimePoint deadline) {
-        return stop(lock, deadline, [] { return false; });
-    }
-    /// The same, but returns false if `interrupted()`; asks it again when `wake` is signalled.
-    bool stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted);
+    /// not connected, or without the right to CLIENT UNBLOCK, or if `interrupted()`, which it asks
+    /// again when `wake` is signalled; BLMOVE then stays outstanding.
+    bool stop(
+        Lock& lock, TimePoint deadline, FunctionRef<bool()> interrupted = [] { return false; });
     /// Closes the connection even with a BLMOVE outstanding, for the end of a consumer.
     void abort() {
         m_stream.reset();
         m_lane.mirror().forget_blocking_fetch();
     }
     void close_after_fork() noexcept {
-        for (auto* const stream : {&m_stream, &m_attempt.stream}) {
-            if (*stream) {
-                stream->release()->close_after_fork();
-            }
-        }
+        Stream::close_after_fork(m_stream);
+        Stream::close_after_fork(m_attempt.stream);
     }
 
     /// True when `start` need not connect first.
     [[nodiscard]] bool connected() const noexcept { return m_stream && !worthless(); }
     /// Connects in steps that do not wait; returns false when it has set what to await. When this
     /// returns true, it has ended or failed.
-    [[gnu::cold]] bool advance_connecting(Lock& lock, Awaited& awaited);
+    [[gnu::cold]] inline bool advance_connecting(Lock& lock, Awaited& awaited);
     /// `start` does nothing before that.
     [[nodiscard]] TimePoint not_before() const noexcept { return m_not_before; }
     /// True when `look` can be called, if nothing is outstanding.
@@ -91,9 +87,7 @@ class Waiter {
         return connected() && (m_lane.mirror().blocked() || m_unblocking.pending());
     }
     /// When to call `read` again.
-    [[nodiscard]] Awaited awaited() const noexcept {
-        return {m_stream->fd(), m_due, m_stream->greeting_events()};
-    }
+    [[nodiscard]] inline Awaited awaited() const noexcept;
 
     /// Redis' memory is full: it refuses BLMOVE and LMOVE but runs a script that fetches.
     [[nodiscard]] bool refused_for_memory() const noexcept { return m_oom_pause.count() > 0; }
@@ -123,7 +117,7 @@ class Waiter {
 
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
     [[gnu::cold]] void use(Attempt attempt, const Reply& id);
-    [[gnu::cold]] void on_failed_attempt(const std::exception_ptr& failure);
+    [[gnu::cold]] void on_failed_attempt(const Error& failure);
     void on_reply(Lock& lock, Reply&& reply) {
         switch (m_unblocking.read(reply, m_lane.mirror().blocked())) {
         case Unblocking::Meaning::result:
@@ -133,7 +127,7 @@ class Waiter {
             on_result(lock, Reply());
             return;
         case Unblocking::Meaning::unblocked:
-            m_stream->append([](std::string& out) { append_command(out, "CLIENT", "ID"); });
+            m_stream->append(ask_for_id);
             return;
         case Unblocking::Meaning::nothing:
             return;
@@ -146,8 +140,7 @@ class Waiter {
     // Returns "none" if Redis gives no type: a fence is then the likelier reason.
     [[gnu::cold]] std::string source_type(Lock& lock) {
         const TimePoint until = Clock::now() + m_lane.endpoint().command_timeout();
-        const auto reply = m_lane.query(
-            lock, until, nullptr, [] { return false; }, "TYPE", m_lane.keys().source());
+        const auto reply = m_lane.query(lock, until, "TYPE", m_lane.keys().source());
         return reply && reply->is(Reply::Type::status) ? reply->text : "none";
     }
     void pause() { m_not_before = Clock::now() + m_backoff.next(); }

@@ -2,13 +2,12 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Connects a waiter, at once or in steps beside others; ends a wait before a message comes.
+// Connects a waiter; ends a wait before a message comes.
 
 namespace orizuru::detail {
 
 inline void Waiter::connect(Lock& lock, TimePoint deadline) {
     Attempt attempt{nullptr, m_lane.incarnation(), {}};
-    std::exception_ptr failure;
     Reply id;
     try {
         const Unlocked open(lock);
@@ -17,42 +16,13 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
         attempt.stream = Stream::make(m_lane.endpoint(), until, &m_wake);
         attempt.stream->append(ask_for_id);
         id = attempt.stream->await_reply(until, &m_wake);
-    } catch (const Error&) {
-        failure = std::current_exception();
+    } catch (const Error& failure) {
+        if (Clock::now() < deadline) { // else the caller gave up: this says nothing about Redis
+            on_failed_attempt(failure);
+        }
+        return;
     }
-    if (!failure) {
-        use(std::move(attempt), id);
-    } else if (Clock::now() < deadline) {
-        on_failed_attempt(failure);
-    } // else the caller gave up: this says nothing about Redis
-}
-
-inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
-    try {
-        if (!m_attempt.stream) {
-            m_attempt.incarnation = m_lane.incarnation();
-            m_attempt.until = Clock::now() + m_lane.endpoint().connect_timeout();
-            const Unlocked open(lock);
-            m_attempt.stream =
-                std::make_unique<Stream>(m_lane.endpoint(), TimePoint::min(), &m_wake);
-            m_attempt.stream->append(ask_for_id);
-        }
-        Stream& stream = *m_attempt.stream;
-        const Reply* const id = stream.greet() ? stream.next_reply() : nullptr;
-        if (id != nullptr) {
-            use(std::exchange(m_attempt, {}), *id);
-            return true;
-        }
-        if (Clock::now() < m_attempt.until) {
-            awaited = {stream.fd(), m_attempt.until, stream.greeting_events()};
-            return false;
-        }
-        pause();
-    } catch (const Error&) {
-        on_failed_attempt(std::current_exception());
-    }
-    m_attempt = {};
-    return true;
+    use(std::move(attempt), id);
 }
 
 /// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.
@@ -68,16 +38,13 @@ inline void Waiter::use(Attempt attempt, const Reply& id) {
 }
 
 /// The link reports what is no refusal.
-inline void Waiter::on_failed_attempt(const std::exception_ptr& failure) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (const GivenUp&) {
+inline void Waiter::on_failed_attempt(const Error& failure) {
+    if (dynamic_cast<const GivenUp*>(&failure) != nullptr) {
         return; // says nothing about Redis
-    } catch (const ReplyError& error) {
-        if (remedy_for(error) == Remedy::give_up) {
-            m_lane.note_refusal(joined({error.code(), " ", error.what()}));
-        }
-    } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+    }
+    const auto* const error = dynamic_cast<const ReplyError*>(&failure);
+    if (error != nullptr && remedy_for(*error) == Remedy::give_up) {
+        m_lane.note_refusal(joined({error->code(), " ", error->what()}));
     }
     pause();
 }
@@ -107,8 +74,10 @@ inline bool Waiter::stop(Lock& lock, TimePoint deadline, FunctionRef<bool()> int
             }
         }
         const auto reply = m_lane.query(
-            lock, deadline, &m_wake, [&] { return !mirror.blocked() || interrupted(); }, "CLIENT",
-            "UNBLOCK", m_connection_id, "ERROR");
+            lock, deadline, &m_wake, [&] { return !mirror.blocked() || interrupted(); },
+            [&](std::string& out) {
+                append_command(out, "CLIENT", "UNBLOCK", m_connection_id, "ERROR");
+            });
         if (reply && reply->is(Reply::Type::error)) {
             if (remedy_for(*reply) == Remedy::give_up) {
                 m_connection_id = 0;

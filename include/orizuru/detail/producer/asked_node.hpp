@@ -64,11 +64,7 @@ class AskedNode {
         }
     }
     /// Closes the descriptor in a forked child.
-    void close_after_fork() noexcept {
-        if (m_stream) {
-            m_stream.release()->close_after_fork();
-        }
-    }
+    void close_after_fork() noexcept { Stream::close_after_fork(m_stream); }
 
   private:
     std::unique_ptr<Stream> m_stream;

@@ -172,9 +172,7 @@ class PushPipeline {
     /// Closes the descriptors in a forked child, which must not destroy the pipeline afterwards.
     void close_after_fork() noexcept {
         m_asked.close_after_fork();
-        if (m_connection.m_stream) {
-            m_connection.m_stream.release()->close_after_fork();
-        }
+        Stream::close_after_fork(m_connection.m_stream);
     }
 
     /// If a node of a Cluster refused an LPUSH because its slot is on its way to another one, which

@@ -160,9 +160,13 @@ class Stream {
     /// destructor, so that a poll on it cannot meet another file.
     void shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
 
-    /// In a forked child: closes the descriptor and leaves all else alone, since another thread of
-    /// the parent may have been changing it. The stream must not be destroyed afterwards.
-    void close_after_fork() noexcept { ::close(fd()); }
+    /// In a forked child: closes the descriptor and leaves all else alone for ever, since another
+    /// thread of the parent may have been changing it.
+    static void close_after_fork(std::unique_ptr<Stream>& stream) noexcept {
+        if (stream) {
+            ::close(stream.release()->fd());
+        }
+    }
 
     /// Throws std::logic_error in a forked child: two processes must not share a stream.
     void refuse_fork() const {

@@ -12,6 +12,7 @@
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
+#include <orizuru/detail/jobs/guard_access.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -196,9 +197,8 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const auto consumer =
-            std::make_shared<ConsumerCore>(start_link(*m_links, keys()), keys(), std::move(chosen));
-        consumer->watch(m_news);
+        const auto consumer = std::make_shared<ConsumerCore>(start_link(*m_links, keys()), keys(),
+                                                             std::move(chosen), m_news);
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
         m_consumer = consumer;
