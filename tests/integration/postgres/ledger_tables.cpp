@@ -249,6 +249,19 @@ TEST_CASE_FIXTURE(Tables, "what is planned for few jobs would not read the whole
     CHECK(sequential_scans() == sequential);
 }
 
+TEST_CASE_FIXTURE(Tables, "a trigger of yours that reads a table is not compiled for each claim") {
+    sql("CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF current_setting('jit') = 'on' AND current_setting('enable_seqscan') = 'off' THEN "
+        "RAISE 'each scan is compiled'; END IF; RETURN NULL; END $$;"
+        "CREATE TRIGGER look AFTER UPDATE ON orizuru_ledger FOR EACH ROW EXECUTE FUNCTION look()");
+    Ledger<std::string> ledger(database, "q", options());
+    const auto jobs = ledger.submit_all(std::vector<std::string>{"x", "y", "z"});
+    CHECK(LedgerReconciler(database, uri, reconciling()).reconcile().sent == 3);
+    CHECK(ledger.run(jobs[0], [](pqxx::work&) {}) == LedgerOutcome::completed);
+    CHECK(ledger.run_batch(std::span(jobs).subspan(1), [](pqxx::work&, auto) {}) ==
+          std::vector(2, LedgerOutcome::completed));
+}
+
 TEST_CASE_FIXTURE(Tables, "nothing reads the finished jobs, however many there are") {
     fill(100'000, "1 h");
     sql("ANALYZE");

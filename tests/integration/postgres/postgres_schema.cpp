@@ -46,6 +46,14 @@ struct EmptyDatabase {
                    ") everything")[0][0]
             .as<std::string>();
     }
+    /// Makes the tables as they were in an older version.
+    std::string sql_to(int version) {
+        const std::string all = Schema(database).sql();
+        const std::string later = Schema(database).sql(version);
+        const auto rest = later.substr(later.find('\n') + 1);
+        REQUIRE(all.ends_with(rest));
+        return all.substr(0, all.size() - rest.size()) + "COMMIT;";
+    }
     void run_inbox() {
         CHECK(Inbox(database, "s").run("a", [](pqxx::work&) {}) == InboxOutcome::ran);
     }
@@ -71,11 +79,8 @@ TEST_CASE_FIXTURE(EmptyDatabase, "the printed SQL makes the same tables as apply
 
 TEST_CASE_FIXTURE(EmptyDatabase,
                   "tables of an older version are brought to this one by either way") {
-    const std::string all = Schema(database).sql();
+    const std::string first = sql_to(1);
     const std::string second = Schema(database).sql(1);
-    const auto rest = second.substr(second.find('\n') + 1);
-    REQUIRE(all.ends_with(rest));
-    const std::string first = all.substr(0, all.size() - rest.size()) + "COMMIT;";
     sql(first);
     CHECK(Schema(database).applied() == 1);
     CHECK(Schema(database).apply() == 1);
@@ -84,6 +89,33 @@ TEST_CASE_FIXTURE(EmptyDatabase,
     printed.sql(second);
     CHECK(contents() == printed.contents());
     run_inbox();
+}
+
+TEST_CASE_FIXTURE(EmptyDatabase, "a migration waits for a transaction that has read the ledger and "
+                                 "writes it then, and neither is the victim of a deadlock") {
+    sql(sql_to(10));
+    pqxx::connection other(conninfo);
+    pqxx::work transaction(other);
+    transaction.exec("SELECT count(*) FROM orizuru_ledger");
+    std::thread migration([&] { CHECK(Schema(database).apply() == 10); });
+    CHECK(eventually([&] {
+        return sql("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0].as<int>() == 1;
+    }));
+    CHECK_NOTHROW(transaction.exec("INSERT INTO orizuru_ledger (id, queue, payload, max_attempts) "
+                                   "VALUES ('j', 'q', '', 1)"));
+    transaction.commit();
+    migration.join();
+    CHECK(Schema(database).applied() == Schema::version);
+    CHECK(sql("SELECT id FROM orizuru_ledger")[0][0].as<std::string>() == "j");
+}
+
+TEST_CASE_FIXTURE(EmptyDatabase, "the migration leaves a check of your own") {
+    sql(sql_to(10));
+    sql("ALTER TABLE orizuru_ledger ADD CHECK (max_attempts <= 5 OR queue <> 'q')");
+    CHECK(Schema(database).apply() == 10);
+    CHECK_THROWS_AS(sql("INSERT INTO orizuru_ledger (id, queue, payload, max_attempts) "
+                        "VALUES ('j', 'q', '', 6)"),
+                    pqxx::check_violation);
 }
 
 TEST_CASE_FIXTURE(EmptyDatabase, "when many make the tables at once, one does") {

@@ -58,7 +58,7 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
 
-// What has its default is left out: the server reads each value of each row.
+// What has its default is left out: each value of each row costs.
 ORIZURU_INLINE SharedColumns LedgerCore::columns_of(const LedgerJobOptions& options,
                                                     std::string_view who) const {
     check(options);

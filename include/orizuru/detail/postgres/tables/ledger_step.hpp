@@ -87,6 +87,7 @@ END
 $$;
 
 ALTER FUNCTION $p$ledger_look() SET enable_seqscan = off;
+ALTER FUNCTION $p$ledger_look() SET jit = off;
 )sql";
 
 } // namespace orizuru::detail
