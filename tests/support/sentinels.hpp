@@ -50,6 +50,7 @@ class Sentinel {
         m_folder.take_along(m_pid);
     }
     void kill() noexcept { end_process(m_pid, SIGKILL, m_folder); }
+    void pause() const { ::kill(m_pid, SIGSTOP); }
 
     [[nodiscard]] bool runs() const noexcept { return m_pid > 0; }
     /// How often it has seen the master replaced.

@@ -41,8 +41,7 @@ inline std::string text_of(const detail::Mirror& mirror) {
     std::string text = mirror.identity().id + ' ' +
                        std::to_string(static_cast<int>(mirror.state())) +
                        (mirror.blocked() ? "b" : "") + (mirror.*revealed(Draining{}) ? "d " : " ") +
-                       std::to_string(mirror.*revealed(Confirmed{})) + '-' +
-                       std::to_string(mirror.*revealed(LastSent{})) + " holds ";
+                       std::to_string(mirror.*revealed(Confirmed{})) + " holds ";
     for (const detail::DeliveryPtr& message : mirror.messages()) {
         text += text_of(*message);
     }

@@ -27,10 +27,6 @@ struct Confirmed {
     friend constexpr auto revealed(Confirmed) noexcept;
 };
 template struct Reveal<Confirmed, &detail::Mirror::m_confirmed>;
-struct LastSent {
-    friend constexpr auto revealed(LastSent) noexcept;
-};
-template struct Reveal<LastSent, &detail::Mirror::m_last_sent>;
 struct Draining {
     friend constexpr auto revealed(Draining) noexcept;
 };

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -135,6 +136,37 @@ TEST_CASE("a sentinel that takes a replica for the master is passed over") {
         "redis+sentinel://127.0.0.1:" + std::to_string(stale.port()) + "/main";
     CHECK(contains(message_of<ConnectionError>([&] { Connection{alone}; }),
                    "a sentinel took it for the master, which it is not"));
+}
+
+TEST_CASE("a worker that asks sentinels for a queue of large messages hears a stop at once") {
+    RedisServer master({}, RedisServer::Listen::tcp);
+    Sentinel hangs; // the only one that the master knows
+    hangs.start(at_rest().lines(master.port(), 1));
+    const std::string uri = "redis+sentinel://127.0.0.1:" + std::to_string(hangs.port()) + "/main";
+    REQUIRE(eventually([&] { // it knows the master
+        try {
+            Connection{uri};
+            return true;
+        } catch (const ConnectionError&) {
+            return false;
+        }
+    }));
+    orizuru::Worker worker(uri, {.concurrency = 1});
+    worker.handle<Raw>("large", [&](const Raw&) { hangs.pause(); });
+    orizuru::JobProducer<Raw> jobs(master.plain_uri(), "large");
+    for (int i = 0; i < 3; ++i) {
+        jobs.push(Raw{std::string(100'000, 'x')});
+    }
+    std::stop_source stop;
+    std::optional<Stopwatch> watch;
+    std::jthread stopping([&] {
+        std::this_thread::sleep_for(500ms); // it waits for the sentinel by then
+        watch.emplace();
+        stop.request_stop();
+    });
+    worker.run(stop.get_token());
+    stopping.join();
+    CHECK(watch->elapsed() < 1s); // what is left of connect_timeout is more
 }
 
 TEST_CASE("a master that hangs leaves time to ask another sentinel") {

@@ -23,8 +23,14 @@ class Fifo {
         }
     }
     Fifo(Fifo&& other) noexcept { swap(other); }
-    Fifo& operator=(Fifo other) noexcept {
-        swap(other);
+    Fifo& operator=(const Fifo& other) {
+        Fifo copy(other);
+        swap(copy);
+        return *this;
+    }
+    Fifo& operator=(Fifo&& other) noexcept {
+        Fifo taken(std::move(other));
+        swap(taken);
         return *this;
     }
     ~Fifo() { delete[] m_items; }

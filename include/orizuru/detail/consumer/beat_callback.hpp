@@ -18,7 +18,9 @@ class BeatCallback {
     explicit BeatCallback(const std::function<void()>& on_beat) {
         if (on_beat) {
             m_asked = std::make_shared<std::atomic<Asked>>(Asked::nothing);
-            m_thread.start([asked = m_asked, on_beat] { run(*asked, on_beat); });
+            m_thread.start([asked = m_asked, on_beat = std::function<void()>(on_beat)] {
+                run(*asked, on_beat);
+            });
         }
     }
     BeatCallback(const BeatCallback&) = delete;

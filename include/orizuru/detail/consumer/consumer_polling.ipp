@@ -42,8 +42,11 @@ inline void Session::watch(std::shared_ptr<const Wake> news) {
 inline DeliveryPtr Fetcher::look(const std::stop_token& token) {
     if (m_run.empty() && are_large()) {
         m_lane.refuse_fork();
+        m_wake.clear();
+        const std::stop_callback wake_up(token, [this] { m_wake.signal(); }); // a sentinel may hang
         Lock lock(m_lane);
-        if (m_lane.running() && !m_waiter.connected() && Clock::now() >= m_waiter.not_before()) {
+        if (!stopped() && !token.stop_requested() && m_lane.running() && !m_waiter.connected() &&
+            Clock::now() >= m_waiter.not_before()) {
             Awaited step;
             m_waiter.advance_connecting(lock, step);
         }
@@ -177,8 +180,8 @@ inline bool Waiter::advance_connecting(Lock& lock, Awaited& awaited) {
             return false;
         }
         pause();
-    } catch (const Error& failure) {
-        on_failed_attempt(failure);
+    } catch (const Error&) {
+        on_failed_attempt();
     }
     m_attempt = {};
     return true;

@@ -37,10 +37,11 @@ class Heartbeat;
 class Homes {
   public:
     virtual ~Homes() = default;
-    /// Where a lane of `here` is to move; null: nowhere. An astray lane moves to the heartbeat for
-    /// the node that has its queue. That may be a new one, or `here`, whose link then connects to
-    /// that node. Throws as Heartbeat::start.
-    virtual std::shared_ptr<Heartbeat> home_of(Lane& lane, Heartbeat& here) = 0;
+    /// The one for the node that has the lane's queue, which is astray at `here`. It may be a new
+    /// one, or `here`, whose link then connects to that node. Throws as Heartbeat::start.
+    virtual std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) = 0;
+    /// Another one for the same node, which is to have the members of `here`; or null.
+    virtual std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) = 0;
 };
 
 /// Make it with std::make_shared.

@@ -245,11 +245,13 @@ inline void Heartbeat::serve(Link::Lock& lock, const std::stop_token& token) {
 
 /// Hands members to the heartbeats of the nodes that have their queues.
 inline void Heartbeat::send_home() {
+    const std::shared_ptr<Heartbeat> other = m_homes->in_place_of(*this);
     for (auto at = m_members.begin(); at != m_members.end();) {
         Member& member = *at;
         ++at;
         try {
-            if (auto home = m_homes->home_of(member.m_lane, *this)) {
+            if (auto home =
+                    member.m_lane.astray() ? m_homes->of_astray(member.m_lane, *this) : other) {
                 member.move(std::move(home));
             }
         } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)

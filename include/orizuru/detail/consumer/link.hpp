@@ -48,7 +48,7 @@ class Link {
     /// Connects until the deadline; throws as Control does. `shared`: for a link to one of the
     /// nodes of a Cluster; members can move between links that share a mutex.
     [[gnu::cold]] Link(const Endpoint& endpoint, TimePoint deadline,
-                       std::shared_ptr<std::mutex> shared = nullptr)
+                       const std::shared_ptr<std::mutex>& shared = nullptr)
         : m_mutex(shared ? shared : std::make_shared<std::mutex>()),
           m_among_others(shared != nullptr),
           m_control(endpoint, deadline),
@@ -228,14 +228,11 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
     try {
         const Unlocked open(lock);
         stream = Stream::make(to, std::min(deadline, own), &wake);
+    } catch (const GivenUp&) {
+        return on_attempt_cut_short();
     } catch (const std::exception& error) {
-        if (dynamic_cast<const GivenUp*>(&error) != nullptr ||
-            (deadline < own && Clock::now() >= deadline)) {
-            on_attempt_cut_short();
-        } else {
-            on_failed_attempt(error);
-        }
-        return;
+        return deadline < own && Clock::now() >= deadline ? on_attempt_cut_short()
+                                                          : on_failed_attempt(error);
     }
     m_control.use(std::move(stream));
     std::string repair;
@@ -258,11 +255,15 @@ inline void Link::on_failed_attempt(const std::exception& error) noexcept {
     m_control.note_failure(error.what());
     m_control.delay_connecting();
     begin_outage(error.what());
-    const auto* const refusal = dynamic_cast<const ReplyError*>(&error);
-    if (refusal != nullptr && remedy_for(*refusal) == Remedy::give_up) {
-        for (LinkMember& member : m_members) {
-            member.on_refused(std::current_exception());
+    try {
+        throw;
+    } catch (const ReplyError& refusal) {
+        if (remedy_for(refusal) == Remedy::give_up) {
+            for (LinkMember& member : m_members) {
+                member.on_refused(std::current_exception());
+            }
         }
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
     }
 }
 

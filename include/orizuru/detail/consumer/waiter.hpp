@@ -117,7 +117,7 @@ class Waiter {
 
     [[gnu::cold]] void connect(Lock& lock, TimePoint deadline);
     [[gnu::cold]] void use(Attempt attempt, const Reply& id);
-    [[gnu::cold]] void on_failed_attempt(const Error& failure);
+    [[gnu::cold]] void on_failed_attempt();
     void on_reply(Lock& lock, Reply&& reply) {
         switch (m_unblocking.read(reply, m_lane.mirror().blocked())) {
         case Unblocking::Meaning::result:

@@ -16,9 +16,9 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
         attempt.stream = Stream::make(m_lane.endpoint(), until, &m_wake);
         attempt.stream->append(ask_for_id);
         id = attempt.stream->await_reply(until, &m_wake);
-    } catch (const Error& failure) {
+    } catch (const Error&) {
         if (Clock::now() < deadline) { // else the caller gave up: this says nothing about Redis
-            on_failed_attempt(failure);
+            on_failed_attempt();
         }
         return;
     }
@@ -37,14 +37,17 @@ inline void Waiter::use(Attempt attempt, const Reply& id) {
     m_unblocking.reset();
 }
 
-/// The link reports what is no refusal.
-inline void Waiter::on_failed_attempt(const Error& failure) {
-    if (dynamic_cast<const GivenUp*>(&failure) != nullptr) {
+/// Called by the handler of the error. The link reports what is no refusal.
+inline void Waiter::on_failed_attempt() {
+    try {
+        throw;
+    } catch (const GivenUp&) {
         return; // says nothing about Redis
-    }
-    const auto* const error = dynamic_cast<const ReplyError*>(&failure);
-    if (error != nullptr && remedy_for(*error) == Remedy::give_up) {
-        m_lane.note_refusal(joined({error->code(), " ", error->what()}));
+    } catch (const ReplyError& error) {
+        if (remedy_for(error) == Remedy::give_up) {
+            m_lane.note_refusal(joined({error.code(), " ", error.what()}));
+        }
+    } catch (const Error&) { // NOLINT(bugprone-empty-catch)
     }
     pause();
 }

@@ -120,8 +120,10 @@ class DeliveryPtr {
         }
     }
     DeliveryPtr(DeliveryPtr&& other) noexcept : m_shared(std::exchange(other.m_shared, nullptr)) {}
-    DeliveryPtr& operator=(DeliveryPtr other) noexcept {
-        std::swap(m_shared, other.m_shared);
+    DeliveryPtr& operator=(const DeliveryPtr& other) noexcept { return *this = DeliveryPtr(other); }
+    DeliveryPtr& operator=(DeliveryPtr&& other) noexcept {
+        DeliveryPtr taken(std::move(other));
+        std::swap(m_shared, taken.m_shared);
         return *this;
     }
     ~DeliveryPtr() {

@@ -17,7 +17,6 @@
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,9 +33,8 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
     /// As start_link(). Any thread.
     [[nodiscard]] std::shared_ptr<Heartbeat> start_of(const Keys& keys);
 
-    std::shared_ptr<Heartbeat> home_of(Lane& lane, Heartbeat& here) override {
-        return lane.astray() ? home_of_astray(lane, here) : in_place_of(here);
-    }
+    std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) override;
+    std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) override;
 
   private:
     struct Home {
@@ -44,8 +42,6 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
         std::optional<Node> node; ///< that it was last known to lead to
     };
 
-    [[nodiscard]] std::shared_ptr<Heartbeat> home_of_astray(Lane& lane, Heartbeat& here);
-    [[nodiscard]] std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here);
     [[nodiscard]] std::shared_ptr<Heartbeat> at(const Node& node);
     void refresh();
 
@@ -76,7 +72,7 @@ inline std::shared_ptr<Heartbeat> NodeLinks::start_of(const Keys& keys) {
     return only;
 }
 
-inline std::shared_ptr<Heartbeat> NodeLinks::home_of_astray(Lane& lane, Heartbeat& here) {
+inline std::shared_ptr<Heartbeat> NodeLinks::of_astray(Lane& lane, Heartbeat& here) {
     const std::optional<Node> node = EndpointParts::of(lane.endpoint()).place->node();
     if (auto known = node ? at(*node) : nullptr) {
         return known;
