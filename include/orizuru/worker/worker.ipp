@@ -12,9 +12,7 @@
 #include <orizuru/detail/worker/worker_core.hpp>
 #include <orizuru/detail/worker/worker_shutdown.hpp>
 
-#include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -87,22 +85,8 @@ ORIZURU_INLINE void Worker::run_and_exit(std::stop_token token) {
     }
 }
 
-namespace detail {
-
-/// Stops sharing the eventfd with parent and child processes. Signals sent before or meanwhile may
-/// be lost. Throws std::system_error without a free descriptor.
-inline void renew(const Wake& wake) {
-    const Wake own;
-    // Replaces it in one step: another thread may be in signal().
-    if (::dup3(own.fd(), wake.fd(), O_CLOEXEC) < 0) {
-        throw_errno("dup3");
-    }
-}
-
-} // namespace detail
-
 ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
-    detail::renew(m_core->wake); // the process may have forked since the constructor
+    m_core->wake.renew(); // the process may have forked since the constructor
     const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
     std::optional<detail::Signals> listening;
     if (m_core->shared->options.signals == SignalHandling::worker) {

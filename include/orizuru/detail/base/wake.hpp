@@ -7,6 +7,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -39,6 +40,16 @@ class Wake {
     ~Wake() { ::close(m_fd); }
 
     [[nodiscard]] int fd() const noexcept { return m_fd; }
+
+    /// Stops sharing the eventfd with parent and child processes. Signals sent before or meanwhile
+    /// may be lost. Throws std::system_error without a free descriptor.
+    void renew() const {
+        const Wake own;
+        // Replaces it in one step: another thread may be in signal().
+        if (::dup3(own.m_fd, m_fd, O_CLOEXEC) < 0) {
+            throw_errno("dup3");
+        }
+    }
 
     /// Safe in a signal handler: it keeps errno.
     void signal() const noexcept {

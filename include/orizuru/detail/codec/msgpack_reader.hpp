@@ -179,14 +179,11 @@ class MsgpackReader {
         if (m_values > most_msgpack_values) {
             refuse("more than 1,000,000 values");
         }
-        // Without a zone, all values are read into the same object.
         msgpack::object skipped;
         msgpack::object* const kept = m_zone == nullptr ? nullptr : allocate(count);
-        msgpack::object* value = kept == nullptr ? &skipped : kept;
         ++m_level;
-        for (; count > 0; --count) {
-            read_value(*value);
-            value += kept == nullptr ? 0 : 1;
+        for (std::uint64_t i = 0; i < count; ++i) {
+            read_value(kept == nullptr ? skipped : kept[i]);
         }
         --m_level;
         return kept;
