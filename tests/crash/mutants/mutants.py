@@ -543,21 +543,23 @@ MUTANTS = [
          "decode"),
 
     # The collector.
-    code("a lease runs by the collector's clock", "detail/collector/passes.hpp",
-         " =\n            unheard_consumers(m_connection, m_keys, registered);\n",
-         ";\n"
-         "    static std::map<std::string, TimePoint> ends; // as first seen\n"
-         "    for (const std::string& id : registered) {\n"
-         "        using ms = std::chrono::milliseconds;\n"
-         "        const std::string beat = m_keys.heartbeat(id);\n"
-         "        const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
-         "        const TimePoint now = Clock::now();\n"
-         "        if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
-         "            m_connection.command(beat, \"DEL\", beat);\n"
-         "            const_cast<std::vector<std::string>&>(unheard).push_back(id);\n"
-         "        }\n"
-         "    }\n",
-         "leases"),
+    Mutant("a lease runs by the collector's clock",
+           (("detail/collector/passes.hpp", "#include <set>\n", "#include <map>\n#include <set>\n"),
+            ("detail/collector/passes.hpp",
+             " =\n            unheard_consumers(m_connection, m_keys, registered);\n",
+             ";\n"
+             "    static std::map<std::string, TimePoint> ends; // as first seen\n"
+             "    for (const std::string& id : registered) {\n"
+             "        using ms = std::chrono::milliseconds;\n"
+             "        const std::string beat = m_keys.heartbeat(id);\n"
+             "        const Reply left = m_connection.command(beat, \"PTTL\", beat);\n"
+             "        const TimePoint now = Clock::now();\n"
+             "        if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
+             "            m_connection.command(beat, \"DEL\", beat);\n"
+             "            const_cast<std::vector<std::string>&>(unheard).push_back(id);\n"
+             "        }\n"
+             "    }\n")),
+           ("leases",)),
     code("the grace runs by the collector's clock", "detail/collector/grace.hpp",
          "const bool by_uptime = info &&", "const bool by_uptime = false && info &&",
          "garbage_collector"),
