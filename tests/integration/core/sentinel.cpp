@@ -153,7 +153,14 @@ TEST_CASE("a worker that asks sentinels for a queue of large messages hears a st
         }
     }));
     orizuru::Worker worker(uri, {.concurrency = 1});
-    worker.handle<Raw>("large", [&](const Raw&) { hangs.pause(); });
+    worker.handle<Raw>("large", [&](const Raw&) {
+        RedisClient redis(master.plain_uri());
+        // All but the queue's own connection are there then.
+        CHECK(eventually([&] {
+            return contains(redis.command({"CLIENT", "LIST"}).text, "cmd=blpop");
+        }));
+        hangs.pause();
+    });
     orizuru::JobProducer<Raw> jobs(master.plain_uri(), "large");
     for (int i = 0; i < 3; ++i) {
         jobs.push(Raw{std::string(100'000, 'x')});
