@@ -108,7 +108,11 @@ void consume(const peers::Task& task) {
     const std::jthread reconciling(
         [&](const std::stop_token& token) { LedgerReconciler(database(task), redis).run(token); });
     Effects effects(task);
-    Worker worker(redis, {.concurrency = 10});
+    Worker worker(redis, {.concurrency = 10, .on_event = [](const WorkerEvent& event) {
+                              if (event.kind == WorkerEventKind::started) {
+                                  peers::ready();
+                              }
+                          }});
     if (task.mode == "single" || task.rate > 0) {
         worker.handle<Message>(task.queue, [&](const Message& message, JobContext<Message>& job) {
             effects.begun(message);
@@ -139,7 +143,6 @@ void consume(const peers::Task& task) {
             },
             {.size = 100});
     }
-    peers::ready();
     worker.run();
     effects.done();
 }
