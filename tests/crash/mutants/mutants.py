@@ -1889,4 +1889,7 @@ MUTANTS = [
     code("a node without a queue of the worker's cannot be looked after",
          "detail/worker/upkeep/queue_upkeep.hpp", "    if (!queues.empty()) {", "    if (true) {",
          "worker_cluster --test-case='jobs recur*'"),
+    code("a worker refuses to start while a queue moves",
+         "detail/worker/upkeep/queue_upkeep.hpp", 'error.code() != "TRYAGAIN" ||', "true ||",
+         "worker_cluster --test-case='a worker starts although*'"),
 ]

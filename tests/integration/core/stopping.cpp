@@ -366,7 +366,8 @@ TEST_CASE_FIXTURE(Stopping, "after one wait that could not be ended, the next on
     };
     RawConsumer consumer{fake.uri(), "q"};
     refusals = 1;
-    CHECK_FALSE(consumer.next(20ms));
+    // On a busy machine the time may be over before it waits.
+    CHECK(eventually([&] { return !consumer.next(20ms) && refusals <= 0; }));
     CHECK(waiting("1"));
     CHECK_FALSE(consumer.next(20ms));
     CHECK(waiting("0"));

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
@@ -28,6 +29,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace worker_cluster_test {
 
@@ -157,6 +159,42 @@ TEST_CASE_FIXTURE(ClusterWorker,
         CHECK(std::set<int>(numbers.begin(), numbers.end()).size() == 250);
         CHECK(numbers.size() == 250); // none came twice
     }
+}
+
+TEST_CASE_FIXTURE(ClusterWorker, "a worker starts although a queue begins to move meanwhile") {
+    REQUIRE(cluster.owner("b") == 0);
+    REQUIRE(cluster.owner("c") == 1);
+    Worker two(endpoint, {.signals = orizuru::SignalHandling::none});
+    std::atomic<int> done = 0;
+    two.handle<int>("b", [&](int) { ++done; }).handle<int>("c", [&](int) { ++done; });
+    cluster.node(1).pause(); // so that the worker waits between its two queues
+    std::string thrown;
+    std::jthread runs([&](const std::stop_token& stop) {
+        try {
+            two.run(stop);
+        } catch (const std::exception& error) {
+            thrown = error.what();
+        }
+    });
+    CHECK(eventually([&] { return cluster.client(0).exists(Keys("b").consumers()); }));
+    bool resumed = false;
+    cluster.migrate("b", 2, [&] {
+        if (!std::exchange(resumed, true)) {
+            cluster.node(1).resume();
+            // It asks whether the queue is paused: that key may be at either node.
+            CHECK(eventually([&] {
+                return contains(cluster.client(0).command({"INFO", "errorstats"}).text,
+                                "errorstat_ASK:");
+            }));
+        }
+    });
+    for (const std::string queue : {"b", "c"}) {
+        JobProducer<int>(endpoint, queue).push(1);
+    }
+    CHECK(eventually([&] { return done == 2; }, 20s));
+    runs.request_stop();
+    runs.join();
+    CHECK(thrown == "");
 }
 
 TEST_CASE_FIXTURE(ClusterWorker, "a worker's reports and counts are with their queue, wherever it "

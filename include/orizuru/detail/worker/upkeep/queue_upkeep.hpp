@@ -9,6 +9,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/jittered_pauses.hpp>
 #include <orizuru/detail/base/random.hpp>
 #include <orizuru/detail/base/sleep.hpp>
 #include <orizuru/detail/collector/passes.hpp>
@@ -38,6 +39,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,7 +48,8 @@ namespace orizuru::detail {
 /// For one thread. The queues and the dispatcher outlive this.
 class QueueUpkeep {
   public:
-    /// Connects, and pauses the dispatcher for each queue that is paused. Throws as Connection
+    /// Connects, and pauses the dispatcher for each queue that is paused; waits up to
+    /// connect_timeout, and as long again while a queue moves to another node. Throws as Connection
     /// does.
     QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
                 Dispatcher& dispatcher, NodeLines& lines);
@@ -65,6 +68,7 @@ class QueueUpkeep {
     void report(ServedQueue& queue, std::chrono::milliseconds first);
     void tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept;
     void list_queues();
+    void check_pauses_first();
     void check_pauses();
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
     /// In a Cluster, whether the queue is in the slot that the connections lead to.
@@ -99,7 +103,7 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
       m_lines(lines),
       m_connection(std::make_shared<Connection>(m_endpoint)) {
     const NodeLines::Loan line(m_lines, *m_connection);
-    check_pauses();
+    check_pauses_first();
     m_chores.add({.what = "watching the queues", .step = [this] {
                       check_pauses();
                       return deadline_in(m_shared.options.recheck);
@@ -244,6 +248,23 @@ inline void QueueUpkeep::list_queues() {
         }
     } catch (const ReplyError&) { // NOLINT(bugprone-empty-catch)
         // It is no more than a hint.
+    }
+}
+
+/// A queue that moves to another node makes a start late, as it does for the queue's consumer; it
+/// does not refuse it.
+inline void QueueUpkeep::check_pauses_first() {
+    const TimePoint deadline = Clock::now() + m_endpoint.connect_timeout();
+    JitteredPauses pauses;
+    while (true) {
+        try {
+            return check_pauses();
+        } catch (const ReplyError& error) {
+            if (error.code() != "TRYAGAIN" || Clock::now() >= deadline) {
+                throw;
+            }
+        }
+        std::this_thread::sleep_for(pauses.next());
     }
 }
 
