@@ -105,8 +105,9 @@ class Effects {
 void consume(const peers::Task& task) {
     const std::string redis = "unix://" + task.address + "/redis.sock";
     Ledger<Message> ledger(database(task), task.queue);
-    const std::jthread reconciling(
-        [&](const std::stop_token& token) { LedgerReconciler(database(task), redis).run(token); });
+    LedgerReconciler reconciler(database(task), redis);
+    reconciler.reconcile(); // it is ready, too
+    const std::jthread reconciling([&](const std::stop_token& token) { reconciler.run(token); });
     Effects effects(task);
     Worker worker(redis, {.concurrency = 10, .on_event = [](const WorkerEvent& event) {
                               if (event.kind == WorkerEventKind::started) {
