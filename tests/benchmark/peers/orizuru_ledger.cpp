@@ -106,7 +106,9 @@ void consume(const peers::Task& task) {
     const std::string redis = "unix://" + task.address + "/redis.sock";
     Ledger<Message> ledger(database(task), task.queue);
     LedgerReconciler reconciler(database(task), redis);
-    reconciler.reconcile(); // it is ready, too
+    if (task.rate > 0) {
+        reconciler.reconcile(); // now it is ready, too; else it would send what is measured
+    }
     const std::jthread reconciling([&](const std::stop_token& token) { reconciler.run(token); });
     Effects effects(task);
     Worker worker(redis, {.concurrency = 10, .on_event = [](const WorkerEvent& event) {
