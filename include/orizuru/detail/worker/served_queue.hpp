@@ -126,7 +126,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] int running() const noexcept { return m_running; }
     /// The id of the consumer; empty while it is closed. Any thread.
     [[nodiscard]] virtual std::string consumer_id() = 0;
-    /// Names the queue in it; a copy would cost a job that succeeds more than its count.
+    /// Adds the queue's name to it. By reference: a copy would cost each job more than its counts.
     void tell(WorkerEvent&& event) const noexcept {
         event.queue = queue();
         m_shared->events.tell(event);

@@ -29,6 +29,7 @@
 #include <orizuru/event.hpp>
 #include <orizuru/garbage_collector_options.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -48,9 +49,9 @@ namespace orizuru::detail {
 /// For one thread. The queues and the dispatcher outlive this.
 class QueueUpkeep {
   public:
-    /// Connects, and pauses the dispatcher for each queue that is paused; waits up to
-    /// connect_timeout, and as long again while a queue moves to another node. Throws as Connection
-    /// does.
+    /// Connects, and pauses the dispatcher for each queue that is paused. Blocks for up to
+    /// connect_timeout, and for as long again while a queue moves to another node. Throws as
+    /// Connection does.
     QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerShared& shared,
                 Dispatcher& dispatcher, NodeLines& lines);
 
@@ -251,8 +252,7 @@ inline void QueueUpkeep::list_queues() {
     }
 }
 
-/// A queue that moves to another node makes a start late, as it does for the queue's consumer; it
-/// does not refuse it.
+/// While a queue moves to another node, a start waits and is not refused; so does its consumer's.
 inline void QueueUpkeep::check_pauses_first() {
     const TimePoint deadline = Clock::now() + m_endpoint.connect_timeout();
     JitteredPauses pauses;
@@ -264,7 +264,7 @@ inline void QueueUpkeep::check_pauses_first() {
                 throw;
             }
         }
-        std::this_thread::sleep_for(pauses.next());
+        std::this_thread::sleep_until(std::min(deadline_in(pauses.next()), deadline));
     }
 }
 
