@@ -198,7 +198,7 @@ TEST_CASE_FIXTURE(FailingWorkerMemory, "a job that there is no memory to decode,
         {
             push_jobs({payload(0)});
             Running running(worker);
-            CHECK(eventually([&] { return times_handled == 1 || put_off().size() == 1; }, 5s));
+            CHECK(eventually([&] { return times_handled == 1 || put_off().size() == 1; }));
             failed = FailingMemory::end();
             running.stop();
         }

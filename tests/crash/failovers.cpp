@@ -37,8 +37,6 @@ using namespace std::chrono_literals;
 using namespace orizuru::test;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto patience = 30s;
-
 /// Two servers, a primary and its replica, and the proxy to the primary.
 class Pair {
   public:
@@ -81,7 +79,7 @@ class Pair {
     }
     template <class Condition>
     static void await(Condition condition) {
-        if (!eventually(condition, patience)) {
+        if (!eventually(condition)) {
             throw std::runtime_error("the servers do not change their roles");
         }
     }

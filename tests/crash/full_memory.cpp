@@ -136,7 +136,7 @@ class Course {
 
     template <class Condition>
     void expect_eventually(Condition condition, const std::string& otherwise) {
-        if (!eventually(condition, patience)) {
+        if (!eventually(condition)) {
             throw std::runtime_error(otherwise);
         }
     }

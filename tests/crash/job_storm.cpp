@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace job_storm_test {
 
@@ -28,9 +30,21 @@ const FaultProgram program("job_storm", [](int count, char** arguments) {
         RedisServer server;
         Chance chance(options.number("seed"));
         JobCrowd crowd(server, report, options.number("seed"), options.number("queues"));
-        bool paused = false;
+        std::vector<std::string_view> kinds{"crash seen and counted as an attempt",
+                                            "handler called by the only owner",
+                                            "job died",
+                                            "job tried again after a failure",
+                                            "producer killed",
+                                            "push confirmed",
+                                            "Redis paused",
+                                            "unique push refused",
+                                            "worker killed",
+                                            "worker paused",
+                                            "worker stopped by SIGTERM"};
+        const std::uint64_t size = options.number("size");
         for (std::uint64_t kills = 0;
-             kills < options.number("size") || crowd.pushes() < options.number("messages");
+             crowd.pushes() < options.number("messages") ||
+             report.wants_more(kills, size, [&] { return crowd.has_seen(kinds); });
              ++kills) {
             crowd.pass(std::chrono::milliseconds(chance.between(20, 200)));
             crowd.kill_one();
@@ -40,20 +54,17 @@ const FaultProgram program("job_storm", [](int count, char** arguments) {
             if (chance.happens(0.4)) {
                 crowd.stop_one();
             }
-            // A short storm has this kind of fault, too.
-            const bool due = !paused && 2 * kills > options.number("size");
+            // Soon in a short storm.
+            const bool due = 2 * kills > size && !report.have_come({"Redis paused"});
             if (chance.happens(0.03) || due) {
-                paused = crowd.pause_redis() || paused;
+                crowd.pause_redis();
             }
         }
         for (const std::string& wrong : crowd.finish()) {
             report.violation(wrong);
         }
-        return report.finish(
-            {"crash seen and counted as an attempt", "handler called by the only owner", "job died",
-             "job given back by a worker that stopped", "job tried again after a failure",
-             "producer killed", "push confirmed", "Redis paused", "unique push refused",
-             "worker killed", "worker paused", "worker stopped by SIGTERM"});
+        kinds.push_back(JobCrowd::given_back);
+        return report.finish(kinds);
     });
 });
 

@@ -375,12 +375,17 @@ const FaultProgram program("shard_storm", [](int count, char** arguments) {
         const FaultOptions options(count, arguments, {{"seed", "1"}, {"size", "40"}});
         FaultReport report(options);
         Storm storm(options, report);
-        for (std::uint64_t i = 0; i < options.number("size") && !report.is_full(); ++i) {
+        std::vector<std::string_view> kinds{"nodes killed", "shards moved", "shards retired",
+                                            "times grown",  "times shrunk", "workers killed"};
+        const auto all_came = [&] { return report.have_come(kinds); };
+        for (std::uint64_t faults = 0;
+             report.wants_more(faults, options.number("size"), all_came) && !report.is_full();
+             ++faults) {
             storm.fault();
         }
         storm.finish();
-        return report.finish({"confirmed pushes", "jobs done", "nodes killed", "shards moved",
-                              "shards retired", "times grown", "times shrunk", "workers killed"});
+        kinds.insert(kinds.end(), {"confirmed pushes", "jobs done"});
+        return report.finish(kinds);
     });
 });
 

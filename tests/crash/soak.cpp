@@ -24,6 +24,7 @@
 #include <optional>
 #include <ratio>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -177,7 +178,8 @@ void erase(RedisClient& redis, const std::string& queue) {
 }
 
 int soak(const FaultOptions& options) {
-    constexpr std::chrono::seconds round_time(30);
+    constexpr std::chrono::seconds longest_round(30);
+    constexpr std::chrono::seconds shortest_round(2);
     constexpr Crew crew{.producers = 2, .consumers = 4, .collectors = 2, .rate = 200};
     FaultReport report(options);
     RedisServer server(
@@ -189,10 +191,16 @@ int soak(const FaultOptions& options) {
         std::chrono::duration_cast<Clock::duration>(
             std::chrono::duration<double, std::ratio<60>>(std::stod(options.text("minutes"))));
     Chance chance(options.number("seed"));
-    for (std::uint64_t round = 1; Clock::now() < end; ++round) {
+    const std::vector<std::string_view> kinds{"consumer killed", "Redis killed and restarted",
+                                              "Redis paused", "steady process cut off"};
+    // With rounds for a kind that has not come in this time.
+    for (std::uint64_t round = 1; Clock::now() < end || (round <= 20 && !report.have_come(kinds));
+         ++round) {
         const std::string queue = "round-" + std::to_string(round);
         Storm storm(server, report, options.number("seed") + round, queue, crew);
-        const auto round_end = std::min<Clock::time_point>(Clock::now() + round_time, end);
+        const auto round_begin = Clock::now();
+        const auto round_end = round_begin + std::clamp<Clock::duration>(
+                                                 end - round_begin, shortest_round, longest_round);
         while (Clock::now() < round_end) {
             storm.pass(std::chrono::milliseconds(chance.between(20, 200)));
             one_fault(storm, steady, chance);
@@ -205,8 +213,7 @@ int soak(const FaultOptions& options) {
         erase(redis, queue);
     }
     steady.finish(Clock::now() - begin);
-    return report.finish({"consumer killed", "Redis killed and restarted", "Redis paused",
-                          "steady process cut off"});
+    return report.finish(kinds);
 }
 
 const FaultProgram program("soak", [](int count, char** arguments) {

@@ -26,7 +26,6 @@ inline constexpr int first_own_status = 3; ///< from here on, a test defines the
 /// Forks. Returns the child's exit status, which is the result of `life`, or says that it hung; -1
 /// = a signal ended it.
 inline int status_of_child(const std::function<int()>& life) {
-    constexpr std::chrono::seconds patience(20); // far longer than a healthy child lives
     const pid_t child = ::fork();
     if (child < 0) {
         throw_errno("fork");
@@ -40,7 +39,7 @@ inline int status_of_child(const std::function<int()>& life) {
     }
     int status = 0;
     const bool ended =
-        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, patience);
+        eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 2 * patience);
     if (!ended) {
         ::kill(child, SIGKILL);
         wait_for(child);

@@ -5,9 +5,11 @@
 
 #pragma once
 
+#include "support/eventually.hpp"
 #include "support/lateness.hpp"
 
 #include <chrono>
+#include <concepts>
 #include <ostream>
 
 namespace orizuru::test {
@@ -66,6 +68,14 @@ Elapsed time_of(Action action) {
     const Stopwatch stopwatch;
     action();
     return stopwatch.elapsed();
+}
+
+/// Waits for a condition for as long as `bound` lasts on an idle machine. Returns true if it held.
+template <std::predicate Condition>
+[[nodiscard]] bool holds_within(std::chrono::milliseconds bound, Condition condition) {
+    const Stopwatch stopwatch;
+    return eventually([&] { return condition() || !(stopwatch.elapsed() <= bound); }) &&
+           condition();
 }
 
 } // namespace orizuru::test

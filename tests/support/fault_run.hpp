@@ -3,10 +3,13 @@
 
 // The common part of all programs that provoke faults: takes a seed and a size, prints both, counts
 // the faults that really came, tells how to repeat a failure, and fails when something went wrong
-// or when a kind of fault never came.
+// or when a kind of fault never came. A storm, in which chance and the machine decide what comes,
+// goes on until each kind did.
 
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -85,6 +88,21 @@ class FaultReport {
     void came(std::string_view kind, std::uint64_t times = 1) {
         const std::lock_guard lock(m_mutex);
         m_came.try_emplace(std::string(kind)).first->second += times;
+    }
+    /// True if a storm that had so many faults has to go on: it is to have `least`, and each of the
+    /// kinds that `all_came` looks for. It ends without one that has not come in many times as
+    /// many.
+    template <std::predicate Condition>
+    [[nodiscard]] bool wants_more(std::uint64_t faults, std::uint64_t least,
+                                  Condition all_came) const {
+        return faults < least || (faults < 20 * least && !all_came());
+    }
+    [[nodiscard]] bool have_come(const std::vector<std::string_view>& kinds) const {
+        const std::lock_guard lock(m_mutex);
+        return std::ranges::all_of(kinds, [this](std::string_view kind) {
+            const auto found = m_came.find(kind);
+            return found != m_came.end() && found->second > 0;
+        });
     }
     /// `again`: the options that lead straight to the failure.
     void violation(const std::string& what, const FaultOptions::Values& again = {}) {

@@ -153,8 +153,6 @@ class Sentinels {
     }
 
   private:
-    static constexpr std::chrono::seconds patience{30};
-
     static RedisClient client(const std::string& uri, const std::string& password) {
         RedisClient redis(uri);
         if (!password.empty()) {
@@ -204,12 +202,10 @@ inline RedisServer* Sentinels::master() {
 
 inline RedisServer& Sentinels::await_master(const RedisServer* old) {
     RedisServer* found = nullptr;
-    const bool came = eventually(
-        [&] {
-            found = master();
-            return found != nullptr && found != old;
-        },
-        patience);
+    const bool came = eventually([&] {
+        found = master();
+        return found != nullptr && found != old;
+    });
     if (!came) {
         throw std::runtime_error("no master comes");
     }
@@ -217,31 +213,28 @@ inline RedisServer& Sentinels::await_master(const RedisServer* old) {
 }
 
 inline void Sentinels::await_ready() {
-    const bool ready = eventually(
-        [&] {
-            RedisServer* const found = master();
-            if (found == nullptr) {
-                return false;
-            }
-            for (Sentinel& sentinel : m_sentinels) {
-                try {
-                    const Answer told =
-                        client_of(sentinel).try_command({"SENTINEL", "MASTER", service()});
-                    if (told.field("num-slaves") != "2" ||
-                        told.field("num-other-sentinels") != "2" ||
-                        told.field("flags") != "master") {
-                        return false;
-                    }
-                } catch (const std::runtime_error&) {
+    const bool ready = eventually([&] {
+        RedisServer* const found = master();
+        if (found == nullptr) {
+            return false;
+        }
+        for (Sentinel& sentinel : m_sentinels) {
+            try {
+                const Answer told =
+                    client_of(sentinel).try_command({"SENTINEL", "MASTER", service()});
+                if (told.field("num-slaves") != "2" || told.field("num-other-sentinels") != "2" ||
+                    told.field("flags") != "master") {
                     return false;
                 }
+            } catch (const std::runtime_error&) {
+                return false;
             }
-            const std::string replication = client_of(*found).command({"INFO", "replication"}).text;
-            return replication.find("slave1:") != std::string::npos &&
-                   replication.find("state=wait") == std::string::npos &&
-                   replication.find("state=send") == std::string::npos;
-        },
-        patience);
+        }
+        const std::string replication = client_of(*found).command({"INFO", "replication"}).text;
+        return replication.find("slave1:") != std::string::npos &&
+               replication.find("state=wait") == std::string::npos &&
+               replication.find("state=send") == std::string::npos;
+    });
     if (!ready) {
         throw std::runtime_error("the sentinels do not come to know all");
     }

@@ -9,6 +9,7 @@
 #include "crash/support/consumer_work.hpp"
 #include "crash/support/journal.hpp"
 #include "crash/support/work.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
 #include "support/redis_client.hpp"
@@ -63,7 +64,6 @@ class Aftermath {
   private:
     static constexpr std::chrono::milliseconds due = storm_lease + 2 * storm_pass;
     static constexpr std::chrono::milliseconds latest = 2 * due;
-    static constexpr std::chrono::seconds patience{10};
 
     std::size_t finish_all();
 
@@ -79,12 +79,10 @@ inline void Aftermath::drain() {
     GarbageCollector collector(m_uri, m_keys.source(), storm_collector());
     const std::jthread collecting(
         [&](const std::stop_token& stop) { collector.run(stop, storm_pass); });
-    const bool all_back = eventually(
-        [&] {
-            return m_redis.command({"SCARD", m_keys.consumers()}).integer == 0 &&
-                   m_redis.llen(m_keys.unack()) == 0;
-        },
-        latest);
+    const bool all_back = holds_within(latest, [&] {
+        return m_redis.command({"SCARD", m_keys.consumers()}).integer == 0 &&
+               m_redis.llen(m_keys.unack()) == 0;
+    });
     if (!all_back) {
         m_wrong.emplace_back("I5: what the dead held was not back in time");
     }
@@ -120,19 +118,16 @@ inline std::size_t Aftermath::finish_all() {
     Consumer<Raw> healthy(m_uri, m_keys.source(),
                           {.lease = storm_lease, .prefetch = 100, .ack = AckMode::deferred});
     std::size_t handled = 0;
-    const bool finished = eventually(
-        [&] {
-            while (auto guard = healthy.next(std::chrono::milliseconds(10))) {
-                journal.write(
-                    {number_in((*guard)->bytes), Step::handed_out, Place::waiting, begin});
-                acks.ack(*guard);
-                ++handled;
-            }
-            acks.flush(healthy);
-            return m_redis.llen(m_keys.source()) == 0 && m_redis.llen(m_keys.unack()) == 0 &&
-                   m_redis.command({"SCARD", m_keys.consumers()}).integer == 1;
-        },
-        patience);
+    const bool finished = eventually([&] {
+        while (auto guard = healthy.next(std::chrono::milliseconds(10))) {
+            journal.write({number_in((*guard)->bytes), Step::handed_out, Place::waiting, begin});
+            acks.ack(*guard);
+            ++handled;
+        }
+        acks.flush(healthy);
+        return m_redis.llen(m_keys.source()) == 0 && m_redis.llen(m_keys.unack()) == 0 &&
+               m_redis.command({"SCARD", m_keys.consumers()}).integer == 1;
+    });
     if (!finished) {
         m_wrong.emplace_back("I5: not everything was finished");
     }

@@ -79,6 +79,7 @@ class Crowd {
     /// How many bytes the members of the role have written.
     [[nodiscard]] std::uintmax_t written(const std::string& role) const;
     [[nodiscard]] std::vector<Member>& members() noexcept { return m_members; }
+    [[nodiscard]] const std::vector<Member>& members() const noexcept { return m_members; }
     [[nodiscard]] RedisServer& server() const noexcept { return m_server; }
     [[nodiscard]] FaultReport& report() const noexcept { return m_report; }
     [[nodiscard]] Chance& chance() noexcept { return m_chance; }

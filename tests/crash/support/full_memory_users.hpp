@@ -31,7 +31,6 @@ namespace orizuru::test::full_memory {
 
 // Long enough for a busy machine.
 inline constexpr std::chrono::milliseconds lease{3000};
-inline constexpr std::chrono::seconds patience{30};
 
 using RawGuard = MessageGuard<Raw>;
 
@@ -128,7 +127,7 @@ inline void produce_buffered(Round& round, const std::stop_token& stop) {
             return false;
         }
     };
-    round.expect(eventually(flushed, patience), "a buffer was never sent");
+    round.expect(eventually(flushed), "a buffer was never sent");
 }
 
 /// A consumer with its handler.

@@ -25,6 +25,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,9 @@ inline int do_job_work(const Work& work) {
 
 class JobCrowd final : public Crowd {
   public:
+    /// The kind of event that the end of the storm brings about.
+    static constexpr std::string_view given_back = "job given back by a worker that stopped";
+
     JobCrowd(RedisServer& server, FaultReport& report, std::uint64_t seed, std::size_t queues)
         : Crowd(server, report, seed) {
         for (const std::string& queue : job_queues("storm", queues)) {
@@ -61,12 +65,13 @@ class JobCrowd final : public Crowd {
     }
     [[nodiscard]] std::size_t pushes() const { return written("producer") / sizeof(JobRecord) / 2; }
 
+    /// True if all these kinds of events have come so far, those that the journals tell included.
+    [[nodiscard]] bool has_seen(std::vector<std::string_view> kinds);
     /// Lets the workers finish the rest, and returns the violations, in words.
     std::vector<std::string> finish();
 
   private:
     static constexpr std::size_t workers = 4;
-    static constexpr std::chrono::seconds patience{30};
     static constexpr std::size_t backlog = 400; ///< of all queues: about ten seconds of work
 
     void add_all(const std::string& role, std::size_t count, std::size_t rate) {
@@ -96,8 +101,9 @@ class JobCrowd final : public Crowd {
     /// Those registered at the queue whose process does not run.
     std::vector<std::string> dead_members(const Keys& keys);
     void stop_all();
-    void try_giving_back();
-    void judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started);
+    JobVerdict verdict();
+    void stop_in_the_middle();
+    std::size_t judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started);
     std::map<std::string, std::int64_t> recoveries(const Keys& keys);
 
     RedisClient m_redis{server().uri()};
@@ -105,6 +111,7 @@ class JobCrowd final : public Crowd {
     std::set<std::uint64_t> m_stopping; ///< serials
     std::set<std::uint64_t> m_late;     ///< paused for longer than a stop may take, perhaps
     std::set<std::uint64_t> m_killed;
+    std::uint64_t m_late_serial = 900'000'000; ///< of the producer that stop_in_the_middle() is
 };
 
 /// Stops a worker that has begun a job: before that, SIGTERM simply ends the process.
@@ -157,18 +164,42 @@ inline std::vector<std::string> JobCrowd::finish() {
         members().pop_back();
     }
     await_empty();
-    try_giving_back();
-    std::ranges::for_each(members(), [this](Member& member) { start(member); });
-    await_empty();
+    // A busy machine may let a worker hear of its end when its jobs have ended by themselves.
+    for (int tries = 0; tries < 10 && !report().have_come({given_back}); ++tries) {
+        stop_in_the_middle();
+        std::ranges::for_each(members(), [this](Member& member) { start(member); });
+        await_empty();
+    }
     stop_all();
 
+    JobVerdict verdict = this->verdict();
+    for (const auto& [kind, times] : verdict.came()) {
+        report().came(kind, times);
+    }
+    std::ranges::copy(verdict.judge(), std::back_inserter(wrong()));
+    return std::move(wrong());
+}
+
+inline JobVerdict JobCrowd::verdict() {
     JobVerdict verdict(folder(), m_killed);
     for (const Keys& keys : m_queues) {
         verdict.add_recoveries(recoveries(keys));
         verdict.add_dead(m_redis.lrange(keys.dead()));
     }
-    std::ranges::copy(verdict.judge(report()), std::back_inserter(wrong()));
-    return std::move(wrong());
+    return verdict;
+}
+
+inline bool JobCrowd::has_seen(std::vector<std::string_view> kinds) {
+    std::erase_if(kinds, [this](std::string_view kind) { return report().have_come({kind}); });
+    // Redis itself may be paused: then it cannot be asked.
+    if (kinds.empty() || redis_is_paused()) {
+        return kinds.empty();
+    }
+    const auto came = verdict().came();
+    return std::ranges::all_of(kinds, [&](std::string_view kind) {
+        const auto found = came.find(std::string(kind));
+        return found != came.end() && found->second > 0;
+    });
 }
 
 /// In one step: a job that failed meanwhile would be in a place that was searched already.
@@ -202,14 +233,12 @@ inline std::vector<std::string> JobCrowd::dead_members(const Keys& keys) {
 }
 
 inline void JobCrowd::await_empty() {
-    const bool empty = eventually(
-        [&] {
-            look_around();
-            return std::ranges::all_of(m_queues, [this](const Keys& keys) {
-                return is_empty(keys) && dead_members(keys).empty();
-            });
-        },
-        patience);
+    const bool empty = eventually([&] {
+        look_around();
+        return std::ranges::all_of(m_queues, [this](const Keys& keys) {
+            return is_empty(keys) && dead_members(keys).empty();
+        });
+    });
     if (empty) {
         return;
     }
@@ -243,9 +272,9 @@ inline void JobCrowd::stop_all() {
 }
 
 /// Stops all workers in the middle of a backlog of jobs that take longer than a stop waits.
-inline void JobCrowd::try_giving_back() {
+inline void JobCrowd::stop_in_the_middle() {
     const Work work{.role = "late",
-                    .serial = 900'000'000,
+                    .serial = m_late_serial++,
                     .uri = server().uri(),
                     .journal = folder() + "/late.journal"};
     for (std::size_t i = 0; i < m_queues.size(); ++i) {
@@ -262,8 +291,11 @@ inline void JobCrowd::try_giving_back() {
         return counts;
     };
     const auto before = written("worker");
-    static_cast<void>(eventually(
-        [&] { return written("worker") >= before + workers * job_threads * sizeof(JobRecord); }));
+    if (!eventually([&] {
+            return written("worker") >= before + workers * job_threads * sizeof(JobRecord);
+        })) {
+        wrong().emplace_back("not every thread of the workers has a job");
+    }
     const auto crashes = counted();
     stop_all();
     if (counted() != crashes) {
@@ -275,26 +307,29 @@ inline void JobCrowd::try_giving_back() {
             started.insert(record.body);
         }
     }
-    std::ranges::for_each(m_queues, [&](const Keys& keys) { judge_given_back(keys, started); });
+    std::size_t count = 0;
+    for (const Keys& keys : m_queues) {
+        count += judge_given_back(keys, started);
+    }
+    report().came(given_back, count);
 }
 
 /// Requeued jobs come first when a worker serves the queue again.
-inline void JobCrowd::judge_given_back(const Keys& keys, const std::set<std::uint64_t>& started) {
+inline std::size_t JobCrowd::judge_given_back(const Keys& keys,
+                                              const std::set<std::uint64_t>& started) {
     constexpr std::size_t most_in_hand = workers * (job_threads + 2 * job_prefetch);
     const std::vector<std::string> waiting = m_redis.lrange(keys.source());
-    std::size_t given_back = 0;
+    std::size_t count = 0;
     for (std::size_t i = 0; i < waiting.size(); ++i) {
         if (started.contains(body_of(waiting[i]))) {
-            ++given_back;
+            ++count;
             if (waiting.size() - i > most_in_hand) {
                 wrong().push_back("given back behind those that waited in " + keys.source());
-                return;
+                break;
             }
         }
     }
-    if (given_back > 0) {
-        report().came("job given back by a worker that stopped", given_back);
-    }
+    return count;
 }
 
 /// How often workers died while they held a message, by its SHA-1.

@@ -12,7 +12,6 @@
 #include "crash/support/job_journal.hpp"
 #include "crash/support/job_pushing.hpp"
 #include "crash/support/job_work.hpp"
-#include "support/fault_run.hpp"
 
 #include <orizuru/codec.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -44,8 +43,10 @@ class JobVerdict {
     }
     void add_dead(const std::vector<std::string>& entries);
 
-    /// Returns the violations, in words; counts the events in the report.
-    std::vector<std::string> judge(FaultReport& report);
+    /// How often each kind of event has come; before the end of the storm, too.
+    [[nodiscard]] std::map<std::string, std::uint64_t> came() const;
+    /// Returns the violations, in words.
+    std::vector<std::string> judge();
 
   private:
     /// Redis' clock has microseconds, and due times have milliseconds.
@@ -79,6 +80,13 @@ class JobVerdict {
     void judge_attempts(const Told& job, const std::string& name);
     void judge_death(const Told& job, const std::string& name);
     void judge_unique();
+    /// How many processes were killed while a handler had it.
+    [[nodiscard]] std::uint64_t killed_with(const Attempt& attempt) const {
+        return static_cast<std::uint64_t>(
+            std::ranges::count_if(attempt.unfinished, [this](std::uint64_t serial) {
+                return m_killed.contains(serial);
+            }));
+    }
     [[nodiscard]] std::int64_t crashes(std::uint64_t body) const {
         const auto found = m_crashes.find(body);
         return found == m_crashes.end() ? 0 : found->second;
@@ -185,14 +193,22 @@ inline void JobVerdict::add_dead(const std::vector<std::string>& entries) {
     }
 }
 
-inline std::vector<std::string> JobVerdict::judge(FaultReport& report) {
+inline std::map<std::string, std::uint64_t> JobVerdict::came() const {
+    auto came = m_came;
+    for (const auto& [number, job] : m_jobs) {
+        for (const auto& [count, attempt] : job.attempts) {
+            came["crash seen and counted as an attempt"] += killed_with(attempt);
+            came["job tried again after a failure"] += count > 1 ? 1 : 0;
+        }
+    }
+    return came;
+}
+
+inline std::vector<std::string> JobVerdict::judge() {
     for (const auto& [number, job] : m_jobs) {
         judge(number, job);
     }
     judge_unique();
-    for (const auto& [kind, times] : m_came) {
-        report.came(kind, times);
-    }
     return std::move(m_wrong);
 }
 
@@ -220,15 +236,12 @@ inline void JobVerdict::judge_attempts(const Told& job, const std::string& name)
             m_wrong.push_back(which + " came " + std::to_string(*not_before - attempt.first_start) +
                               " ms before its time");
         }
-        const auto killed = std::ranges::count_if(
-            attempt.unfinished, [this](std::uint64_t serial) { return m_killed.contains(serial); });
+        const std::uint64_t killed = killed_with(attempt);
         const std::int64_t counted = crashes(attempt.body);
-        if (counted < killed && job.died.empty()) {
+        if (std::cmp_less(counted, killed) && job.died.empty()) {
             m_wrong.push_back(which + ": " + std::to_string(killed) + " workers died with it, " +
                               std::to_string(counted) + " were counted");
         }
-        m_came["crash seen and counted as an attempt"] += static_cast<std::uint64_t>(killed);
-        m_came["job tried again after a failure"] += number > 1 ? 1 : 0;
         expected = number + 1 + counted;
         not_before = attempt.next_not_before;
     }

@@ -43,7 +43,6 @@ class QueueUsers {
 
   protected:
     /// Far longer than the longest pause between two attempts.
-    static constexpr std::chrono::seconds patience{20};
 
     static void require(bool holds, const std::string& otherwise) {
         if (!holds) {

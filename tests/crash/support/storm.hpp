@@ -19,6 +19,7 @@
 
 #include <orizuru/keys.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,8 +57,15 @@ class Storm final : public Crowd {
         return written("producer") / sizeof(Record) / 2; // one before it, one after it
     }
 
+    /// True if all these kinds of events have come so far.
+    [[nodiscard]] bool has_seen(const std::vector<std::string_view>& kinds);
+
     /// Kills all processes, lets the rest be finished, and returns the violations, in words.
     std::vector<std::string> finish();
+
+    // What the journals and Redis tell, not the one who brings it about.
+    static constexpr std::string_view fenced = "late command met a fence";
+    static constexpr std::string_view refused_late = "settlement refused to a late owner";
 
   private:
     static constexpr std::chrono::seconds longest_wait_of_a_ghost{6};
@@ -74,6 +83,10 @@ class Storm final : public Crowd {
     void look_around() override;
     std::size_t connections(const Member& member, const std::string& that);
     std::size_t waiting(const Member& member) { return connections(member, " cmd=blmove "); }
+    /// How many commands, waiting ones too, Redis refused because their senders had lost their
+    /// lists.
+    std::uint64_t commands_fenced();
+    [[nodiscard]] std::uint64_t settlements_refused() const;
     void leave_ghosts();
 
     Keys m_keys;
@@ -137,6 +150,34 @@ inline std::size_t Storm::connections(const Member& member, const std::string& t
     for (std::string line; std::getline(clients, line);) {
         count +=
             line.find(name) != std::string::npos && line.find(that) != std::string::npos ? 1 : 0;
+    }
+    return count;
+}
+
+inline bool Storm::has_seen(const std::vector<std::string_view>& kinds) {
+    return std::ranges::all_of(kinds, [this](std::string_view kind) {
+        if (kind == fenced) {
+            // Redis itself may be paused: then it cannot be asked.
+            return !redis_is_paused() && commands_fenced() > 0;
+        }
+        return kind == refused_late ? settlements_refused() > 0 : report().have_come({kind});
+    });
+}
+
+inline std::uint64_t Storm::commands_fenced() {
+    const std::string errors = m_redis.command({"INFO", "errorstats"}).text;
+    const std::string name = "errorstat_WRONGTYPE:count=";
+    const auto found = errors.find(name);
+    return found == std::string::npos
+               ? 0
+               : number_in(std::string_view(errors).substr(found + name.size()));
+}
+
+inline std::uint64_t Storm::settlements_refused() const {
+    std::uint64_t count = 0;
+    for (const Member& member : members()) {
+        count += static_cast<std::uint64_t>(std::ranges::count(Journal::read(member.work().journal),
+                                                               Step::not_settled, &Record::step));
     }
     return count;
 }

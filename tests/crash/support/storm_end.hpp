@@ -57,7 +57,10 @@ inline std::vector<std::string> Storm::finish() {
     m_ghosts.clear();
     const Aftermath::Verdict verdict = aftermath.judge();
     if (verdict.refused > 0) {
-        report().came("settlement refused to a late owner", verdict.refused);
+        report().came(refused_late, verdict.refused);
+    }
+    if (const std::uint64_t count = commands_fenced(); count > 0) {
+        report().came(fenced, count);
     }
     report().came("push confirmed", verdict.pushed); // 0: there was no load
     std::ranges::copy(verdict.wrong, std::back_inserter(wrong()));

@@ -5,6 +5,7 @@
 // nothing is lost.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -25,6 +26,7 @@ using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::test::contains;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -142,7 +144,7 @@ TEST_CASE_FIXTURE(Restricted, "without the right to end its wait a consumer's ti
     CHECK_FALSE(consumer.next(milliseconds(50)));
     CHECK_FALSE(consumer.next(milliseconds(50)));
     push({"a"});
-    const auto guard = consumer.next(milliseconds(5000));
+    const auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "a");
     CHECK(held() == Texts{"a"});

@@ -6,6 +6,7 @@
 // hiredis too.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/counted_memory.hpp"
 
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
@@ -23,37 +24,12 @@
 
 namespace {
 
-thread_local std::size_t allocations = 0;
-
-} // namespace
-
-// These are glibc's own names; a program's malloc replaces the library's everywhere.
-extern "C" {
-void* __libc_malloc(std::size_t size);
-void* __libc_calloc(std::size_t count, std::size_t size);
-void* __libc_realloc(void* memory, std::size_t size);
-
-void* malloc(std::size_t size) {
-    ++allocations;
-    return __libc_malloc(size);
-}
-void* calloc(std::size_t count, std::size_t size) {
-    ++allocations;
-    return __libc_calloc(count, size);
-}
-void* realloc(void* memory, std::size_t size) {
-    ++allocations;
-    return __libc_realloc(memory, size);
-}
-}
-
-namespace {
-
 using namespace std::chrono_literals;
 using orizuru::AckMode;
 using orizuru::Consumer;
 using orizuru::MessageGuard;
 using orizuru::Producer;
+using orizuru::test::CountedMemory;
 using orizuru::test::QueueFixture;
 
 struct Order {
@@ -70,9 +46,9 @@ constexpr std::size_t growth = 20; // buffers may still grow by a little, whatev
 
 template <class Action>
 std::size_t allocations_of(Action action) {
-    const std::size_t before = allocations;
+    const std::size_t before = CountedMemory::allocations();
     action();
-    return allocations - before;
+    return CountedMemory::allocations() - before;
 }
 
 struct Allocations : QueueFixture {

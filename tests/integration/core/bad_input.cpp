@@ -5,6 +5,7 @@
 // lives on.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/scheduled_list.hpp>
@@ -47,6 +48,7 @@ using orizuru::test::eventually;
 using orizuru::test::Fd;
 using orizuru::test::is_dead_entry_of;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::RedisServer;
 using orizuru::test::server;
@@ -424,7 +426,7 @@ TEST_CASE_FIXTURE(QueueFixture, "hostile bytes go to the dead list, and the cons
         }
         CHECK(diary.count(EventKind::decode_failed) == payloads.size());
         push({"\x91\x01"});
-        CHECK(consumer.next(milliseconds(5000)).has_value() == std::is_same_v<T, std::vector<int>>);
+        CHECK(consumer.next(patience).has_value() == std::is_same_v<T, std::vector<int>>);
         CHECK(consumer.name() == name);
     };
     for (const int prefetch : {1, 10}) {

@@ -5,6 +5,7 @@
 // too often.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/detail/redis/sha1.hpp>
 #include <orizuru/orizuru.hpp>
@@ -30,6 +31,7 @@ using orizuru::test::Diary;
 using orizuru::test::is_dead_entry;
 using orizuru::test::is_dead_entry_of;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 
@@ -170,7 +172,7 @@ TEST_CASE_FIXTURE(Blaming, "thousands are counted, go back in their order or are
 TEST_CASE_FIXTURE(Blaming, "messages of a living consumer are not counted") {
     Consumer<Raw> consumer(uri, "q");
     push({"a"});
-    const auto guard = consumer.next(5s);
+    const auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(collector.collect() == Collected{});
     CHECK_FALSE(redis.exists(recoveries));

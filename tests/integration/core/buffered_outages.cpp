@@ -48,9 +48,9 @@ using orizuru::test::contains;
 using orizuru::test::DurableServer;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
-using orizuru::test::long_enough;
 using orizuru::test::not_as_expected;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::Proxy;
 using orizuru::test::status_of_child;
 using orizuru::test::Texts;
@@ -90,7 +90,7 @@ void push_texts(BufferedProducer<Raw>& producer, std::size_t first, std::size_t 
 
 /// The same; repeats the messages that were not accepted.
 void push_stubbornly(BufferedProducer<Raw>& producer, std::size_t first, std::size_t end) {
-    const auto deadline = std::chrono::steady_clock::now() + long_enough;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
     for (std::size_t i = first; i < end;) {
         try {
             producer.push({std::to_string(i)});
@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(DurableServer,
     CHECK_THROWS_AS(producer.size(), ConnectionError);
     CHECK(producer.unconfirmed() == accepted - 7);
     server.restart();
-    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, long_enough));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     CHECK(oldest_first(*this) == numbered(0, accepted));
 }
 
@@ -172,7 +172,7 @@ TEST_CASE_FIXTURE(OwnServer, "an LPUSH whose reply was lost is sent again: its m
     // The greeting's answer has passed.
     proxy.cut_after(Proxy::Direction::to_client, 7, Proxy::Cut::fin, 0);
     push_texts(producer, 0, 3);
-    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, long_enough));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     CHECK(oldest_first(*this) == Texts{"0", "1", "2", "0", "1", "2"});
 }
 
@@ -208,11 +208,11 @@ TEST_CASE_FIXTURE(OwnServer, "push does not wait while the thread connects") {
         proxy.uri() + "?command_timeout=100&connect_timeout=5000", "q", {.size = 10, .time = 1ms}};
     proxy.freeze();
     push_texts(producer, 0, 1);
-    REQUIRE(eventually([&] { return proxy.accepted() == 2; }, long_enough));
+    REQUIRE(eventually([&] { return proxy.accepted() == 2; }));
     CHECK(time_of([&] { push_texts(producer, 1, 9); }) < 2s);
     CHECK(proxy.accepted() == 2);
     proxy.thaw();
-    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, long_enough));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     CHECK(once_each(oldest_first(*this)) == numbered(0, 9));
 }
 
@@ -310,7 +310,7 @@ TEST_CASE("an answer that no LPUSH can have ends the connection; the messages ar
     });
     BufferedProducer<Raw> producer{server.uri(), "q", {.size = 10, .time = 1ms}};
     push_texts(producer, 0, 3);
-    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, long_enough));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     CHECK(pushes == 3);
     CHECK(greetings == 3); // also because the master may be elsewhere by now
     CHECK(producer.push({"next"}) == 3);

@@ -321,7 +321,7 @@ TEST_CASE_FIXTURE(Buffering,
         return;
     }
     SUBCASE("the thread sends it, when nobody calls") {
-        CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
+        CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     }
     CHECK(producer.unconfirmed() == 0);
     CHECK(waiting() == numbered(0, accepted));
@@ -337,7 +337,7 @@ TEST_CASE_FIXTURE(Buffering,
     CHECK(message_of<ReplyError>([&] { producer.flush(); }).find("OOM") != std::string::npos);
     CHECK(producer.size() == 1); // is allowed, and returns the true size
     redis.command({"CONFIG", "SET", "maxmemory", "0"});
-    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     Texts all = numbered(0, accepted);
     all.insert(all.begin(), "first");
     CHECK(waiting() == all);
@@ -354,7 +354,7 @@ TEST_CASE_FIXTURE(Buffering,
     }
     redis.del("q");
     push_numbers(producer, 1000, 3000);
-    CHECK(eventually([&] { return producer.unconfirmed() == 0; }, 20s));
+    CHECK(eventually([&] { return producer.unconfirmed() == 0; }));
     Texts there = waiting();
     CHECK(there.size() == 3000);
     std::ranges::sort(there);

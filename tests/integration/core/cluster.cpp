@@ -41,7 +41,6 @@ using orizuru::Worker;
 using orizuru::WorkerEvent;
 using orizuru::WorkerEventKind;
 using orizuru::test::eventually;
-using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;

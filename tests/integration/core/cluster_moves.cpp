@@ -74,13 +74,13 @@ TEST_CASE("queues are found on whichever node has them") {
             producer.push(Raw{queue});
             CHECK(three().client_of(queue).lrange(queue) == Texts{queue});
             Consumer<Raw> consumer(three().uri({seed}), queue);
-            auto guard = consumer.next(5s);
+            auto guard = consumer.next(patience);
             REQUIRE(guard);
             CHECK(guard->reject());
             CHECK(orizuru::GarbageCollector(three().uri({seed}), queue, {.grace = 0ms})
                       .collect()
                       .unacked == 1);
-            CHECK(consumer.next(5s).value().ack());
+            CHECK(consumer.next(patience).value().ack());
         }
     }
 }
@@ -89,7 +89,7 @@ TEST_CASE("a queue that moves is followed") {
     Producer<Raw> producer(three().uri(), "q");
     Consumer<Raw> consumer(three().uri(), "q");
     producer.push(Raw{"held"});
-    auto held = consumer.next(5s);
+    auto held = consumer.next(patience);
     REQUIRE(held);
     producer.push(Raw{"waits"});
     const std::size_t to = (three().owner("q") + 1) % 3;
@@ -98,7 +98,7 @@ TEST_CASE("a queue that moves is followed") {
     producer.push(Raw{"later"});
     CHECK(held->ack());
     for (const std::string text : {"waits", "later"}) {
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((*guard)->bytes == text);
         CHECK(guard->ack());
@@ -132,7 +132,7 @@ TEST_CASE("a consumer that waits is told when its queue moves, and gets what com
         three().client_of("q").lpush("q", "there");
     });
     const Stopwatch watch;
-    auto guard = consumer.next(20s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "there");
     CHECK(guard->ack());
@@ -143,7 +143,7 @@ TEST_CASE("while the queue moves, pushes and acks go on, and nothing is lost") {
     Producer<Raw> producer(three().uri(), "q");
     Consumer<Raw> consumer(three().uri(), "q", {.prefetch = 2});
     producer.push(Raw{"held"});
-    auto held = consumer.next(5s);
+    auto held = consumer.next(patience);
     REQUIRE(held);
     int pushed = 0;
     Texts texts;
@@ -167,7 +167,7 @@ TEST_CASE("while the queue moves, pushes and acks go on, and nothing is lost") {
     });
     CHECK(three().client_of("q").llen("q") == pushed);
     for (const std::string& text : texts) {
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((*guard)->bytes == text);
         CHECK(guard->ack());
@@ -208,18 +208,16 @@ TEST_CASE("a consumer tells of a slot that takes long to move") {
     three().migrate("q", next_of("q"), [&] {
         if (times++ == 0) {
             const Stopwatch watch;
-            CHECK(eventually(
-                [&] {
-                    CHECK_FALSE(consumer.next(50ms));
-                    return diary.count(orizuru::EventKind::slot_migrating) == 1;
-                },
-                20s));
+            CHECK(eventually([&] {
+                CHECK_FALSE(consumer.next(50ms));
+                return diary.count(orizuru::EventKind::slot_migrating) == 1;
+            }));
             CHECK(watch.elapsed() >= 5s);
         }
     });
     CHECK(contains(diary.of(orizuru::EventKind::slot_migrating).at(0).detail, "TRYAGAIN"));
     Producer<Raw>(three().uri(), "q").push(Raw{"moved"});
-    auto guard = consumer.next(10s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(guard->ack());
     CHECK(diary.count(orizuru::EventKind::slot_migrating) == 1);
@@ -274,12 +272,10 @@ TEST_CASE("two short moves of a queue are not taken for a long one") {
     stays.begin_to_move();
     stays.stay();
     const Stopwatch watch;
-    CHECK(eventually(
-        [&] {
-            CHECK_FALSE(stays.consumer.next(50ms));
-            return watch.elapsed() > 5s;
-        },
-        20s));
+    CHECK(eventually([&] {
+        CHECK_FALSE(stays.consumer.next(50ms));
+        return watch.elapsed() > 5s;
+    }));
     for (Moved* const moved : {&stays, &breaks}) {
         CAPTURE(moved->queue);
         moved->begin_to_move();
@@ -405,7 +401,7 @@ TEST_CASE("a Cluster that is down refuses in words, and is waited for by consume
         CHECK(eventually([&] { return one.serves(); }));
         redis.lpush("q", "up");
     });
-    auto guard = consumer.next(20s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(guard->ack());
 }
@@ -415,7 +411,7 @@ TEST_CASE("a node that knows of no Cluster is passed over, though it answers") {
     const std::string uri = "redis+cluster://127.0.0.1:" + std::to_string(stray.port()) +
                             three().uri().substr(three().uri().find("//") + 2).insert(0, ",");
     Producer<Raw>(uri, "stray").push(Raw{"x"});
-    CHECK(Consumer<Raw>(uri, "stray").next(5s).value().ack());
+    CHECK(Consumer<Raw>(uri, "stray").next(patience).value().ack());
 }
 
 TEST_CASE("a node has time to answer, however many nodes the address names") {
@@ -437,7 +433,7 @@ TEST_CASE("an old master that has lost the others is left for the new one") {
     Producer<Raw> producer(cluster.uri({0, 1, 2}), "q");
     Consumer<Raw> consumer(cluster.uri({0, 1, 2}), "q");
     producer.push(Raw{"before"});
-    CHECK(consumer.next(5s).value().ack());
+    CHECK(consumer.next(patience).value().ack());
     const std::size_t old = cluster.owner("q");
     for (std::size_t i = 0; i < cluster.size(); ++i) {
         if (i != old) {
@@ -450,7 +446,7 @@ TEST_CASE("an old master that has lost the others is left for the new one") {
                !cluster.client(old + 3).try_command({"TYPE", "q"}).is_error();
     }));
     producer.push(Raw{"after"});
-    auto guard = consumer.next(20s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "after");
     CHECK(guard->ack());
@@ -461,7 +457,7 @@ TEST_CASE("a master that dies is replaced, and its queues are found again") {
     Producer<Raw> producer(cluster.uri({0, 1, 2}), "q");
     Consumer<Raw> consumer(cluster.uri({0, 1, 2}), "q");
     producer.push(Raw{"before"});
-    auto guard = consumer.next(5s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     const std::size_t old = cluster.owner("q");
     RedisClient redis = cluster.client(old);
@@ -469,20 +465,18 @@ TEST_CASE("a master that dies is replaced, and its queues are found again") {
     REQUIRE(redis.command({"WAIT", "1", "5000"}).integer == 1);
     cluster.node(old).kill();
     const Stopwatch watch;
-    CHECK(eventually(
-        [&] {
-            try {
-                producer.push(Raw{"after"});
-                return true;
-            } catch (const orizuru::Error&) {
-                return false;
-            }
-        },
-        30s));
+    CHECK(eventually([&] {
+        try {
+            producer.push(Raw{"after"});
+            return true;
+        } catch (const orizuru::Error&) {
+            return false;
+        }
+    }));
     MESSAGE("a push succeeds after " << watch.elapsed());
     CHECK(cluster.owner("q") != old);
     CHECK(guard->ack());
-    auto next = consumer.next(10s);
+    auto next = consumer.next(patience);
     REQUIRE(next);
     CHECK((*next)->bytes == "after");
     CHECK(next->ack());

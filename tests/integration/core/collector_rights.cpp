@@ -4,6 +4,7 @@
 // A collector moves no message that it may not move to the end, and none of another queue.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -32,6 +33,7 @@ using orizuru::ReplyError;
 using orizuru::test::contains;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -257,10 +259,10 @@ TEST_CASE_FIXTURE(Clerk, "a collector leaves alone the lists of a queue whose na
         redis.flushall();
         Consumer<Raw> consumer(uri, other);
         redis.lpush(other, {"held", "rejected", "buried", "waiting"});
-        const auto guard = consumer.next(1s);
+        const auto guard = consumer.next(patience);
         REQUIRE(guard);
-        CHECK(consumer.next(1s)->reject());
-        CHECK(consumer.next(1s)->bury());
+        CHECK(consumer.next(patience)->reject());
+        CHECK(consumer.next(patience)->bury());
         const auto before = lists();
         CHECK(before.size() == 4);
         GarbageCollector collector(uri, queue, {.grace = 0ms});

@@ -32,6 +32,7 @@ using orizuru::Raw;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
@@ -39,7 +40,7 @@ using orizuru::test::Stopwatch;
 
 struct Fixture : QueueFixture {
     static std::string next_of(Consumer<Raw>& consumer) {
-        auto message = consumer.next(5s);
+        auto message = consumer.next(patience);
         REQUIRE(message);
         const std::string bytes = (*message)->bytes;
         message->ack();
@@ -50,7 +51,7 @@ struct Fixture : QueueFixture {
 TEST_CASE_FIXTURE(Fixture, "what a consumer rejects comes back when it collects, and only then") {
     redis.lpush("q", "a");
     Consumer<Raw> plain(uri, "q");
-    plain.next(1s)->reject();
+    plain.next(patience)->reject();
     CHECK_FALSE(plain.next(200ms));
     CHECK(redis.llen(unack) == 1);
     Consumer<Raw> collecting(uri, "q", {.collect = 20ms});
@@ -61,17 +62,15 @@ TEST_CASE_FIXTURE(Fixture, "what a consumer rejects comes back when it collects,
 TEST_CASE_FIXTURE(Fixture, "what a dead consumer held comes back, at the queue's serving end") {
     Consumer<Raw> dead_one(uri, "q", {.lease = 24h});
     redis.lpush("q", "a");
-    const auto held = dead_one.next(1s);
+    const auto held = dead_one.next(patience);
     REQUIRE(held);
     const std::string id = only_id();
     redis.lpush("q", "b");
     Consumer<Raw> collecting(uri, "q", {.collect = 20ms});
     forget_heartbeat(id);
-    CHECK(eventually(
-        [&] {
-            return redis.command({"SISMEMBER", "orizuru:{q}:consumers", id}).integer == 0;
-        },
-        15s));
+    CHECK(eventually([&] {
+        return redis.command({"SISMEMBER", "orizuru:{q}:consumers", id}).integer == 0;
+    }));
     CHECK(next_of(collecting) == "a");
     CHECK(next_of(collecting) == "b");
 }
@@ -84,7 +83,7 @@ TEST_CASE_FIXTURE(Fixture, "a consumer that collects ends at once, also while Re
                                                     ConsumerOptions{.collect = 20ms});
     const auto rejected_comes_back = [&] {
         own.lpush(unack, "a");
-        return eventually([&] { return own.llen(unack) == 0; }, 10s);
+        return eventually([&] { return own.llen(unack) == 0; });
     };
     CHECK(rejected_comes_back());
     server.restart();

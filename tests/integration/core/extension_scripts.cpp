@@ -4,6 +4,7 @@
 // Settling by a script of the user's: its body and the message's removal are one step.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -24,6 +25,7 @@ using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::Script;
 using orizuru::test::contains;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 using std::chrono::milliseconds;
@@ -34,7 +36,7 @@ struct Extended : QueueFixture {
 
     MessageGuard<Raw> take(const std::string& payload) {
         push({payload});
-        auto guard = consumer.next(milliseconds(5000));
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }

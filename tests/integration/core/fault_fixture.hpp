@@ -30,7 +30,6 @@ using RawConsumer = Consumer<Raw>;
 using RawGuard = MessageGuard<Raw>;
 
 /// Far longer than a loaded machine needs, a back-off of 5 s included.
-inline constexpr std::chrono::seconds long_enough{20};
 
 struct OwnServer {
     RedisServer server;
@@ -107,13 +106,13 @@ struct OwnServer {
     }
 
     static RawGuard take(RawConsumer& consumer) {
-        auto guard = consumer.next(long_enough);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }
     /// Calls `next` in a thread of its own.
     static std::future<std::optional<RawGuard>> take_in_background(RawConsumer& consumer) {
-        return std::async(std::launch::async, [&consumer] { return consumer.next(long_enough); });
+        return std::async(std::launch::async, [&consumer] { return consumer.next(patience); });
     }
 };
 

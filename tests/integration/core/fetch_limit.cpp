@@ -27,6 +27,7 @@ using orizuru::MessageGuard;
 using orizuru::Raw;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 
@@ -35,7 +36,7 @@ struct Limited : QueueFixture {
 
     static void take(Consumer<Raw>& consumer, std::size_t count, Guards& guards) {
         for (std::size_t i = 0; i < count; ++i) {
-            auto guard = consumer.next(10s);
+            auto guard = consumer.next(patience);
             REQUIRE(guard);
             guards.push_back(std::move(*guard));
         }
@@ -89,7 +90,7 @@ TEST_CASE_FIXTURE(Limited, "a limited consumer waits for a message as any does")
         CHECK(somebody_waits());
         push({"late"});
     });
-    const auto guard = consumer.next(10s);
+    const auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "late");
 }

@@ -38,9 +38,9 @@ using orizuru::Raw;
 using orizuru::test::as_expected;
 using orizuru::test::eventually;
 using orizuru::test::Fd;
-using orizuru::test::long_enough;
 using orizuru::test::not_as_expected;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::RawConsumer;
 using orizuru::test::status_of_child;
 using orizuru::test::Texts;
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(OwnServer, "children forked at any moment do not disturb a bus
         });
     }
     CHECK(statuses == 0);
-    CHECK(eventually([&] { return acked == count; }, long_enough));
+    CHECK(eventually([&] { return acked == count; }));
     over = true;
     handler.join();
     CHECK(is_empty());
@@ -190,7 +190,7 @@ TEST_CASE_FIXTURE(OwnServer, "a forked child makes objects of its own") {
               Producer<Raw> own{server.uri(), "q2"};
               own.push({"from the child"});
               RawConsumer mine{server.uri(), "q2"};
-              auto guard = mine.next(long_enough);
+              auto guard = mine.next(patience);
               return guard && guard->ack() ? as_expected : not_as_expected;
           }) == as_expected);
     CHECK(producer.push({"b"}) == 2);

@@ -4,6 +4,7 @@
 // Messages to and from a Python program that uses nothing but redis and msgpack
 // (interoperability.py): the same values, the same bytes.
 
+#include "support/eventually.hpp"
 #include "support/redis_client.hpp"
 #include "support/redis_server.hpp"
 
@@ -31,6 +32,7 @@
 namespace interoperability_test {
 
 using namespace std::string_literals;
+using orizuru::test::patience;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
 
@@ -142,7 +144,6 @@ class PythonFixture {
 };
 
 constexpr std::chrono::milliseconds at_once{0};
-constexpr std::chrono::milliseconds patience{10'000};
 
 /// The Order of README.md.
 struct Order {

@@ -123,6 +123,7 @@ using orizuru::test::contains;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::is_dead_entry_of;
+using orizuru::test::patience;
 using orizuru::test::Record;
 using orizuru::test::Running;
 using orizuru::test::Stopwatch;
@@ -137,7 +138,6 @@ using LargeConsumer = Consumer<Large>;
 // 20 ms are promised, and stopping.cpp measures them; the pause that must not be waited for is 1 s,
 // and a loaded machine may take long.
 constexpr milliseconds soon = 500ms;
-constexpr auto long_enough = 20s;
 
 struct MemoryForDecoding : WorkerFixture {
     MemoryForDecoding() { shortages.clear(); }
@@ -145,11 +145,11 @@ struct MemoryForDecoding : WorkerFixture {
     void push(const Texts& payloads) { redis.lpush("q", payloads); }
     /// The next call fails for want of memory; returns when.
     static steady_clock::time_point fail_once(LargeConsumer& consumer) {
-        CHECK_THROWS_AS(static_cast<void>(consumer.next(long_enough)), std::bad_alloc);
+        CHECK_THROWS_AS(static_cast<void>(consumer.next(patience)), std::bad_alloc);
         return steady_clock::now();
     }
     static orizuru::MessageGuard<Large> take(LargeConsumer& consumer) {
-        auto guard = consumer.next(long_enough);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }
@@ -234,7 +234,7 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "the third failure in a row buries the mess
     CHECK(diary.count(EventKind::decode_failed) == 0);
     std::string reason;
     try {
-        static_cast<void>(consumer.next(long_enough));
+        static_cast<void>(consumer.next(patience));
         FAIL_CHECK("no exception");
     } catch (const DecodeError& error) {
         CHECK(error.payload() == "large");
@@ -414,11 +414,11 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a message whose burial Redis refuses after
     LargeConsumer consumer(uri, "q");
     fail_once(consumer);
     fail_once(consumer);
-    CHECK_THROWS_AS(static_cast<void>(consumer.next(long_enough)), ReplyError);
+    CHECK_THROWS_AS(static_cast<void>(consumer.next(patience)), ReplyError);
     CHECK(held() == Texts{"large"});
     redis.del(dead);
     SUBCASE("it is buried when that is mended") {
-        CHECK_THROWS_AS(static_cast<void>(consumer.next(long_enough)), DecodeError);
+        CHECK_THROWS_AS(static_cast<void>(consumer.next(patience)), DecodeError);
         CHECK(redis.llen(dead) == 1);
     }
     SUBCASE("it is delivered when there is memory") {
@@ -433,12 +433,12 @@ TEST_CASE_FIXTURE(MemoryForDecoding, "a length that cannot be is no want of memo
     SUBCASE("std::length_error of a Codec") {
         push({"too long"});
         LargeConsumer consumer(uri, "q");
-        CHECK_THROWS_AS(static_cast<void>(consumer.next(long_enough)), DecodeError);
+        CHECK_THROWS_AS(static_cast<void>(consumer.next(patience)), DecodeError);
     }
     SUBCASE("a size that msgpack announces") {
         push({std::string("\xdd\xff\xff\xff\xff", 5)});
         Consumer<std::vector<int>> consumer(uri, "q");
-        CHECK_THROWS_AS(static_cast<void>(consumer.next(long_enough)), DecodeError);
+        CHECK_THROWS_AS(static_cast<void>(consumer.next(patience)), DecodeError);
     }
     CHECK(redis.llen(dead) == 1);
 }

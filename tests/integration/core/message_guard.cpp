@@ -5,6 +5,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/child.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -33,6 +34,7 @@ using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::Script;
 using orizuru::test::is_dead_entry;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::status_of_child;
 using orizuru::test::Texts;
@@ -43,7 +45,7 @@ struct Held : QueueFixture {
     std::string id = consumer.name();
 
     MessageGuard<Raw> take() {
-        auto guard = consumer.next(milliseconds(5000));
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }

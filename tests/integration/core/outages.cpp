@@ -35,8 +35,8 @@ using orizuru::test::Diary;
 using orizuru::test::DurableServer;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
-using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::Proxy;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
@@ -223,7 +223,7 @@ TEST_CASE_FIXTURE(DurableServer,
     CHECK(pushed.settled());
     CHECK(diary.count(EventKind::late_settlement) == 0);
     server.restart();
-    CHECK(eventually([&] { return diary.count(EventKind::late_settlement) == 2; }, long_enough));
+    CHECK(eventually([&] { return diary.count(EventKind::late_settlement) == 2; }));
     CHECK(everywhere({"other"}) == Texts{"b"});
     CHECK_FALSE(consumer.next(0ms));
 }
@@ -237,7 +237,7 @@ TEST_CASE_FIXTURE(DurableServer, "a guard's destructor waits no longer than comm
     server.kill();
     CHECK(time_of([&] { guard.reset(); }) < 1s);
     server.restart();
-    CHECK(eventually([&] { return redis.lrange(unack) == Texts{"a"}; }, long_enough));
+    CHECK(eventually([&] { return redis.lrange(unack) == Texts{"a"}; }));
     CHECK(held().empty());
     CHECK(eventually([&] { return diary.count(EventKind::late_settlement) == 1; }));
 }
@@ -252,7 +252,7 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer's destructor waits no longer than comma
     }
     SUBCASE("when Redis is gone and a message in hand") {
         push({"a"});
-        guard = consumer->next(long_enough);
+        guard = consumer->next(patience);
         REQUIRE(guard);
         server.kill();
     }

@@ -4,6 +4,7 @@
 // Fetching ahead, requeuing messages that were not handed out, and acks that reach Redis later.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/orizuru.hpp>
 
@@ -29,6 +30,7 @@ using orizuru::GarbageCollector;
 using orizuru::MessageGuard;
 using orizuru::Raw;
 using orizuru::test::eventually;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
@@ -45,7 +47,7 @@ struct Ahead : QueueFixture {
     static std::vector<MessageGuard<Raw>> take(Consumer<Raw>& consumer, int count) {
         std::vector<MessageGuard<Raw>> guards;
         while (count-- > 0) {
-            auto guard = consumer.next(milliseconds(5000));
+            auto guard = consumer.next(patience);
             REQUIRE(guard);
             guards.push_back(std::move(*guard));
         }

@@ -42,7 +42,6 @@ using orizuru::test::contains;
 using orizuru::test::DurableServer;
 using orizuru::test::eventually;
 using orizuru::test::Fd;
-using orizuru::test::long_enough;
 using orizuru::test::Making;
 using orizuru::test::message_of;
 using orizuru::test::OwnServer;

@@ -31,6 +31,7 @@ using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
 using orizuru::test::Texts;
@@ -69,8 +70,8 @@ TEST_CASE_FIXTURE(NarrowServer, "a move at which Redis hangs up each time is ref
         return guard.push("other", Raw{std::string(std::size_t{8} << 20, 'z')});
     });
     auto acked = std::async(std::launch::async, [&] { return other.ack(); });
-    const bool both_ended = pushed.wait_for(5s) == std::future_status::ready &&
-                            acked.wait_for(5s) == std::future_status::ready;
+    const bool both_ended = pushed.wait_for(patience) == std::future_status::ready &&
+                            acked.wait_for(patience) == std::future_status::ready;
     if (!both_ended) {
         server.kill(); // or they would try for ever, and this test would not end
     }

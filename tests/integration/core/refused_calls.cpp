@@ -4,6 +4,7 @@
 // A call that Redis refuses for a missing right has done nothing, however often it is made.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/fake_server.hpp"
 
 #include <orizuru/jobs/recurring.hpp>
@@ -35,6 +36,7 @@ using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
@@ -140,7 +142,7 @@ TEST_CASE_FIXTURE(Clerk, "a consumer that may not push any more takes nothing ou
     CHECK(waiting() == Texts{"a", "b", "c"});
     allow_all_but({});
     for (const std::string payload : {"a", "b", "c"}) {
-        const auto guard = consumer.next(5000ms);
+        const auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((*guard)->bytes == payload);
     }

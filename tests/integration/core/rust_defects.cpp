@@ -37,13 +37,13 @@ using orizuru::ReplyError;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::is_dead_entry;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
 using std::chrono::milliseconds;
 
 /// Longer than a healthy run needs: a failing test must not hang.
-constexpr milliseconds patience{5000};
 
 struct Original : QueueFixture {
     GarbageCollector collector{uri, "q", {.grace = milliseconds(0)}};

@@ -59,9 +59,9 @@ using orizuru::Worker;
 using orizuru::test::as_expected;
 using orizuru::test::Child;
 using orizuru::test::eventually;
-using orizuru::test::long_enough;
 using orizuru::test::not_as_expected;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::RawConsumer;
 using orizuru::test::RedisClient;
 using orizuru::test::status_of_child;
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
               }
               limit_memory(RLIM_INFINITY);
               // A call may end while Redis still buries so large a message.
-              return eventually([&] { return comes(consumer, 1s) || child.llen(dead) == 1; }, 10s)
+              return eventually([&] { return comes(consumer, 1s) || child.llen(dead) == 1; })
                          ? as_expected
                          : not_as_expected;
           }) == as_expected);
@@ -138,14 +138,14 @@ TEST_CASE_FIXTURE(OwnServer,
               orizuru::Consumer<Unpacked> consumer{uri(20s), "q", {.lease = 5s, .prefetch = 2}};
               leave_memory(unpacked_size / 2);
               try {
-                  static_cast<void>(consumer.next(20s));
+                  static_cast<void>(consumer.next(patience));
                   return taken_too_early;
               } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
                   // The consumer still holds the message.
               }
               limit_memory(RLIM_INFINITY);
               for (const char* payload : {"first", "second"}) {
-                  auto guard = consumer.next(20s);
+                  auto guard = consumer.next(patience);
                   if (!guard || guard->payload() != payload || !guard->ack()) {
                       return not_as_expected;
                   }

@@ -35,8 +35,8 @@ using namespace std::chrono_literals;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
-using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::Proxy;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
@@ -338,7 +338,7 @@ TEST_CASE_FIXTURE(Stopping, "short time-outs are kept") {
     CHECK(eventually([&] { return held() == Texts{"a"} || redis.llen("q") == 1; }));
     auto guard = consumer.next(0ms);
     if (!guard) {
-        guard = consumer.next(long_enough);
+        guard = consumer.next(patience);
     }
     REQUIRE(guard);
     CHECK((*guard)->bytes == "a");

@@ -7,6 +7,7 @@
 #include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_server.hpp"
+#include "support/fault_run.hpp"
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 #include "support/redis_client.hpp"
@@ -23,6 +24,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
@@ -41,7 +43,10 @@ using orizuru::test::connect_unix;
 using orizuru::test::Elapsed;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
+using orizuru::test::FaultOptions;
+using orizuru::test::FaultReport;
 using orizuru::test::Fd;
+using orizuru::test::holds_within;
 using orizuru::test::Proxy;
 using orizuru::test::RedisClient;
 using orizuru::test::RedisServer;
@@ -117,6 +122,34 @@ TEST_CASE("a bound from above does not count the time by which the machine was l
     CHECK(elapsed <= milliseconds(450));
     CHECK(elapsed >= milliseconds(600));
     CHECK_FALSE(elapsed > milliseconds(600));
+}
+
+TEST_CASE("what holds in time is told from what holds later or never") {
+    CHECK(holds_within(milliseconds(0), [] { return true; }));
+    CHECK_FALSE(holds_within(milliseconds(20), [] { return false; }));
+    const Stopwatch stopwatch;
+    CHECK(holds_within(milliseconds(10'000),
+                       [&] { return stopwatch.elapsed() >= milliseconds(30); }));
+}
+
+TEST_CASE("a storm goes on until each kind of fault has come, if any comes at all") {
+    std::string program = "storm";
+    std::array arguments{program.data()};
+    const FaultOptions options(1, arguments.data(), {});
+    FaultReport report(options);
+    const std::vector<std::string_view> kinds{"kill", "pause"};
+    const auto all_came = [&] { return report.have_come(kinds); };
+    CHECK(report.wants_more(4, 5, all_came));
+    CHECK(report.wants_more(5, 5, all_came));
+    report.came("kill", 2);
+    report.came("pause", 0);
+    CHECK(report.wants_more(99, 5, all_came));
+    CHECK_FALSE(report.wants_more(100, 5, all_came));
+    CHECK(report.finish(kinds) == EXIT_FAILURE);
+    report.came("pause");
+    CHECK_FALSE(report.wants_more(5, 5, all_came));
+    CHECK(report.wants_more(4, 5, all_came));
+    CHECK(report.finish(kinds) == EXIT_SUCCESS);
 }
 
 TEST_CASE("a stopwatch notices that its process did not run") {

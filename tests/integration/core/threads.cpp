@@ -32,8 +32,8 @@ using orizuru::AckMode;
 using orizuru::Producer;
 using orizuru::Raw;
 using orizuru::test::eventually;
-using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
 using orizuru::test::RedisClient;
@@ -89,7 +89,7 @@ std::vector<int> consume_all(RawConsumer& consumer, int count, Settle settle) {
         });
     }
     for (int i = 0; i < count; ++i) {
-        auto guard = consumer.next(long_enough);
+        auto guard = consumer.next(patience);
         if (!guard) {
             break;
         }
@@ -262,7 +262,7 @@ TEST_CASE_FIXTURE(OwnServer,
     for (int round = 0; round < rounds; ++round) {
         push_numbers(count);
         auto consumer = std::make_unique<RawConsumer>(
-            uri(long_enough), "q",
+            uri(patience), "q",
             orizuru::ConsumerOptions{.prefetch = count, .ack = AckMode::deferred});
         std::vector<RawGuard> guards;
         for (std::size_t i = 0; i < count; ++i) {

@@ -28,9 +28,9 @@ using orizuru::test::Diary;
 using orizuru::test::DurableServer;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
-using orizuru::test::long_enough;
 using orizuru::test::msgpack_str;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
 using orizuru::test::Texts;
@@ -49,7 +49,7 @@ struct Poisoned : DurableServer {
         consumer.emplace(
             uri(100ms), "q",
             orizuru::ConsumerOptions{.lease = lease, .prefetch = 2, .on_event = diary.pen()});
-        auto guard = consumer->next(long_enough);
+        auto guard = consumer->next(patience);
         REQUIRE(guard);
         REQUIRE(guard->ack());
         server.kill();
@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(OwnServer, "a negative time does not wait, however large it is
     for (const milliseconds timeout : {milliseconds::min(), milliseconds(-13'835'058'055'282)}) {
         RawConsumer consumer{server.uri(), "q"};
         auto next = std::async(std::launch::async, [&] { return consumer.next(timeout); });
-        const bool ended = next.wait_for(3s) == std::future_status::ready;
+        const bool ended = next.wait_for(patience) == std::future_status::ready;
         CHECK(ended);
         if (!ended) {
             consumer.stop();
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(OwnServer, "a negative time does not wait, however large it is
         CHECK_FALSE(next.get());
         push({"a"});
         std::optional<RawGuard> guard;
-        CHECK(eventually([&] { return (guard = consumer.next(timeout)).has_value(); }, 3s));
+        CHECK(eventually([&] { return (guard = consumer.next(timeout)).has_value(); }));
         REQUIRE(guard);
         CHECK(guard->ack());
     }
@@ -106,9 +106,9 @@ TEST_CASE_FIXTURE(Poisoned, "next keeps its time when it cannot bury a message i
     push({msgpack_str("after")});
     std::optional<MessageGuard<std::string>> guard;
     try {
-        guard = consumer->next(long_enough);
+        guard = consumer->next(patience);
     } catch (const orizuru::DecodeError&) {
-        guard = consumer->next(long_enough);
+        guard = consumer->next(patience);
     }
     REQUIRE(guard);
     CHECK(**guard == "after");
@@ -138,7 +138,7 @@ TEST_CASE_FIXTURE(Poisoned, "an outage in which a message cannot be buried ends 
 
 TEST_CASE_FIXTURE(Poisoned, "stop ends a next that cannot bury a message in an outage") {
     poison(3s);
-    auto next = std::async(std::launch::async, [this] { return consumer->next(long_enough); });
+    auto next = std::async(std::launch::async, [this] { return consumer->next(patience); });
     CHECK(next.wait_for(200ms) == std::future_status::timeout);
     const auto waited = time_of([&] {
         consumer->stop();
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(OwnServer, "the last guard's destructor waits for one command_
     push({"a"});
     {
         RawConsumer consumer{uri(600ms), "q"};
-        guard = consumer.next(long_enough);
+        guard = consumer.next(patience);
         REQUIRE(guard);
     }
     SUBCASE("when Redis is paused") { server.pause(); }

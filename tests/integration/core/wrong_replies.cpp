@@ -38,8 +38,8 @@ using orizuru::ReplyError;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
-using orizuru::test::long_enough;
 using orizuru::test::OwnServer;
+using orizuru::test::patience;
 using orizuru::test::Proxy;
 using orizuru::test::RawConsumer;
 using orizuru::test::RawGuard;
@@ -139,8 +139,7 @@ const std::vector<Kind> kinds{
 
 struct Lies : OwnServer {
     /// An error with an unknown code reaches the user once, and next can be called again.
-    static std::optional<RawGuard> next_of(RawConsumer& consumer,
-                                           milliseconds timeout = long_enough) {
+    static std::optional<RawGuard> next_of(RawConsumer& consumer, milliseconds timeout = patience) {
         try {
             return consumer.next(timeout);
         } catch (const ReplyError& error) {
@@ -416,7 +415,7 @@ TEST_CASE_FIXTURE(OwnServer, "a failed fetch throws an error with a code") {
         CAPTURE(prefetch);
         RawConsumer consumer{liar.uri(), "q", {.prefetch = prefetch}};
         try {
-            static_cast<void>(consumer.next(long_enough));
+            static_cast<void>(consumer.next(patience));
             FAIL_CHECK("nothing was thrown");
         } catch (const ReplyError& error) {
             CHECK(error.code() == "ERR");

@@ -36,6 +36,7 @@ using orizuru::test::contains;
 using orizuru::test::Diary;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::Texts;
 using orizuru::test::time_of;
@@ -117,7 +118,7 @@ TEST_CASE_FIXTURE(Batching, "messages that come while a batch waits fill it") {
         await_held(so_far);
     }
     push({"c"});
-    REQUIRE(batch.wait_for(10s) == std::future_status::ready);
+    REQUIRE(batch.wait_for(patience) == std::future_status::ready);
     CHECK(texts_of(batch.get()) == Texts{"a", "b", "c"});
 }
 
@@ -207,7 +208,7 @@ TEST_CASE_FIXTURE(Batching, "a stop before the first message returns none") {
     auto batch = batch_in_background({}, source.get_token());
     REQUIRE(somebody_waits());
     source.request_stop();
-    REQUIRE(batch.wait_for(10s) == std::future_status::ready);
+    REQUIRE(batch.wait_for(patience) == std::future_status::ready);
     CHECK(batch.get().empty());
     push({"a"});
     CHECK(next_batch(consumer, {}, source.get_token()).empty());
@@ -254,7 +255,7 @@ TEST_CASE_FIXTURE(Batching, "an error ends a batch that has begun, and the next 
     await_held({"a", "b"});
     redis.set("q", "a string");
     end_wait();
-    REQUIRE(batch.wait_for(10s) == std::future_status::ready);
+    REQUIRE(batch.wait_for(patience) == std::future_status::ready);
     Batch begun = batch.get();
     CHECK(texts_of(begun) == Texts{"a", "b"});
     CHECK(contains(message_of<ReplyError>([&] { static_cast<void>(next_batch(consumer)); }),
@@ -275,11 +276,11 @@ TEST_CASE_FIXTURE(Batching, "a batch sends what next sends, and nothing else") {
         take();
         return info("stats", "total_commands_processed:");
     };
-    const auto first = consumer.next(5s); // connects, too
+    const auto first = consumer.next(patience); // connects, too
     Batch one_by_one;
     const auto alone = commands_of([&] {
         for (int i = 0; i < 2; ++i) {
-            auto guard = consumer.next(5s);
+            auto guard = consumer.next(patience);
             REQUIRE(guard);
             one_by_one.push_back(std::move(*guard));
         }

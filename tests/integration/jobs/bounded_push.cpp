@@ -4,6 +4,7 @@
 // A queue with a bounded length: which messages are refused, and which are dropped.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/jobs/bounded_push.hpp>
 #include <orizuru/orizuru.hpp>
@@ -30,6 +31,7 @@ using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::test::contains;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -66,7 +68,7 @@ TEST_CASE_FIXTURE(Fixture, "a bounded push is one command") {
 TEST_CASE_FIXTURE(Fixture, "deliveries in flight do not count") {
     push({"a", "b"});
     Consumer<Raw> consumer(uri, "q", {.prefetch = 2});
-    auto guard = consumer.next(5s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(push_bounded(producer, {"c"}, {.max_length = 1}) == BoundedPush{true, 0, 1});
     CHECK(guard->release());

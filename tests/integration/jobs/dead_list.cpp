@@ -4,6 +4,7 @@
 // The DeadList: which entries it shows, brings back and removes.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/redis_client.hpp"
 
 #include <orizuru/jobs.hpp>
@@ -36,6 +37,7 @@ using orizuru::test::contains;
 using orizuru::test::message_of;
 using orizuru::test::msgpack_str;
 using orizuru::test::msgpack_u64;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -101,7 +103,7 @@ TEST_CASE_FIXTURE(Fixture, "entries are listed with reason and time, the newest 
     const std::int64_t since = server_ms();
     for (const std::string& payload : {"a"s, bytes, large}) {
         push({payload});
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK(guard->bury("because of " + std::to_string(payload.size())));
     }

@@ -54,6 +54,7 @@ using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::FakeServer;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -198,7 +199,7 @@ TEST_CASE_FIXTURE(Fixture,
                   "its own queue when it is cancelled") {
     CHECK(push_unique(jobs, "id", make_job(Raw{"x"})));
     Consumer<Job<Raw>> consumer(uri, "q");
-    auto guard = consumer.next(5s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     orizuru::retry(*guard, {.backoff = orizuru::backoff::fixed(1h), .retry_queue = "other"}, "why");
     ScheduledList other(uri, "other");
@@ -227,7 +228,7 @@ TEST_CASE_FIXTURE(Fixture, "what is to run now goes behind what waits, keeps its
         CHECK(somebody_waits());
         CHECK(ScheduledList(uri, "q").run_now(only()));
     });
-    const auto guard = consumer.next(10s);
+    const auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "y");
 }

@@ -48,7 +48,9 @@ using orizuru::test::Answer;
 using orizuru::test::contains;
 using orizuru::test::Elapsed;
 using orizuru::test::eventually;
+using orizuru::test::holds_within;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Stopwatch;
@@ -79,7 +81,7 @@ struct Fixture : QueueFixture {
         return 0;
     }
     MessageGuard<Raw> take(Consumer<Raw>& consumer) {
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }
@@ -216,7 +218,7 @@ TEST_CASE_FIXTURE(Fixture, "scheduling an earlier message wakes a waiting schedu
     CHECK(eventually([this] { return info("clients", "blocked_clients") == 1; }));
     push_after(producer, 50ms, Raw{"soon"});
     // By itself it would check again when its wait in Redis ends, after 5 s.
-    CHECK(eventually([this] { return waiting() == Texts{"soon"}; }, 3s));
+    CHECK(holds_within(3s, [this] { return waiting() == Texts{"soon"}; }));
     CHECK(later() == Texts{"later"});
 }
 

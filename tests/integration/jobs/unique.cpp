@@ -46,6 +46,7 @@ using orizuru::UniqueRelease;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::QueueFixture;
 using orizuru::test::server;
 using orizuru::test::Texts;
@@ -64,7 +65,7 @@ struct Fixture : QueueFixture {
         return made;
     }
     static MessageGuard<RawJob> take(Consumer<RawJob>& consumer) {
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }

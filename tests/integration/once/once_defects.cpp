@@ -32,6 +32,7 @@ using orizuru::Scheduler;
 using orizuru::test::collect_dead;
 using orizuru::test::eventually;
 using orizuru::test::OnceFixture;
+using orizuru::test::patience;
 using orizuru::test::status_of_child;
 using State = Claim::State;
 
@@ -45,7 +46,7 @@ TEST_CASE_FIXTURE(OnceFixture,
     CHECK(status_of_child([this] {
               Once own(uri, "q", {.lease = 100ms});
               Consumer<Raw> dying(uri, "q");
-              auto guard = dying.next(5s);
+              auto guard = dying.next(patience);
               own.run(*guard, "id", [] { ::raise(SIGKILL); });
               return 0;
           }) == -1);

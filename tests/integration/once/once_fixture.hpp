@@ -56,7 +56,7 @@ struct OnceFixture : QueueFixture {
         return std::move(claim.token);
     }
     static MessageGuard<Raw> take(Consumer<Raw>& consumer) {
-        auto guard = consumer.next(std::chrono::seconds(5));
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }

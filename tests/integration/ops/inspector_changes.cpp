@@ -4,6 +4,7 @@
 // An Inspector moves messages to other queues, and changes many of them at once.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
@@ -158,7 +159,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that moves keeps its lock until it is acked wh
         CHECK(inspector.move(to, inspector.peek(to, Place::waiting, 0, 1).at(0), "s"));
         CHECK(inspector.move("s", inspector.peek("s", Place::waiting, 0, 1).at(0), to));
         Consumer<Job<Raw>> consumer(uri, to);
-        auto guard = consumer.next(1s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((*guard)->unique_queue == "q");
         CHECK((*guard)->id == before.id);

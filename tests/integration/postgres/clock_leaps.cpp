@@ -223,11 +223,9 @@ TEST_CASE_FIXTURE(Leaps, "workers whose clock leaps all the time do each job onc
         });
     });
     const Running running(worker);
-    CHECK(eventually(
-        [&] {
-            return number("SELECT count(*) FROM orizuru_ledger WHERE state = 'completed'") == jobs;
-        },
-        20s));
+    CHECK(eventually([&] {
+        return number("SELECT count(*) FROM orizuru_ledger WHERE state = 'completed'") == jobs;
+    }));
     CHECK(number("SELECT count(*) FROM effects") == jobs);
     CHECK(number("SELECT count(DISTINCT job) FROM effects") == jobs);
 }

@@ -7,6 +7,7 @@
 #include "integration/postgres/postgres_proxy.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/child.hpp"
+#include "support/eventually.hpp"
 #include "support/posix.hpp"
 #include "support/proxy.hpp"
 
@@ -78,7 +79,7 @@ struct InboxFixture : PostgresFixture, QueueFixture {
     /// A consumer that holds the message `a`.
     MessageGuard<std::string> delivered() {
         producer.push("a");
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         return std::move(*guard);
     }
@@ -529,7 +530,7 @@ TEST_CASE_FIXTURE(InboxFixture, "a message whose lease is lost has its effect, a
         redis.command({"DEL", heartbeat(consumer.name())});
         GarbageCollector(uri, "q", {.grace = 0ms}).collect();
     }) == InboxOutcome::ran);
-    auto again = consumer.next(5s);
+    auto again = consumer.next(patience);
     REQUIRE(again);
     CHECK(inbox.process(*again, "a", effect) == InboxOutcome::repeated);
     CHECK(effects() == 1);

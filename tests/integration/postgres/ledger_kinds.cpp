@@ -61,12 +61,10 @@ TEST_CASE_FIXTURE(Kinds,
     });
     {
         std::jthread working([&](const std::stop_token& token) { worker.run(token); });
-        CHECK(eventually(
-            [&] {
-                reconciler.reconcile();
-                return state(letter) == "completed" && state(number) == "completed";
-            },
-            20s));
+        CHECK(eventually([&] {
+            reconciler.reconcile();
+            return state(letter) == "completed" && state(number) == "completed";
+        }));
     }
     CHECK(letters.result<std::string>(letter) == "a");
     CHECK(numbers.result<int>(number) == 7);
@@ -79,7 +77,7 @@ TEST_CASE_FIXTURE(Kinds, "a message has its kind and how often the job was claim
     const std::string id = letters.submit("a");
     const auto message = [this] {
         Consumer<Job<std::string>> consumer(uri, "q");
-        auto guard = consumer.next(1s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         const Job<std::string> job = **guard;
         guard->ack();

@@ -282,7 +282,7 @@ TEST_CASE_FIXTURE(Losing, "all of a long queue that was removed comes again, eac
     const auto first = running(searching());
     const auto second = running(searching());
     const auto third = running(searching());
-    CHECK(eventually([&] { return redis.llen("q") >= 3500; }, 20s));
+    CHECK(eventually([&] { return redis.llen("q") >= 3500; }));
     // A reconciler that sends again does so in each sweep.
     CHECK_FALSE(eventually([&] { return redis.llen("q") > 3500; }, 1s));
     const auto again = queued();

@@ -68,8 +68,7 @@ TEST_CASE_FIXTURE(QueueFixture, "each job has one effect although PostgreSQL is 
             .exec("SELECT count(*) FROM " + from)[0][0]
             .as<int>();
     };
-    CHECK(
-        eventually([&] { return count("orizuru_ledger WHERE state = 'completed'") == jobs; }, 30s));
+    CHECK(eventually([&] { return count("orizuru_ledger WHERE state = 'completed'") == jobs; }));
     CHECK(count("effects") == jobs);
     CHECK(count("(SELECT DISTINCT job FROM effects) AS jobs") == jobs);
 }

@@ -4,6 +4,7 @@
 // A reconciler when Redis, workers or other reconcilers are lost.
 
 #include "integration/postgres/ledger_fixture.hpp"
+#include "support/eventually.hpp"
 #include "support/redis_server.hpp"
 
 #include <orizuru/consumer.hpp>
@@ -236,19 +237,19 @@ TEST_CASE_FIXTURE(Reconciling, "a transaction that stays open with a submit dela
     ledger.submit(*open, "y");
     LedgerReconciler reconciler(database, uri, reconciling());
     auto sent = std::async(std::launch::async, [&] { return reconciler.reconcile().sent; });
-    const bool at_once = sent.wait_for(3s) == std::future_status::ready;
+    const bool at_once = sent.wait_for(patience) == std::future_status::ready;
     CHECK(at_once);
     {
         const std::jthread thread([&](const std::stop_token& token) {
             LedgerReconciler(database, uri, reconciling()).run(token);
         });
         auto ran = std::async(std::launch::async, [&] { return other.run(job, nothing); });
-        CHECK(ran.wait_for(3s) == std::future_status::ready);
+        CHECK(ran.wait_for(patience) == std::future_status::ready);
         open->commit();
         open.reset();
         CHECK(ran.get() == LedgerOutcome::completed);
         CHECK(sent.get() == 1);
-        CHECK(eventually([&] { return redis.llen("q") == 1; }, 2s));
+        CHECK(eventually([&] { return redis.llen("q") == 1; }));
     }
 }
 
@@ -299,7 +300,7 @@ TEST_CASE_FIXTURE(Reconciling, "a Redis that drops the mark after each write doe
         }
     });
     auto pass = std::async(std::launch::async, [&] { return reconciler.reconcile(); });
-    CHECK(pass.wait_for(10s) == std::future_status::ready);
+    CHECK(pass.wait_for(patience) == std::future_status::ready);
     dropping = false;
     thread.join();
     pass.wait();
@@ -324,7 +325,7 @@ TEST_CASE_FIXTURE(Reconciling, "a reconciler that is frozen in its step loses th
                       "AND query LIKE '%ledger_queue%' AND datname = current_database()") == 1;
     }));
     LedgerReconciler reconciler(database, uri, reconciling());
-    CHECK(eventually([&] { return reconciler.reconcile().sent == 1; }, 5s));
+    CHECK(eventually([&] { return reconciler.reconcile().sent == 1; }));
     own.resume();
     frozen.wait();
 }

@@ -4,6 +4,7 @@
 // What a ledger's jobs leave behind.
 
 #include "integration/postgres/ledger_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/error.hpp>
@@ -99,7 +100,7 @@ TEST_CASE_FIXTURE(Results, "a message's function has a result, with its payload 
     LedgerReconciler reconciler(database, uri, reconciling());
     CHECK(reconciler.reconcile().sent == 1);
     Consumer<Job<std::string>> consumer(uri, "q");
-    auto guard = consumer.next(1s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK(ledger.process(*guard,
                          [](pqxx::work&, const std::string& payload, const std::stop_token& token) {

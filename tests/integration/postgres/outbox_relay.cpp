@@ -82,8 +82,7 @@ struct RelayFixture : OutboxFixture {
         tx.commit();
     }
     bool all_sent(int count) {
-        return eventually([&] { return number("SELECT count(*) FROM orizuru_outbox") == 0; },
-                          30s) &&
+        return eventually([&] { return number("SELECT count(*) FROM orizuru_outbox") == 0; }) &&
                redis.llen("q0") + redis.llen("q1") + redis.llen("q2") + redis.llen("q3") == count;
     }
 };
@@ -186,7 +185,7 @@ TEST_CASE_FIXTURE(RelayFixture, "another relay soon sends the messages of one th
     const RunningRelay relay(database, uri, options());
     CHECK_FALSE(eventually([&] { return redis.llen("q") == 1; }, 300ms));
     dying.reset(); // and there is no NOTIFY
-    CHECK(eventually([&] { return sent() == Texts{"a"}; }, 5s));
+    CHECK(eventually([&] { return sent() == Texts{"a"}; }));
 }
 
 TEST_CASE_FIXTURE(RelayFixture,

@@ -4,6 +4,7 @@
 // Impossible input is refused by name, before a message is touched, and no password is shown.
 
 #include "integration/postgres/postgres_fixture.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/consumer.hpp>
 #include <orizuru/msgpack.hpp>
@@ -167,7 +168,7 @@ TEST_CASE("a message stays held when its id is impossible, and when the tables a
     PostgresFixture postgres;
     queue.push({"a"});
     Consumer<Raw> consumer(queue.uri, "q");
-    auto guard = consumer.next(5s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     Inbox inbox(postgres.database, "s");
     const auto process = [&](const std::string& id) {

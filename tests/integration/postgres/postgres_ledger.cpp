@@ -384,7 +384,7 @@ TEST_CASE_FIXTURE(OneJob, "a function that loses its session and hides that is c
             CHECK_THROWS(tx.exec("SELECT pg_terminate_backend(pg_backend_pid())"));
         }
     };
-    CHECK(eventually([&] { return ledger.run(id, lose) == LedgerOutcome::completed; }, 3s));
+    CHECK(eventually([&] { return ledger.run(id, lose) == LedgerOutcome::completed; }));
     CHECK(calls == 2);
     CHECK(effects(id) == 1);
 }

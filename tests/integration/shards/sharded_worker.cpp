@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a worker handles the jobs of all shards, with t
     for (int i = 0; i < 600; ++i) {
         i % 2 == 0 ? producer.push(make_job(i)) : producer.push(std::to_string(i), make_job(i));
     }
-    CHECK(eventually([&] { return handled.count() == 600; }, 20s));
+    CHECK(eventually([&] { return handled.count() == 600; }));
     CHECK(handled.numbers() == up_to(600));
     CHECK(retried == 6);
     std::set<std::string> queues;
@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a shard that is a thousand times fuller delays 
         "orders", [&](int number, JobContext<int>& job) { handled.note(job.queue(), number); },
         {.prefetch = prefetch});
     const std::jthread running([&](const std::stop_token& stop) { worker.run(stop); });
-    CHECK(eventually([&] { return handled.count() > 5'000; }, 20s));
+    CHECK(eventually([&] { return handled.count() > 5'000; }));
     const std::lock_guard lock(handled.mutex);
     std::size_t others = 0;
     std::size_t last = 0;
@@ -203,7 +203,7 @@ TEST_CASE("a worker handles the jobs of 12 shards on 3 nodes, wherever they move
             producer.push(make_job(i));
         }
         const std::size_t wanted = static_cast<std::size_t>(to);
-        CHECK(eventually([&] { return handled.count() == wanted; }, 20s));
+        CHECK(eventually([&] { return handled.count() == wanted; }));
     };
     // One that waits for each shard; a link, a heartbeat, upkeep and what jobs ask for each node.
     const auto few = [&] {

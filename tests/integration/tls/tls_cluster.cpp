@@ -7,6 +7,7 @@
 #include "support/certificates.hpp"
 #include "support/cluster.hpp"
 #include "support/elapsed.hpp"
+#include "support/eventually.hpp"
 
 #include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
@@ -52,7 +53,7 @@ TEST_CASE("a queue is found, and followed from node to node, over TLS") {
         for (int i = 0; i < 10; ++i) {
             const std::string message = std::to_string(round) + "." + std::to_string(i);
             producer.push({message});
-            auto guard = consumer.next(10s);
+            auto guard = consumer.next(patience);
             REQUIRE(guard);
             CHECK((*guard)->bytes == message);
             guard->ack();
@@ -61,11 +62,11 @@ TEST_CASE("a queue is found, and followed from node to node, over TLS") {
         cluster.migrate("q", (cluster.owner("q") + 1) % cluster.size(), [&] {
             producer.push({"on the way"}); // by ASK, or to the old node
         });
-        auto guard = consumer.next(10s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((*guard)->bytes == "on the way");
         guard->ack();
-        guard = consumer.next(10s);
+        guard = consumer.next(patience);
         REQUIRE(guard);
         guard->ack();
     }
@@ -87,7 +88,7 @@ TEST_CASE("a worker serves queues on all nodes over TLS") {
         for (const std::string queue : {"a", "b", "c", "d"}) {
             orizuru::JobProducer<int>(endpoint, queue).push_all({1, 2, 3});
         }
-        CHECK(eventually([&] { return done == 12 * (round + 1); }, 20s));
+        CHECK(eventually([&] { return done == 12 * (round + 1); }));
         cluster.move("a");
     }
 }

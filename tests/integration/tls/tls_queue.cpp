@@ -66,9 +66,9 @@ TEST_CASE_FIXTURE(TlsFixture, "a message is pushed, handed out, rejected, collec
     Producer<Raw> producer(endpoint, "q");
     CHECK(producer.push(Raw{"one"}) == 1);
     Consumer<Raw> consumer(endpoint, "q");
-    CHECK(consumer.next(1s).value().reject());
+    CHECK(consumer.next(patience).value().reject());
     CHECK(orizuru::GarbageCollector(endpoint, "q", {.grace = 0ms}).collect().unacked == 1);
-    auto again = consumer.next(1s);
+    auto again = consumer.next(patience);
     REQUIRE(again);
     CHECK((*again)->bytes == "one");
     CHECK(again->ack());
@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(TlsFixture, "messages of many records pass whole, in batches a
     producer.push_all(sent);
     Consumer<Raw> consumer(endpoint, "q", {.prefetch = 50, .ack = orizuru::AckMode::deferred});
     for (const Raw& raw : sent) {
-        auto guard = consumer.next(5s);
+        auto guard = consumer.next(patience);
         REQUIRE(guard);
         CHECK((*guard)->bytes == raw.bytes);
         CHECK(guard->ack());
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(TlsFixture, "a consumer that waits gets the next message, and 
         }));
         redis.command({"LPUSH", "q", "late"});
     });
-    auto guard = consumer.next(10s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "late");
     CHECK(guard->ack());
@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(TlsFixture, "a consumer that waits gets the next message, and 
 TEST_CASE_FIXTURE(TlsFixture, "a message is kept beyond the lease, by heartbeats") {
     redis.command({"LPUSH", "q", "kept"});
     Consumer<Raw> consumer(endpoint, "q", {.lease = 300ms});
-    auto guard = consumer.next(1s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     orizuru::GarbageCollector collector(endpoint, "q", {.grace = 0ms});
     const Stopwatch watch;
@@ -146,12 +146,12 @@ TEST_CASE_FIXTURE(TlsFixture, "connections that the server ends are made anew") 
     Producer<Raw> producer(endpoint, "q");
     producer.push(Raw{"1"});
     Consumer<Raw> consumer(endpoint, "q");
-    auto first = consumer.next(1s);
+    auto first = consumer.next(patience);
     REQUIRE(first);
     kill_clients();
     producer.push(Raw{"2"}); // the end was seen before anything was sent: no error, no doubt
     CHECK(first->ack());
-    auto second = consumer.next(5s);
+    auto second = consumer.next(patience);
     REQUIRE(second);
     CHECK((*second)->bytes == "2");
     CHECK(second->ack());
@@ -167,7 +167,7 @@ TEST_CASE_FIXTURE(TlsFixture, "a server that goes and comes is waited for") {
     }
     server.restart();
     producer.push(Raw{"back"});
-    auto guard = consumer.next(10s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     CHECK((*guard)->bytes == "back");
     CHECK(guard->ack());
@@ -191,7 +191,7 @@ TEST_CASE(
                        RedisServer::Listen::tls);
     Consumer<Raw> consumer(orizuru::tls_endpoint(server.uri() + files.trusting()), "q");
     RedisClient(server.plain_uri()).lpush("q", "held");
-    auto guard = consumer.next(5s);
+    auto guard = consumer.next(patience);
     REQUIRE(guard);
     server.kill();
     use("elsewhere");

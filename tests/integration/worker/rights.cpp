@@ -5,6 +5,7 @@
 // compares what is refused then with the table in examples/README.md.
 
 #include "integration/worker/worker_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/library_scripts.hpp"
 #include "support/redis_client.hpp"
 
@@ -42,7 +43,7 @@ using namespace orizuru;
 using namespace std::chrono_literals;
 using orizuru::test::Answer;
 using orizuru::test::contains;
-using orizuru::test::eventually;
+using orizuru::test::holds_within;
 using orizuru::test::RedisClient;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -55,8 +56,8 @@ const std::filesystem::path source_root = ".";
 
 using Names = std::set<std::string>;
 
-// For what is neither done nor refused.
-constexpr auto patience = 3s;
+// On an idle machine, for what is neither done nor refused.
+constexpr auto long_enough = 3s;
 
 struct Row {
     std::string name;
@@ -120,7 +121,7 @@ void run_until(const std::function<void(std::stop_token)>& runs, const Texts& co
     const std::jthread watch([&] {
         RedisClient redis(orizuru::test::server().uri());
         static_cast<void>(
-            eventually([&] { return ended || shows(redis.command(command)); }, patience));
+            holds_within(long_enough, [&] { return ended || shows(redis.command(command)); }));
         stop.request_stop();
     });
     const auto at_end = orizuru::detail::at_exit([&] { ended = true; });
@@ -319,7 +320,7 @@ void work(const std::string& uri) {
         .recur<Raw>("q", {hourly()});
     orizuru::test::Running running(worker);
     const bool all =
-        eventually([&] { return refused || done == 4 || running.ended(0ms); }, patience);
+        holds_within(long_enough, [&] { return refused || done == 4 || running.ended(0ms); });
     running.stop();
     if (refused || !all) {
         throw ReplyError("NOPERM", "of a worker");

@@ -201,7 +201,7 @@ TEST_CASE_FIXTURE(Defect, "9: the jobs of a dead worker come back while the othe
     REQUIRE(so_many_wait(1));
     add_dead_consumer("dead", {bytes_of(make_job(Raw{"a"}))});
     // No consumer is declared dead until Redis has been up for 10 s.
-    CHECK(eventually([&] { return handled.all() == Texts{"a"}; }, 20s));
+    CHECK(eventually([&] { return handled.all() == Texts{"a"}; }));
 }
 
 TEST_CASE_FIXTURE(Defect, "10: a worker that is busy for long is no orphan") {
@@ -234,7 +234,7 @@ TEST_CASE_FIXTURE(Defect, "11: an ack that was lost is repeated while the worker
     REQUIRE(gate.reached());
     proxy.break_all();
     gate.open();
-    CHECK(eventually([this] { return nothing_left(); }, 20s));
+    CHECK(eventually([this] { return nothing_left(); }));
     push_jobs({"b"});
     CHECK(has_handled({"a", "b"}));
 }
@@ -273,7 +273,7 @@ TEST_CASE_FIXTURE(Defect, "13: a job whose delivery was lost on its way is handl
                         connection);
     }
     push_jobs({"a"});
-    CHECK(eventually([this] { return handled.all() == Texts{"a"}; }, 20s));
+    CHECK(eventually([this] { return handled.all() == Texts{"a"}; }));
     CHECK(proxy.cuts() > 0);
     CHECK(eventually([this] { return nothing_left(); }));
 }

@@ -38,6 +38,7 @@ using orizuru::WorkerEventKind;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
+using orizuru::test::patience;
 using orizuru::test::Record;
 using orizuru::test::Running;
 using orizuru::test::Texts;
@@ -273,7 +274,7 @@ TEST_CASE_FIXTURE(Fixture, "the acks of a batch go to Redis in one request, befo
     push_jobs(Texts(100, "a"));
     redis.command({"CONFIG", "RESETSTAT"});
     Running running(worker);
-    REQUIRE(looked.get_future().wait_for(10s) == std::future_status::ready);
+    REQUIRE(looked.get_future().wait_for(patience) == std::future_status::ready);
     REQUIRE(eventually([&] { return worker.statistics().succeeded == 100; }));
     CHECK(eventually([this] { return held_jobs().empty(); }));
     const std::string calls = redis.command({"INFO", "commandstats"}).text;

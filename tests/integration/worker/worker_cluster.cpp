@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker handles, retries and delays the jobs 
     REQUIRE(nodes.size() > 1);
     start();
     push(0, 50);
-    CHECK(eventually([&] { return count() == 50 * queues.size(); }, 20s));
+    CHECK(eventually([&] { return count() == 50 * queues.size(); }));
     running.request_stop();
     running.join();
     for (const auto& [queue, numbers] : handled) {
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a paused queue rests, on whichever node it is"
         CHECK(cluster.client_of(queue).llen(queue) == 1);
         Pause(endpoint, queue).resume();
     }
-    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    CHECK(eventually([&] { return count() == queues.size(); }));
 }
 
 TEST_CASE_FIXTURE(ClusterWorker,
@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(ClusterWorker,
         }
     }
     push(1000, 10);
-    CHECK(eventually([&] { return count() >= 250 * queues.size(); }, 30s));
+    CHECK(eventually([&] { return count() >= 250 * queues.size(); }));
     running.request_stop();
     running.join();
     for (const auto& [queue, numbers] : handled) {
@@ -191,7 +191,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker starts although a queue begins to mov
     for (const std::string queue : {"b", "c"}) {
         JobProducer<int>(endpoint, queue).push(1);
     }
-    CHECK(eventually([&] { return done == 2; }, 20s));
+    CHECK(eventually([&] { return done == 2; }));
     runs.request_stop();
     runs.join();
     CHECK(thrown == "");
@@ -201,7 +201,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker's reports and counts are with their q
                                  "goes") {
     start();
     push(0, 20);
-    CHECK(eventually([&] { return count() >= 20 * queues.size(); }, 30s));
+    CHECK(eventually([&] { return count() >= 20 * queues.size(); }));
     orizuru::Inspector inspector(endpoint);
     const auto reported = [&](std::uint64_t succeeded) {
         return std::ranges::all_of(queues, [&](const std::string& queue) {
@@ -210,10 +210,10 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker's reports and counts are with their q
                    reports[0].jobs.outcomes.succeeded == succeeded;
         });
     };
-    CHECK(eventually([&] { return reported(20); }, 20s));
+    CHECK(eventually([&] { return reported(20); }));
     cluster.migrate("a", (cluster.owner("a") + 1) % 3); // with "a" goes "{a}too"
     push(100, 20);
-    CHECK(eventually([&] { return reported(40); }, 20s));
+    CHECK(eventually([&] { return reported(40); }));
     running.request_stop();
     running.join();
     for (const std::string& queue : queues) {
@@ -232,7 +232,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "jobs recur for a queue that the worker does no
                         .cron = orizuru::Cron("* * * * * *"),
                         .message = [](std::chrono::sys_seconds) { return orizuru::make_job(1); }}});
     start();
-    CHECK(eventually([&] { return cluster.client_of("e").llen("e") > 0; }, 20s));
+    CHECK(eventually([&] { return cluster.client_of("e").llen("e") > 0; }));
     CHECK(upkeep_failures == 0);
 }
 
@@ -240,7 +240,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker keeps its leases on all nodes, and wh
     options.lease = 900ms;
     start();
     push(1, 1);
-    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    CHECK(eventually([&] { return count() == queues.size(); }));
     const auto all_beat = [&] {
         return std::ranges::all_of(queues, [&](const std::string& queue) {
             return !cluster.client_of(queue).keys(Keys(queue).heartbeat("*")).empty();
@@ -261,13 +261,13 @@ TEST_CASE_FIXTURE(ClusterWorker, "a worker keeps its leases on all nodes, and wh
     CHECK(eventually(all_beat));
     CHECK(keep_beating() == 0);
     push(2, 1);
-    CHECK(eventually([&] { return count() == 2 * queues.size(); }, 20s));
+    CHECK(eventually([&] { return count() == 2 * queues.size(); }));
 }
 
 TEST_CASE_FIXTURE(ClusterWorker, "a paused queue goes on while another node hangs") {
     start();
     push(1, 1);
-    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    CHECK(eventually([&] { return count() == queues.size(); }));
     const std::size_t down = cluster.owner("a");
     const std::string queue = cluster.owner("b") != down ? "b" : "c";
     REQUIRE(cluster.owner(queue) != down);
@@ -292,7 +292,7 @@ TEST_CASE_FIXTURE(ClusterWorker, "a paused queue goes on while another node hang
 TEST_CASE_FIXTURE(ClusterWorker, "a node that is down holds up no queue of another node") {
     start();
     push(1, 1);
-    CHECK(eventually([&] { return count() == queues.size(); }, 20s));
+    CHECK(eventually([&] { return count() == queues.size(); }));
     const std::size_t down = cluster.owner("b");
     std::set<std::string> others;
     for (const std::string& queue : queues) {

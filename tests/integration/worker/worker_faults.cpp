@@ -46,8 +46,6 @@ using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
-constexpr auto long_enough = 20s;
-
 void fail(const Raw& /*payload*/) { throw std::runtime_error("no such user"); }
 
 struct Fixture : WorkerFixture {
@@ -128,7 +126,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker finds the jobs of one that died") {
     finder.handle<Raw>("q", fail, much_later());
     const Running running(finder);
     // No consumer is declared dead until Redis has been up for 10 s.
-    REQUIRE(eventually([&] { return put_off().size() == 1; }, long_enough));
+    REQUIRE(eventually([&] { return put_off().size() == 1; }));
     CHECK(put_off().front().id == job.id);
     CHECK(put_off().front().attempt == 3);
     CHECK(ids().size() == 1);
@@ -191,7 +189,7 @@ TEST_CASE_FIXTURE(Fixture, "a failed job that cannot be put off stays held until
     CHECK(diary.of(WorkerEventKind::unsettled).front().retry_in > 0ms);
     CHECK(held_jobs() == Texts{"a"});
     redis.del("orizuru:{q}:scheduled");
-    CHECK(eventually([&] { return put_off().size() == 1; }, long_enough));
+    CHECK(eventually([&] { return put_off().size() == 1; }));
     CHECK(eventually([&] { return held_jobs().empty(); }));
     CHECK(put_off().front().attempt == 2);
     CHECK(runs == 1);
@@ -211,11 +209,11 @@ TEST_CASE_FIXTURE(Fixture, "a failed job is put off when Redis' memory is full, 
     REQUIRE(gate.reached());
     redis.command({"CONFIG", "SET", "maxmemory", "1"});
     gate.open();
-    CHECK(eventually([&] { return put_off().size() == 1; }, long_enough));
+    CHECK(eventually([&] { return put_off().size() == 1; }));
     CHECK(eventually([&] { return held_jobs().empty(); }));
     redis.command({"CONFIG", "SET", "maxmemory", "0"});
     push_jobs({"b"});
-    CHECK(eventually([&] { return put_off().size() == 2; }, long_enough));
+    CHECK(eventually([&] { return put_off().size() == 2; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a worker that was declared dead notices, and leaves the job alone") {

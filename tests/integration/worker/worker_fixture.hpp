@@ -140,8 +140,8 @@ class Running {
     Running& operator=(const Running&) = delete;
     ~Running() { m_worker.stop(); }
 
-    [[nodiscard]] bool ended(std::chrono::milliseconds patience = std::chrono::seconds(20)) const {
-        return m_left.wait_for(patience) == std::future_status::ready;
+    [[nodiscard]] bool ended(std::chrono::milliseconds time = patience) const {
+        return m_left.wait_for(time) == std::future_status::ready;
     }
     /// The result of `run`.
     int left() {
@@ -189,7 +189,7 @@ class Child {
     }
     /// -1 = a signal ended it.
     int status() {
-        REQUIRE(eventually([this] { return ended(); }, std::chrono::seconds(20)));
+        REQUIRE(eventually([this] { return ended(); }));
         return WIFEXITED(m_status) ? WEXITSTATUS(m_status) : -1;
     }
 

@@ -40,6 +40,7 @@ using orizuru::WorkerEventKind;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
 using orizuru::test::message_of;
+using orizuru::test::patience;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -248,7 +249,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "by hand a job is retried by its exception as a
     orizuru::Consumer<Job<Raw>> consumer(uri, "q");
     const auto retried = [&](const std::exception_ptr& error) {
         push_jobs({"a"});
-        auto job = consumer.next(2s);
+        auto job = consumer.next(patience);
         REQUIRE(job);
         return retry(*job, policy, error);
     };
@@ -260,7 +261,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "by hand a job is retried by its exception as a
     CHECK(retried(std::make_exception_ptr(orizuru::Discard("gone"))).outcome ==
           RetryOutcome::discarded);
     push_jobs({"a"});
-    auto job = consumer.next(2s);
+    auto job = consumer.next(patience);
     REQUIRE(job);
     CHECK(message_of<std::invalid_argument>([&] { retry(*job, policy, std::exception_ptr()); }) ==
           "retry needs an exception");

@@ -37,6 +37,7 @@ using orizuru::Worker;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
+using orizuru::test::holds_within;
 using orizuru::test::Proxy;
 using orizuru::test::Running;
 using orizuru::test::server;
@@ -144,7 +145,7 @@ TEST_CASE_FIXTURE(Fixture, "a queue whose wait connection hangs holds up no othe
             push_jobs({queue}, queue);
         }
         // Sooner than the attempt to connect ends.
-        CHECK(eventually([&] { return std::cmp_greater_equal(handled.size(), 2 * round); }, 2s));
+        CHECK(holds_within(2s, [&] { return std::cmp_greater_equal(handled.size(), 2 * round); }));
     }
     proxy.cancel_cuts();
 }
@@ -168,8 +169,8 @@ TEST_CASE_FIXTURE(Fixture, "queues are served while the link is down and their w
     }
     push_jobs({"x"}, "batched");
     push_jobs({"y"});
-    CHECK(eventually([this] { return handled.size() == 1; }, 3s));
-    CHECK(eventually([&] { return batches == 1; }, 3s));
+    CHECK(holds_within(3s, [this] { return handled.size() == 1; }));
+    CHECK(holds_within(3s, [&] { return batches == 1; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a batch goes on when a slow link has answered") {
@@ -185,7 +186,7 @@ TEST_CASE_FIXTURE(Fixture, "a batch goes on when a slow link has answered") {
     const auto answers = Proxy::Direction::to_client;
     proxy.cut_after(answers, proxy.bytes(link, answers), Proxy::Cut::delay, link);
     push_jobs({"x", "y", "z"}); // one comes to the wait connection, the others by the link
-    CHECK(eventually([&] { return handled_together == 3; }, 3s));
+    CHECK(holds_within(3s, [&] { return handled_together == 3; }));
     CHECK(proxy.was_cut(link, answers));
 }
 

@@ -5,6 +5,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs/pause.hpp>
@@ -33,6 +34,7 @@ using orizuru::Worker;
 using orizuru::WorkerOptions;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
+using orizuru::test::holds_within;
 using orizuru::test::Running;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
@@ -224,7 +226,7 @@ TEST_CASE_FIXTURE(Fixture, "all workers of a queue pause, and go on together") {
     CHECK(jobs() == Texts{"a", "b"});
     pause.resume();
     // Before the wait for the other queue's jobs ends by itself, 5 s after it began.
-    CHECK(eventually([this] { return handled.size() == 3; }, 4s));
+    CHECK(holds_within(4s, [this] { return handled.size() == 3; }));
     CHECK(eventually([this] { return nothing_left(); }));
     CHECK(so_many_wait(4));
 }
@@ -295,7 +297,7 @@ TEST_CASE_FIXTURE(Fixture, "many short jobs come through pauses and waits withou
         }
     }
     pause.resume();
-    CHECK(eventually([&] { return handled.size() == count; }, 20s));
+    CHECK(eventually([&] { return handled.size() == count; }));
     CHECK(eventually([&] { return nothing_left(); }));
     CHECK(eventually([&] { return worker.statistics().succeeded == count; }));
 }
@@ -317,7 +319,7 @@ TEST_CASE_FIXTURE(Fixture, "an urgent job waits for one fetch of another queue a
     REQUIRE(others < 20'000);
     push_jobs({"u"}, "urgent");
     const int pushed = others;
-    REQUIRE(eventually([&] { return before >= 0; }, 20s));
+    REQUIRE(eventually([&] { return before >= 0; }));
     // Those of a fetch and of the one ahead of it, and what runs until Redis has the job.
     CHECK(before - pushed < 2'000);
 }

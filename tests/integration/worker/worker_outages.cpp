@@ -362,7 +362,7 @@ TEST_CASE_FIXTURE(Fixture,
     REQUIRE(gate.reached(threads));
     server.pause();
     gate.open();
-    REQUIRE(eventually([&] { return waited.size() == threads; }, 20s));
+    REQUIRE(eventually([&] { return waited.size() == threads; }));
     server.resume();
     // It waits for a turn, a connection and an answer, 300 ms each; 12 * 300 ms would be 3.6 s.
     for (const Elapsed& one : waited.all()) {
@@ -395,11 +395,7 @@ TEST_CASE_FIXTURE(Fixture, "the guard of a job that has failed is free while Red
         std::this_thread::sleep_for(1ms);
     }
     server.resume();
-    CHECK(eventually(
-        [&] {
-            return own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer == 1;
-        },
-        20s));
+    CHECK(eventually([&] { return own.command({"ZCARD", "orizuru:{q}:scheduled"}).integer == 1; }));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a worker that Redis has kept from running runs when it is called "

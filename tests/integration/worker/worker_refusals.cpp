@@ -44,8 +44,6 @@ using orizuru::test::server;
 using orizuru::test::Texts;
 using orizuru::test::WorkerFixture;
 
-constexpr auto long_enough = 20s;
-
 /// A queue `bad`, where Redis refuses the settlements of jobs, and a more urgent one, `good`.
 struct Fixture : WorkerFixture {
     ~Fixture() { redis.try_command({"ACL", "DELUSER", "clerk"}); }
@@ -114,7 +112,7 @@ TEST_CASE_FIXTURE(Fixture, "a queue whose retries are refused does not delay ano
     CHECK(held_jobs("bad").size() <= 8); // a fetch may have been under way
     CHECK(redis.llen("bad") >= 4);
     mend();
-    CHECK(eventually([&] { return put_off_elsewhere() == bad; }, long_enough));
+    CHECK(eventually([&] { return put_off_elsewhere() == bad; }));
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
     CHECK(sorted(tried.all()) == bad);
     CHECK(running.stop() == 0);
@@ -132,7 +130,7 @@ TEST_CASE_FIXTURE(Fixture, "a missing right that only failures need does not del
     CHECK(has_handled({"1", "2", "3"}));
     CHECK(tried.all() == Texts{"a"});
     redis.command({"ACL", "SETUSER", "clerk", "+hget"});
-    CHECK(eventually([&] { return put_off("bad").size() == 2; }, long_enough));
+    CHECK(eventually([&] { return put_off("bad").size() == 2; }));
     CHECK(tried.all() == Texts{"a", "b"});
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
 }
@@ -151,7 +149,7 @@ TEST_CASE_FIXTURE(Fixture, "a queue is served again as soon as no settlement of 
     REQUIRE(has_refused(2));
     push_jobs({"b", "c"}, "bad");
     mend();
-    CHECK(eventually([&] { return sorted(handled.all()) == Texts{"b", "c"}; }, long_enough));
+    CHECK(eventually([&] { return sorted(handled.all()) == Texts{"b", "c"}; }));
     CHECK(eventually([&] { return put_off_elsewhere() == Texts{"a"}; }));
 }
 
@@ -233,7 +231,7 @@ TEST_CASE_FIXTURE(Fixture, "each job of a batch is refused on its own") {
     CHECK(eventually([&] { return held_jobs("bad") == Texts{"b", "d"}; }));
     CHECK(eventually([&] { return worker.statistics().succeeded == 3; }));
     mend();
-    CHECK(eventually([&] { return put_off_elsewhere() == Texts{"b", "d"}; }, long_enough));
+    CHECK(eventually([&] { return put_off_elsewhere() == Texts{"b", "d"}; }));
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
     CHECK(eventually([&] { return worker.statistics().failed == 2; }));
 }
@@ -264,11 +262,9 @@ TEST_CASE_FIXTURE(Fixture, "a refused ack does not delay another queue") {
     CHECK(has_handled({"1"}));
     CHECK(held_jobs("bad").size() + redis.llen("bad") == 1);
     redis.del(lock);
-    CHECK(eventually([&] { return worker.statistics().expired == 1 - expected.size(); },
-                     long_enough));
-    CHECK(eventually([&] { return tried.all() == expected; }, long_enough));
-    CHECK(eventually([&] { return redis.llen("bad") == 0 && held_jobs("bad").empty(); },
-                     long_enough));
+    CHECK(eventually([&] { return worker.statistics().expired == 1 - expected.size(); }));
+    CHECK(eventually([&] { return tried.all() == expected; }));
+    CHECK(eventually([&] { return redis.llen("bad") == 0 && held_jobs("bad").empty(); }));
     CHECK(eventually([&] { return worker.statistics().succeeded == 1 + expected.size(); }));
 }
 
@@ -289,7 +285,7 @@ TEST_CASE_FIXTURE(Fixture, "refused acks of a batch do not delay another queue")
     CHECK(has_handled({"1"}));
     CHECK(held_jobs("bad") == Texts{"a", "b"});
     redis.command({"ACL", "SETUSER", "clerk", "~*"});
-    CHECK(eventually([&] { return held_jobs("bad").empty(); }, long_enough));
+    CHECK(eventually([&] { return held_jobs("bad").empty(); }));
     CHECK(tried.all() == Texts{"a"});
     CHECK(redis.llen("bad") == 0);
 }
@@ -323,7 +319,7 @@ TEST_CASE_FIXTURE(Fixture, "at most once: the acks of a batch are awaited, also 
     CHECK(has_refused(2));
     CHECK(tried.all().empty());
     redis.command({"ACL", "SETUSER", "clerk", "~*"});
-    CHECK(eventually([&] { return tried.all() == Texts{"a", "b"}; }, long_enough));
+    CHECK(eventually([&] { return tried.all() == Texts{"a", "b"}; }));
     CHECK(eventually([&] { return held_jobs("bad").empty(); }));
 }
 

@@ -5,6 +5,7 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
+#include "support/elapsed.hpp"
 #include "support/eventually.hpp"
 
 #include <orizuru/jobs/job.hpp>
@@ -46,6 +47,7 @@ using orizuru::test::Child;
 using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::Gate;
+using orizuru::test::holds_within;
 using orizuru::test::RedisClient;
 using orizuru::test::Running;
 using orizuru::test::server;
@@ -105,7 +107,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "a dead list that cannot be trimmed keeps neith
     CHECK(so_many_wait(2));
     redis.command({"DEL", "orizuru:{q}:dead"});
     redis.lpush("orizuru:{q}:dead", {"a", "b", "c"});
-    CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == 1; }, 20s));
+    CHECK(eventually([this] { return redis.llen("orizuru:{q}:dead") == 1; }));
 }
 
 TEST_CASE_FIXTURE(WorkerFixture, "the jobs of a worker that died come back though neither user has "
@@ -129,7 +131,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "the jobs of a worker that died come back thoug
     worker.handle<Raw>("q", write_down(), brief);
     const Running running(worker);
     // Without INFO, no consumer is declared dead before the collector has been connected for 10 s.
-    CHECK(eventually([this] { return handled.size() == 1; }, 30s));
+    CHECK(eventually([this] { return handled.size() == 1; }));
     CHECK(diary.count(WorkerEventKind::upkeep_failed) == 0);
 }
 
@@ -368,7 +370,7 @@ TEST_CASE_FIXTURE(WorkerFixture, "a worker that stops takes no wakes that others
     REQUIRE(so_many_wait(3)); // both wait for what is scheduled, and one for jobs
     stopping.stop();
     // Sooner than Redis would end the wait.
-    CHECK(eventually([this] { return info("clients", "blocked_clients") == 2; }, 3s));
+    CHECK(holds_within(3s, [this] { return info("clients", "blocked_clients") == 2; }));
     Producer<Job<Raw>> producer(uri, "q");
     push_after(producer, 20ms, make_job(Raw{"b"}));
     CHECK(has_handled({"b"}));
