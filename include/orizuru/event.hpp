@@ -12,7 +12,7 @@ enum class EventKind {
     disconnected,       ///< a connection broke in use, or one that Redis had closed cannot be
                         ///< replaced; the consumer connects again; detail: why
     reconnected,        ///< the end of that, told once for each; detail: the address, after how
-                        ///< long, why it was lost or the last attempt failed
+                        ///< long, and the last error: why it was lost or an attempt failed
     lease_lost,         ///< others took over messages that this consumer held; detail: how many
     redelivered,        ///< a fetch had run but its reply was lost; its message comes now
     decode_failed,      ///< an undecodable message is or, in an outage, will be on the dead list;

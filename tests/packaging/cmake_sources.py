@@ -3,21 +3,17 @@
 
 """CMake projects that have the sources of this one: by FetchContent and by add_subdirectory."""
 
-from support import CONSUMER, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
-from support import cmake_project, commit, configure_cmake, optional_programs, run, scratch
+from support import CONSUMER, README_ADDRESS, SOURCE_ROOT, ZONES, build_with_cmake, check_consumer
+from support import cmake_project, commit, configure_cmake, optional_programs, readme_blocks, run
+from support import scratch
 import shutil
 
 
 def fetch_content(repository):
-    return f"""
-include(FetchContent)
-FetchContent_Declare(orizuru
-  GIT_REPOSITORY {repository}
-  GIT_TAG main
-  GIT_SHALLOW TRUE
-  SOURCE_SUBDIR include)
-FetchContent_MakeAvailable(orizuru)
-"""
+    """As README.md shows it, without its example of a target."""
+    [block] = readme_blocks("cmake")
+    lines = [line for line in block.splitlines() if not line.startswith("target_link_libraries")]
+    return "\n".join(lines).replace(README_ADDRESS, repository)
 
 
 def check(folder, lines, sources, suffix=""):

@@ -6,6 +6,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -24,6 +25,15 @@ POSTGRES = HERE / "postgres.cpp"
 TLS = HERE / "tls.cpp"
 CLI = HERE / "cli.cpp"
 WEB = HERE / "web.cpp"
+
+
+README_ADDRESS = "https://example.org/orizuru.git"
+
+
+def readme_blocks(language):
+    """Those of README.md; what they fetch is at README_ADDRESS."""
+    text = (SOURCE_ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @contextlib.contextmanager

@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The Orizuru authors
 
-"""A Meson project with a wrap that names this repository, and with the system's libraries."""
+"""A Meson project with the wrap that README.md shows, which names this repository, and with the
+system's libraries."""
 
-from support import CONSUMER, MESON, ZONES, check_consumer, commit, optional_programs, run, scratch
+from support import (
+    CONSUMER,
+    MESON,
+    README_ADDRESS,
+    ZONES,
+    check_consumer,
+    commit,
+    optional_programs,
+    readme_blocks,
+    run,
+    scratch,
+)
 import shutil
+
+
+def wrap_of_readme(repository):
+    [wrap] = readme_blocks("ini")
+    return wrap.replace(README_ADDRESS, repository)
 
 
 def write_project(folder, repository):
     (folder / "subprojects").mkdir()
-    (folder / "subprojects" / "orizuru.wrap").write_text(
-        f"""[wrap-git]
-url = {repository}
-revision = main
-depth = 1
-
-[provide]
-dependency_names = orizuru, orizuru-compiled, orizuru-postgres, orizuru-postgres-compiled, orizuru-tls, orizuru-tls-compiled
-"""
-    )
+    (folder / "subprojects" / "orizuru.wrap").write_text(wrap_of_readme(repository))
     for source in (CONSUMER, ZONES, *optional_programs()):
         shutil.copy(source, folder)
     (folder / "meson.build").write_text(

@@ -69,6 +69,8 @@ TEST_CASE("what is neither an offset nor a zone is refused by its name") {
                                    "+24:00", "+0a:00", "02:00", "+02:00x", "../passwd", "utc+1"}) {
         CHECK(refusal(name).find("time zone '" + name + "': ") == 0);
     }
+    CHECK(refusal("+2") == "time zone '+2': an offset is written as +02:00");
+    CHECK(refusal("-02") == "time zone '-02': an offset is written as +02:00");
 }
 
 } // namespace time_zone_test

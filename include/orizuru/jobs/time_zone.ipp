@@ -46,7 +46,9 @@ ORIZURU_INLINE TimeZone::TimeZone(std::string name) : m_name(std::move(name)) {
     try {
         m_rules = detail::named_zone(m_name);
     } catch (const std::runtime_error& error) {
-        throw std::invalid_argument("time zone '" + m_name + "': " + error.what());
+        const bool offset = m_name.starts_with('+') || m_name.starts_with('-');
+        throw std::invalid_argument("time zone '" + m_name + "': " +
+                                    (offset ? "an offset is written as +02:00" : error.what()));
     }
 }
 

@@ -144,6 +144,7 @@ def readme(server, _queue):
     server.lpush("orizuru:{orders}:dead", msgpack.packb(entry))
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         exec(compile(block, "README.md", "exec"), names)
+    assert [names["number"], names["items"]] == [7, ["tea"]], names
     assert [names["payload"], names["reason"]] == [dead_payload, b"a reason"], names
 
     blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

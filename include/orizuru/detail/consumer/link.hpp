@@ -238,7 +238,7 @@ inline void Link::connect(Lock& lock, TimePoint deadline, const Wake& wake) {
     std::string repair;
     if (std::exchange(m_in_outage, false)) {
         repair = joined({endpoint().address(), ", after ", Digits(milliseconds_since(m_broken_at)),
-                         " ms: ", last_failure()});
+                         " ms; the last error was: ", last_failure()});
     }
     for (LinkMember& member : m_members) {
         member.on_connected(repair);

@@ -28,8 +28,9 @@ inline void Waiter::connect(Lock& lock, TimePoint deadline) {
 /// `id`: the reply to CLIENT ID. Without the right to it, BLMOVE ends only at its own timeout.
 inline void Waiter::use(Attempt attempt, const Reply& id) {
     if (const std::string reason = std::exchange(m_broken_by, {}); !reason.empty()) {
-        m_lane.tell_repair(joined({attempt.stream->address(), ", after ",
-                                   Digits(milliseconds_since(m_broken_at)), " ms: ", reason}));
+        m_lane.tell_repair(
+            joined({attempt.stream->address(), ", after ", Digits(milliseconds_since(m_broken_at)),
+                    " ms; the last error was: ", reason}));
     }
     m_connection_id = id.integer;
     m_stream = std::move(attempt.stream);
