@@ -35,16 +35,26 @@ class PostgresServer {
     /// Makes the cluster, starts the server and waits until it answers. Each argument is a setting,
     /// `fsync=on`.
     explicit PostgresServer(std::vector<std::string> settings = {});
+    /// The same for a standby of a server that runs, which can be read.
+    struct StandbyOf {
+        const PostgresServer& primary;
+    };
+    explicit PostgresServer(StandbyOf of, std::vector<std::string> settings = {});
     PostgresServer(const PostgresServer&) = delete;
     PostgresServer& operator=(const PostgresServer&) = delete;
     ~PostgresServer() { kill(); }
 
     /// The address of the database `postgres`, for the superuser.
     [[nodiscard]] std::string conninfo() const {
-        return "host=" + m_folder.path() + " dbname=postgres user=orizuru";
+        return "host=" + folder() + " dbname=postgres user=orizuru";
     }
+    /// The host in a connection string.
+    [[nodiscard]] const std::string& folder() const noexcept { return m_folder.path(); }
     [[nodiscard]] std::string socket_path() const { return m_folder.path() + "/.s.PGSQL.5432"; }
     [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
+
+    /// The first value of the answer to a statement, over a connection of its own.
+    std::string ask(const std::string& statement) const;
 
     /// Sends SIGKILL to the postmaster. Returns when its children have ended, or after 10 s: until
     /// then a session still answers. Does nothing when it does not run.
@@ -56,14 +66,20 @@ class PostgresServer {
         kill();
         start();
     }
-    /// Makes it a standby, and then a server of its own again, on another timeline.
+    /// Makes a standby a server of its own, on another timeline. Returns when it can be written to.
     void promote();
+    /// The same for one that is no standby, by making it one first.
+    void change_timeline();
+    /// Changes a setting for the sessions that there are, too.
+    void set(const std::string& setting, const std::string& value);
     void pause() { ::kill(m_pid, SIGSTOP); }
     void resume() { ::kill(m_pid, SIGCONT); }
 
   private:
     [[nodiscard]] static std::vector<std::string> as_user(std::vector<std::string> command);
-    void make_cluster();
+    void own_folder();
+    /// Runs one of PostgreSQL's programs to its end.
+    void run_program(std::vector<std::string> command);
     void start();
     [[nodiscard]] bool answers() const;
     [[nodiscard]] std::vector<pid_t> children() const;
@@ -80,7 +96,17 @@ class PostgresServer {
 
 inline PostgresServer::PostgresServer(std::vector<std::string> settings)
     : m_settings(std::move(settings)) {
-    make_cluster();
+    own_folder();
+    run_program({"initdb", "-D", m_data, "-U", "orizuru", "--auth=trust", "--no-sync",
+                 "--no-instructions", "--encoding=UTF8", "--locale=C"});
+    start();
+}
+
+inline PostgresServer::PostgresServer(StandbyOf of, std::vector<std::string> settings)
+    : m_settings(std::move(settings)) {
+    own_folder();
+    run_program({"pg_basebackup", "-D", m_data, "-h", of.primary.folder(), "-U", "orizuru",
+                 "--checkpoint=fast", "--wal-method=stream", "--no-sync", "--write-recovery-conf"});
     start();
 }
 
@@ -121,21 +147,23 @@ inline std::vector<std::string> PostgresServer::as_user(std::vector<std::string>
     return whole;
 }
 
-inline void PostgresServer::make_cluster() {
+inline void PostgresServer::own_folder() {
     if (const passwd* nobody = ::getpwnam("nobody"); ::geteuid() == 0 && nobody != nullptr) {
         if (::chown(m_folder.path().c_str(), nobody->pw_uid, nobody->pw_gid) != 0) {
             throw_errno("chown " + m_folder.path());
         }
     }
+}
+
+inline void PostgresServer::run_program(std::vector<std::string> command) {
+    const std::string name = command.front();
+    command.front() = POSTGRES_BIN "/" + name;
     const Fd no_input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
-    const pid_t initdb =
-        spawn(as_user({POSTGRES_BIN "/initdb", "-D", m_data, "-U", "orizuru", "--auth=trust",
-                       "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C"}),
-              no_input.get(), m_log);
+    const pid_t program = spawn(as_user(std::move(command)), no_input.get(), m_log);
     int status = 0;
-    wait_for(initdb, 0, &status);
+    wait_for(program, 0, &status);
     if (status != 0) {
-        throw std::runtime_error("initdb failed: " + log());
+        throw std::runtime_error(name + " failed: " + log());
     }
 }
 
@@ -173,14 +201,30 @@ inline void PostgresServer::start() {
 }
 
 inline void PostgresServer::promote() {
+    if (ask("SELECT pg_promote()") != "t") {
+        throw std::runtime_error("it was not promoted: " + log());
+    }
+}
+
+inline void PostgresServer::change_timeline() {
     stop();
     std::ofstream(m_data + "/standby.signal");
     start();
-    if (!pqxx::nontransaction(*std::make_unique<pqxx::connection>(conninfo()))
-             .exec("SELECT pg_promote()")[0][0]
-             .as<bool>()) {
-        throw std::runtime_error("it was not promoted: " + log());
+    promote();
+}
+
+inline void PostgresServer::set(const std::string& setting, const std::string& value) {
+    ask("ALTER SYSTEM SET " + setting + " = '" + value + "'");
+    ask("SELECT pg_reload_conf()");
+    if (!eventually([&] { return ask("SHOW " + setting) == value; })) {
+        throw std::runtime_error(setting + " was not set: " + log());
     }
+}
+
+inline std::string PostgresServer::ask(const std::string& statement) const {
+    pqxx::connection connection(conninfo());
+    const pqxx::result answer = pqxx::nontransaction(connection).exec(statement);
+    return answer.empty() ? std::string() : answer[0][0].as<std::string>();
 }
 
 inline bool PostgresServer::answers() const {

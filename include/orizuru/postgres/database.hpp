@@ -9,6 +9,10 @@
 //
 // and what the tables' names begin with. What the string does not say is taken from libpq's
 // environment (PGHOST, PGPASSFILE...), as by every program that uses libpq.
+//
+// After a failover each session to a server that can only be read is replaced, at the latest when
+// it is to write something. For that either the string has all hosts, `host=db1,db2`, or the name
+// leads to the new primary.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/common.hpp>
@@ -24,8 +28,8 @@ namespace orizuru {
 struct DatabaseOptions {
     /// Begins the names of tables, functions and the channel: 1 to 30 of a-z 0-9 _, no digit first.
     std::string prefix = "orizuru_";
-    /// How long an operation tries again while the server cannot be reached, since it went away; 0
-    /// to 24 h.
+    /// How long an operation tries again while the server cannot be reached, or can only be read,
+    /// since it went away; 0 to 24 h.
     std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 
@@ -56,8 +60,10 @@ class Database {
     /// The server in messages: host, port, database and user as far as they were given; no
     /// password, and no name in which one may be, as it has '=' or '@'.
     [[nodiscard]] const std::string& address() const noexcept { return m_conninfo.address(); }
-    /// What libpq is given: with the password, and, unless the string says otherwise, with 5 s to
-    /// connect, and an end to connections of which nothing is heard for 30 s. Always in UTF-8.
+    /// What libpq is given: with the password, and, unless the string or libpq's environment says
+    /// otherwise, with 5 s to connect, an end to connections of which nothing is heard for 30 s,
+    /// and target_session_attrs=read-write: of several hosts or addresses it takes the one that can
+    /// be written to, and refuses a server that can only be read. Always in UTF-8.
     [[nodiscard]] const std::string& conninfo() const noexcept { return m_conninfo.text(); }
 
   private:

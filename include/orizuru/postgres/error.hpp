@@ -10,9 +10,9 @@
 
 namespace orizuru {
 
-/// PostgreSQL could not be reached for as long as Database::patience(), or ended the session 20
-/// times; or it refused: a right was taken back, the database can only be read, others were in the
-/// way 20 times. what() names the server without the password, and the reason in PostgreSQL's
+/// PostgreSQL could not be reached, or could only be read, for as long as Database::patience(), or
+/// ended the session 20 times; or it refused: a right was taken back, others were in the way 20
+/// times. what() names the server without the password, and the reason in PostgreSQL's
 /// words.
 class DatabaseError : public Error {
     using Error::Error;

@@ -177,7 +177,9 @@ TEST_CASE_FIXTURE(InboxFixture,
 TEST_CASE_FIXTURE(InboxFixture, "a database that can only be read is a DatabaseError") {
     const std::string name = text("SELECT current_database()");
     sql("ALTER DATABASE " + name + " SET default_transaction_read_only = on");
-    Inbox reading(Database(database.conninfo()), "payments"); // with sessions of its own
+    // With sessions of its own.
+    Inbox reading({database.conninfo() + " target_session_attrs=any", {.patience = 0s}},
+                  "payments");
     const auto refusal = [](auto call) {
         const std::string message = message_of<DatabaseError>(call);
         CHECK(contains(message, "read-only"));
@@ -185,6 +187,7 @@ TEST_CASE_FIXTURE(InboxFixture, "a database that can only be read is a DatabaseE
     };
     refusal([&] { static_cast<void>(reading.run("a", [](pqxx::work&) { FAIL("was called"); })); });
     refusal([&] { reading.purge(1h); });
+    refusal([&] { Inbox(Database(database.conninfo()), "payments"); });
 }
 
 TEST_CASE_FIXTURE(InboxFixture, "a statement's failure that the function swallows is no success") {

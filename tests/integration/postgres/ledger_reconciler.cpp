@@ -431,7 +431,7 @@ TEST_CASE_FIXTURE(Reconciling, "a PostgreSQL that was promoted sends again what 
     });
     REQUIRE(eventually([&] { return redis.llen("q") == 1; }));
     redis.del("q"); // as if it had run and been acked, which the standby does not know
-    standby.promote();
+    standby.change_timeline();
     CHECK(eventually([&] { return redis.llen("q") == 1; }));
     CHECK(count(LedgerEventKind::postgres_replaced) == 1);
     CHECK(count(LedgerEventKind::redis_lost) == 0);

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -97,6 +98,43 @@ TEST_CASE("a value with quotes and backslashes reaches libpq unchanged") {
     CHECK(pqxx::nontransaction(connection)
               .exec("SELECT current_setting('application_name')")[0][0]
               .as<std::string>() == "it's");
+}
+
+/// A variable of the environment, as long as it lives.
+class Environment {
+  public:
+    Environment(const char* name, const char* value) : m_name(name) {
+        ::setenv(name, value, 1); // NOLINT(concurrency-mt-unsafe)
+    }
+    Environment(const Environment&) = delete;
+    Environment& operator=(const Environment&) = delete;
+    ~Environment() { ::unsetenv(m_name); } // NOLINT(concurrency-mt-unsafe)
+
+  private:
+    const char* m_name;
+};
+
+TEST_CASE("of several servers the one that can be written to is taken, unless the user says "
+          "otherwise") {
+    const std::string read_write = "target_session_attrs='read-write'";
+    CHECK(contains(Database("").conninfo(), read_write));
+    CHECK(contains(Database("host=db1,db2 dbname=bank").conninfo(), read_write));
+    CHECK(contains(Database("postgresql://db1,db2/bank").conninfo(), read_write));
+    for (const char* own : {"host=db1,db2 target_session_attrs=any",
+                            "postgresql://db1,db2/bank?target_session_attrs=any"}) {
+        CAPTURE(own);
+        const Database chosen(own);
+        CHECK(contains(chosen.conninfo(), "target_session_attrs='any'"));
+        CHECK_FALSE(contains(chosen.conninfo(), read_write));
+    }
+    {
+        const Environment attributes("PGTARGETSESSIONATTRS", "any");
+        const Environment timeout("PGCONNECT_TIMEOUT", "7");
+        CHECK_FALSE(contains(Database("host=db1").conninfo(), "target_session_attrs"));
+        CHECK_FALSE(contains(Database("host=db1").conninfo(), "connect_timeout"));
+        CHECK(contains(Database("target_session_attrs=read-write").conninfo(), read_write));
+    }
+    CHECK(contains(Database("host=db1").conninfo(), read_write));
 }
 
 TEST_CASE("an encoding in which an id might be another text is refused") {

@@ -22,8 +22,22 @@
 
 namespace orizuru::detail {
 
+/// Classifies the exception that is being handled, which came from a transaction that is over; from
+/// the attempt to connect without a client. Asks a session that may be unusable.
+[[nodiscard]] inline Failure failure_in(const std::unique_ptr<Client>& client, int backend) {
+    if (!client) {
+        return failure_to_connect();
+    }
+    const Failure failure = failure_of_current(**client, backend);
+    if (failure != Failure::unusable) {
+        return failure;
+    }
+    return client->can_write() ? Failure::other : failure;
+}
+
 /// Calls `transact(connection)` until it returns, and returns what it has. It has to be one
 /// transaction that can be repeated even when a commit may have happened.
+/// A server that can only be read is taken for one that is away.
 /// Throws DatabaseError when the server was away for Database::patience(), which begins when a
 /// connection is lost or cannot be made, or when 20 connections were lost, by what `transact` does,
 /// say; what `transact` throws for other reasons passes through, a conflict too when it was met 20
@@ -44,14 +58,14 @@ auto attempt(Pool& pool, Transact transact) {
             pool.give_back(std::move(client));
             return result;
         } catch (const std::exception& error) {
-            const Failure failure =
-                client ? failure_of_current(**client, backend) : failure_to_connect();
-            if (failure == Failure::lost) {
+            const Failure failure = failure_in(client, backend);
+            if (failure == Failure::lost || failure == Failure::unusable) {
                 pool.forget_idle();
-                if (client || !end) {
+                const bool was_there = client && failure == Failure::lost;
+                if (was_there || !end) {
                     end = deadline_in(pool.database().patience());
                 }
-                losses += client ? 1 : 0;
+                losses += was_there ? 1 : 0;
                 if (Clock::now() >= *end || losses == most_losses) {
                     throw database_error(pool.database(), error);
                 }

@@ -39,6 +39,17 @@ class Client {
         return m_session->connection;
     }
     [[nodiscard]] pqxx::connection* operator->() { return &**this; }
+    /// True when a transaction can begin in it, and write: the server is no standby, nobody has
+    /// made it read-only, and no transaction is left open. One statement, in no transaction.
+    [[nodiscard]] bool can_write() {
+        try {
+            return pqxx::nontransaction(**this)
+                       .exec("SELECT current_setting('transaction_read_only')")[0][0]
+                       .as<std::string>() == "off";
+        } catch (const pqxx::failure&) {
+            return false;
+        }
+    }
     /// Whether nothing is to be read. When no statement runs, the server only sends something to
     /// end the session.
     [[nodiscard]] bool is_silent() {

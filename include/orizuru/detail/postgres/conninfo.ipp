@@ -8,17 +8,20 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
 namespace orizuru::detail {
 
-// One encoding for all, whatever the environment says; and a dead peer is noticed within 30 s;
-// libpq's default is to wait for ever.
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> conninfo_defaults{
+// One encoding for all, whatever the environment says. A dead peer is noticed within 30 s; libpq's
+// default is to wait for ever. Of several servers that one is taken which can be written to: libpq
+// before version 10 takes the first, and before version 14 knows no "primary".
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 7> conninfo_defaults{
     {{"client_encoding", "UTF8"},
      {"connect_timeout", "5"},
+     {"target_session_attrs", "read-write"},
      {"keepalives_idle", "15"},
      {"keepalives_interval", "5"},
      {"keepalives_count", "3"},
@@ -37,6 +40,12 @@ ORIZURU_INLINE void check_conninfo(std::string_view keyword, std::string_view va
         throw std::invalid_argument("the client_encoding of a connection to PostgreSQL must be "
                                     "UTF8");
     }
+}
+
+/// True when libpq takes the option from the environment unless it is told.
+ORIZURU_INLINE bool in_environment(const PQconninfoOption& option) {
+    return option.envvar != nullptr && std::string_view(option.keyword) != "client_encoding" &&
+           std::getenv(option.envvar) != nullptr; // NOLINT(concurrency-mt-unsafe)
 }
 
 ORIZURU_INLINE bool is_conninfo_uri(std::string_view conninfo) {
@@ -92,7 +101,7 @@ ORIZURU_INLINE Conninfo::Conninfo(const std::string& conninfo) {
             continue;
         }
         for (const auto& [keyword, value] : conninfo_defaults) {
-            if (keyword == option->keyword) {
+            if (keyword == option->keyword && !in_environment(*option)) {
                 add(keyword, value);
             }
         }

@@ -20,6 +20,7 @@ enum class Failure {
     conflict, ///< another transaction was in the way: nothing has happened, try again
     waited,   ///< another transaction was in the way for as long as lock_timeout
     lost,     ///< the connection is gone; a commit may have happened
+    unusable, ///< the state of the transaction was wrong; the session's still is when it says so
     other     ///< trying again would not help, or it is not the database's
 };
 
@@ -36,6 +37,10 @@ enum class Failure {
     if (state.starts_with("08") || state.starts_with("57P0") || state == "53300" ||
         state == "25P03") {
         return Failure::lost;
+    }
+    // Class 25 is about the transaction's state. 25006: it is read-only. 25P02: it has failed.
+    if (state.starts_with("25")) {
+        return Failure::unusable;
     }
     return Failure::other;
 }

@@ -122,6 +122,7 @@ inline void OutboxRounds::run(const std::stop_token& token) {
                 sleep(next_look(last), *notifications, token);
             }
         } catch (const DatabaseError& error) {
+            notifications.reset(); // another server may have taken over
             wait_out(OutboxEventKind::postgres_failed, error.what(), notifications, token);
         } catch (const Error& error) {
             wait_out(OutboxEventKind::redis_failed, error.what(), notifications, token);

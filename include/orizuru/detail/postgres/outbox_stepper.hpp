@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/postgres/array.hpp>
+#include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/outbox_statements.hpp>
@@ -60,7 +61,7 @@ class OutboxStepper {
     std::optional<std::uint64_t> step(const std::string& queue);
 
     /// After a failed step, whether it is the server that fails.
-    [[nodiscard]] bool postgres_answers();
+    [[nodiscard]] bool postgres_answers() { return m_pool.answers(); }
     [[nodiscard]] bool redis_answers();
 
   private:
@@ -85,12 +86,18 @@ class OutboxStepper {
 template <class Use>
 auto OutboxStepper::in_database(Use use) {
     std::unique_ptr<Client> client;
+    int backend = 0;
     try {
         client = m_pool.take();
+        backend = (*client)->backendpid();
         auto result = use(**client);
         m_pool.give_back(std::move(client));
         return result;
     } catch (const pqxx::failure& error) {
+        const Failure failure = failure_in(client, backend);
+        if (failure == Failure::lost || failure == Failure::unusable) {
+            m_pool.forget_idle();
+        }
         throw database_error(m_pool.database(), error);
     } catch (const Error&) { // of Redis
         m_pool.give_back(std::move(client));
@@ -170,17 +177,6 @@ inline std::optional<std::uint64_t> OutboxStepper::step(const std::string& queue
                  .empty();
         return locked ? std::optional(send(transaction, queue)) : std::nullopt;
     });
-}
-
-inline bool OutboxStepper::postgres_answers() {
-    try {
-        return in_database([](pqxx::connection& connection) {
-            pqxx::nontransaction(connection).exec("SELECT");
-            return true;
-        });
-    } catch (const DatabaseError&) {
-        return false;
-    }
 }
 
 inline bool OutboxStepper::redis_answers() {

@@ -10,6 +10,8 @@
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
 
+#include <pqxx/pqxx>
+
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -93,6 +95,19 @@ class Pool {
     }
     void give_back(std::unique_ptr<Client> client) {
         m_idle->give_back(std::move(client), m_isolation);
+    }
+    /// True when the server is there now, and can be written to.
+    [[nodiscard]] bool answers() {
+        try {
+            auto client = take();
+            if (!client->can_write()) {
+                return false;
+            }
+            give_back(std::move(client));
+            return true;
+        } catch (const pqxx::failure&) {
+            return false;
+        }
     }
     /// For when a connection was lost: the idle ones usually are, too.
     void forget_idle() { m_idle->forget(); }

@@ -26,7 +26,8 @@ class Sleep {
           m_doze(with_prefix("SELECT * FROM $p$doze('" + who + "', ", prefix)),
           m_look(with_prefix(
               "SELECT last_value, last_value < extract(epoch FROM clock_timestamp()) * 1000 AND "
-              "abs(last_value - extract(epoch FROM clock_timestamp())) > 2 FROM $p$" +
+              "abs(last_value - extract(epoch FROM clock_timestamp())) > 2, "
+              "current_setting('transaction_read_only') FROM $p$" +
                   who + "_sleep",
               prefix)),
           m_write(with_prefix("SELECT setval('$p$" + who + "_sleep', ", prefix)),
@@ -67,8 +68,13 @@ class Sleep {
 
     /// Whether the one that wrote last has died awake, asleep, or before it fell asleep; of the
     /// last the second call tells. To be asked once a second by those that sleep.
+    /// Throws pqxx::broken_connection when the server can only be read: another one has the commits
+    /// that would wake the caller.
     [[nodiscard]] bool lapsed(pqxx::connection& connection) {
         const pqxx::result seen = pqxx::nontransaction(connection).exec(m_look);
+        if (seen[0][2].as<std::string>() != "off") {
+            throw pqxx::broken_connection("the server can only be read now");
+        }
         const auto value = seen[0][0].as<std::int64_t>();
         const bool dozes = value > no_seconds && value % 2 == 1;
         const bool lapsed = seen[0][1].as<bool>() || (dozes && value == m_dozing);

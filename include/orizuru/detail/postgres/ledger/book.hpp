@@ -72,8 +72,7 @@ class LedgerBook {
     [[nodiscard]] bool complete_all(std::span<const LedgerClaim> claims,
                                     const std::function<void(pqxx::work&)>& f);
 
-    /// Whether the server is there now.
-    [[nodiscard]] bool answers();
+    [[nodiscard]] bool answers() { return m_pool.answers(); }
     /// No other change has this name: the database recognises by it what is repeated because its
     /// answer was lost.
     [[nodiscard]] std::string next_name() { return m_worker + '/' + std::to_string(++m_runs); }
@@ -121,17 +120,6 @@ RETURNING state
         m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
     const std::string m_claim_all = m_pool.sql("SELECT * FROM $p$ledger_claim($1::text[], $2, $3)");
 };
-
-inline bool LedgerBook::answers() {
-    try {
-        auto client = m_pool.take();
-        pqxx::nontransaction(**client).exec("SELECT");
-        m_pool.give_back(std::move(client));
-        return true;
-    } catch (const pqxx::failure&) {
-        return false;
-    }
-}
 
 inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_view job,
                                                                   const std::string& name) {
