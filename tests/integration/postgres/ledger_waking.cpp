@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(Waking, "a sleeping reconciler sends committed jobs at once") 
     CHECK(arrives(1));
     pqxx::work transaction(postgres_connection);
     ledger.submit(transaction, "the user's");
-    CHECK_FALSE(arrives(2, 200ms));
+    CHECK_FALSE(eventually([&] { return redis.llen("q") == 2; }, 200ms));
     transaction.commit();
     CHECK(arrives(2));
 }
