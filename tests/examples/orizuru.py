@@ -67,6 +67,36 @@ def check_exit_codes(redis):
     assert ended.returncode == 1 and b"written" in ended.stderr, ended
 
 
+def check_closed_streams(redis):
+    """What is closed when it starts never becomes a connection: nobody's words reach Redis there."""
+    redis.command("SADD", "orizuru:queues", "DEL important")
+    for closed in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]:
+        redis.command("SET", "important", "treasure")
+        for arguments in (["ls"], ["ls", "--json"], ["peek", "DEL important", "--where", "dead"],
+                          ["show", "DEL important", "--fold"], ["--help"]):
+            def close(descriptors=closed):
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+            ended = subprocess.run([ORIZURU, *arguments], preexec_fn=close, check=False,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=environment(redis.address))
+            what = closed, arguments, ended
+            assert redis.command("GET", "important") == b"treasure", what
+            wrong = "--fold" in arguments
+            assert ended.returncode == (2 if wrong else 1 if 1 in closed else 0), what
+            if 2 not in closed:
+                assert (b"written" in ended.stderr) == (1 in closed and not wrong), what
+            if 1 not in closed and not wrong:
+                assert ended.stdout, what
+    redis.command("SREM", "orizuru:queues", "DEL important")
+    # A link that nobody can read would leave a page that nobody can open.
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([ORIZURU, "-u", redis.address, "web", "127.0.0.1:0"], check=False,
+                               stdout=full, stderr=subprocess.PIPE, timeout=support.PATIENCE)
+    assert ended.returncode == 1 and b"link" in ended.stderr, ended
+
+
 def check_stops_at(redis, number):
     command = [ORIZURU, "-u", redis.address, "ls", "q", "-n", "3600", "--json"]
     with support.Program(*command) as program:
@@ -155,6 +185,7 @@ def check_terminal(redis):
 with support.private_redis() as server:
     server.command("LPUSH", "q", "a message")
     check_exit_codes(server)
+    check_closed_streams(server)
     check_stops_at(server, signal.SIGINT)
     check_stops_at(server, signal.SIGTERM)
     check_second_signal(server)

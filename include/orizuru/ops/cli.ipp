@@ -4,6 +4,7 @@
 
 // The definitions of cli.hpp.
 
+#include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/uri.hpp>
 #include <orizuru/detail/ops/cli/arguments.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
@@ -117,6 +118,7 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments, std::ostr
 
 ORIZURU_INLINE int Cli::run(int argc, const char* const* argv) const {
     using Screen = detail::cli::CliStreams::Screen;
+    detail::take_standard_descriptors();
     std::optional<detail::cli::StopSignals> signals;
     const int status =
         run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),

@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/uri.hpp>
 #include <orizuru/detail/ops/web/http_server.hpp>
 
@@ -147,6 +148,7 @@ ORIZURU_INLINE void serve(Dashboard& dashboard, const std::string& address,
     if (options.connections < 1 || options.connections > 10'000) {
         throw std::invalid_argument("ServeOptions::connections must be 1 to 10,000");
     }
+    detail::take_standard_descriptors();
     boost::asio::io_context io(1);
     constexpr std::string_view scheme = "unix://";
     const std::string path = address.starts_with(scheme) ? address.substr(scheme.size()) : address;

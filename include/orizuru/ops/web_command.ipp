@@ -38,7 +38,11 @@ ORIZURU_INLINE void add_web_command(Cli& cli, DashboardOptions options) {
         }
         Dashboard dashboard(call.endpoint, options);
         serving.on_listening = [&](const std::string& origin) {
-            call.out << dashboard.link(origin) << std::endl;
+            // Nobody could open a page whose token went nowhere.
+            if (!(call.out << dashboard.link(origin) << std::endl) && options.token.empty() &&
+                !options.authorize) {
+                throw std::runtime_error("the page's link could not be written");
+            }
         };
         serve(dashboard, address, call.stop, serving);
     };

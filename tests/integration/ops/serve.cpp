@@ -4,6 +4,7 @@
 // The HTTP server of a Dashboard serves browsers, whatever other clients do meanwhile.
 
 #include "integration/core/queue_fixture.hpp"
+#include "support/child.hpp"
 #include "support/posix.hpp"
 
 #include <orizuru/ops/dashboard.hpp>
@@ -15,8 +16,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -297,6 +300,26 @@ TEST_CASE("a stop is heeded at once, whoever is connected") {
     serving.stop();
     CHECK(stopwatch.elapsed() < 1s);
     CHECK(rest_of(silent).empty());
+}
+
+TEST_CASE("what is closed when it serves never becomes a listener or a connection") {
+    const std::string redis = server().uri();
+    CHECK(status_of_child([&redis] {
+              for (const int fd : {0, 1, 2}) {
+                  ::close(fd);
+              }
+              bool closed = true;
+              Dashboard dashboard(redis, {.token = token});
+              std::stop_source stop;
+              serve(dashboard, "127.0.0.1:0", stop.get_token(),
+                    {.on_listening = [&](const std::string&) {
+                        for (const int fd : {0, 1, 2}) {
+                            closed &= ::write(fd, "text", 4) == -1 && errno == EBADF;
+                        }
+                        stop.request_stop();
+                    }});
+              return closed ? as_expected : not_as_expected;
+          }) == as_expected);
 }
 
 } // namespace serve_test

@@ -6,6 +6,7 @@
 // itself with a monotonic deadline.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/standard_descriptors.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +31,9 @@ namespace orizuru::detail {
 class Wake {
   public:
     /// Throws std::system_error without a free descriptor.
-    Wake() : m_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    Wake() {
+        take_standard_descriptors();
+        m_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (m_fd < 0) {
             throw_errno("eventfd");
         }
@@ -75,7 +78,7 @@ class Wake {
     void found_signalled() const noexcept { m_signalled.store(true, std::memory_order_release); }
 
   private:
-    int m_fd;
+    int m_fd = -1;
     mutable std::atomic<bool> m_signalled{false}; ///< spares clear() a system call
 };
 

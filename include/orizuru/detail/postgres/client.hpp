@@ -6,6 +6,7 @@
 // forked child.
 
 #include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/postgres/database.hpp>
 
 #include <pqxx/pqxx>
@@ -22,8 +23,10 @@ namespace orizuru::detail {
 class Client {
   public:
     /// Connects; throws pqxx::failure within connect_timeout.
-    explicit Client(const Database& database)
-        : m_session(std::make_unique<Session>(database.conninfo())) {}
+    explicit Client(const Database& database) {
+        take_standard_descriptors();
+        m_session = std::make_unique<Session>(database.conninfo());
+    }
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
     ~Client() {

@@ -12,6 +12,7 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/function_ref.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_reader.hpp>

@@ -46,6 +46,7 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
         m_nodes = parts.nodes.get();
         m_address += joined({" at ", to_text(m_server)});
     }
+    take_standard_descriptors();
     while (true) {
         m_context.reset(endpoint.path().empty()
                             ? redisConnectNonBlock(m_server.host.c_str(), m_server.port)
@@ -71,6 +72,10 @@ inline void Stream::connect(const Endpoint& endpoint, TimePoint deadline, const 
 }
 
 inline void Stream::configure(const Endpoint& endpoint) {
+    m_context->fd = above_standard(fd());
+    if (fd() < 0) {
+        fail_errno("connecting");
+    }
     ::fcntl(fd(), F_SETFD, FD_CLOEXEC);
     if (endpoint.path().empty()) {
         // Keepalive detects a peer that vanishes silently, whatever waits on the stream.

@@ -4,6 +4,8 @@
 
 // Turns signals into bytes in a pipe that a thread can wait for: a handler may do very little.
 
+#include <orizuru/detail/base/standard_descriptors.hpp>
+
 #include <fcntl.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -130,6 +132,7 @@ class Signals {
             }
             return;
         }
+        take_standard_descriptors();
         std::array<int, 2> ends{};
         if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
             throw std::system_error(errno, std::generic_category(), "pipe2");

@@ -5,6 +5,7 @@
 // Turns SIGINT and SIGTERM into a stop.
 
 #include <orizuru/detail/base/own_thread.hpp>
+#include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/base/wake.hpp>
 
 #include <sys/signalfd.h>
@@ -31,6 +32,7 @@ class StopSignals {
                 ::sigaddset(&m_signals, number);
             }
         }
+        take_standard_descriptors();
         m_fd = ::signalfd(-1, &m_signals, SFD_CLOEXEC | SFD_NONBLOCK);
         if (m_fd < 0) {
             throw_errno("signalfd");
