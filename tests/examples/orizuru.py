@@ -24,8 +24,8 @@ def environment(address):
     return {**os.environ, "ORIZURU_URL": address}
 
 
-# An envelope with the id 5f0c, enqueued in 1970; and the entry of the dead list with that payload.
-JOB = b"\x9b\x01\xa45f0c\x01\x00\x00\xc0\xc0\xa0\xa0\xa0\xc4\x01x"
+# An envelope with the id 5f0c9d2e, enqueued in 1970; and the entry of the dead list with that payload.
+JOB = b"\x9b\x01\xa85f0c9d2e\x01\x00\x00\xc0\xc0\xa0\xa0\xa0\xc4\x01x"
 DEAD = b"\x94\x02" + b"".join(
     b"\xc6" + len(part).to_bytes(4, "big") + part for part in (JOB, b"no such user: 7")
 ) + b"\x00"
@@ -47,6 +47,7 @@ def check_commands_of_readme(redis):
         redis.command("LPUSH", place, DEAD if dead else JOB)
         support.run(ORIZURU, *shlex.split(command), env=environment(redis.address))
         removes = command.split()[0] in ("rm", "mv", "clear") or command.startswith("run") and dead
+        removes = removes and "--dry-run" not in command
         assert redis.command("LLEN", place) == (1 if dead else 2) - removes, command
 
 

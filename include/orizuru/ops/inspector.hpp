@@ -24,7 +24,8 @@ namespace orizuru {
 
 namespace detail {
 struct SearchPosition;
-}
+struct SoughtId;
+} // namespace detail
 
 /// For one thread at a time: one connection, in a Cluster one for each hash tag, made when it is
 /// needed.
@@ -141,6 +142,9 @@ class Inspector {
     /// number.
     [[nodiscard]] std::vector<PlacedMessage> find(const std::string& queue,
                                                   const std::string& job_id, std::int64_t most);
+    /// The same for the jobs whose ids begin with this.
+    [[nodiscard]] std::vector<PlacedMessage>
+    find_prefix(const std::string& queue, const std::string& id_prefix, std::int64_t most);
 
   private:
     enum class Change { removal, run };
@@ -177,9 +181,11 @@ class Inspector {
                            std::int64_t first, std::uint64_t most,
                            detail::SearchPosition& position);
 
-    void find_in_place(const Keys& keys, Place place, const std::string& job_id, std::int64_t most,
-                       std::vector<PlacedMessage>& found);
-    void find_held(const Keys& keys, const std::string& job_id, std::int64_t most,
+    std::vector<PlacedMessage> find_everywhere(const std::string& queue,
+                                               const detail::SoughtId& sought, std::int64_t most);
+    void find_in_place(const Keys& keys, Place place, const detail::SoughtId& sought,
+                       std::int64_t most, std::vector<PlacedMessage>& found);
+    void find_held(const Keys& keys, const detail::SoughtId& sought, std::int64_t most,
                    std::vector<PlacedMessage>& found);
 
     detail::QueueConnections m_connections;

@@ -7,12 +7,12 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
-#include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/masters.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/queue_of_key.hpp>
+#include <orizuru/detail/ops/sought_id.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -81,23 +81,34 @@ ORIZURU_INLINE std::vector<std::string> Inspector::find_queues(const std::stop_t
 
 ORIZURU_INLINE std::vector<PlacedMessage>
 Inspector::find(const std::string& queue, const std::string& job_id, std::int64_t most) {
+    return find_everywhere(queue, {job_id, detail::SoughtId::Match::whole}, most);
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage>
+Inspector::find_prefix(const std::string& queue, const std::string& id_prefix, std::int64_t most) {
+    return find_everywhere(queue, {id_prefix, detail::SoughtId::Match::prefix}, most);
+}
+
+ORIZURU_INLINE std::vector<PlacedMessage> Inspector::find_everywhere(const std::string& queue,
+                                                                     const detail::SoughtId& sought,
+                                                                     std::int64_t most) {
     const Keys keys(queue);
     detail::check_range(0, most);
-    if (job_id.empty()) {
+    if (sought.text.empty()) {
         throw std::invalid_argument("a job's id is not empty");
     }
     std::vector<PlacedMessage> found;
     // In the order in which a job goes through them, so that one which goes on is not missed.
-    find_in_place(keys, Place::scheduled, job_id, most, found);
-    find_in_place(keys, Place::waiting, job_id, most, found);
-    find_held(keys, job_id, most, found);
-    find_in_place(keys, Place::rejected, job_id, most, found);
-    find_in_place(keys, Place::dead, job_id, most, found);
+    find_in_place(keys, Place::scheduled, sought, most, found);
+    find_in_place(keys, Place::waiting, sought, most, found);
+    find_held(keys, sought, most, found);
+    find_in_place(keys, Place::rejected, sought, most, found);
+    find_in_place(keys, Place::dead, sought, most, found);
     return found;
 }
 
 ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
-                                             const std::string& job_id, std::int64_t most,
+                                             const detail::SoughtId& sought, std::int64_t most,
                                              std::vector<PlacedMessage>& found) {
     const std::string key = detail::key_of(keys, place);
     Connection& connection = *m_connections.of(keys);
@@ -105,7 +116,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
     for (std::int64_t looked_at = 0; !ended && looked_at < most;) {
         const std::int64_t count = std::min(most - looked_at, detail::most_searched);
         Reply reply = connection.command(key, "EVAL_RO", detail::find_messages_script(), 1, key,
-                                         looked_at, count, job_id, detail::place_name(place));
+                                         looked_at, count, sought.text, detail::place_name(place));
         std::vector<Reply>& parts = reply.elements;
         if (parts.size() != 3 || !detail::is_count(parts[0]) || parts[0].integer > count ||
             !detail::is_count(parts[1]) || !parts[2].is(Reply::Type::array)) {
@@ -113,7 +124,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
         }
         for (Reply& one : parts[2].elements) {
             PlacedMessage message = message_of(keys, place, one);
-            if (!detail::is_enough(found) && detail::envelope_id(message.payload) == job_id) {
+            if (!detail::is_enough(found) && sought.is_of(message.payload)) {
                 found.push_back(std::move(message));
             }
         }
@@ -122,7 +133,7 @@ ORIZURU_INLINE void Inspector::find_in_place(const Keys& keys, Place place,
     }
 }
 
-ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& job_id,
+ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const detail::SoughtId& sought,
                                          std::int64_t most, std::vector<PlacedMessage>& found) {
     const std::string key = keys.consumers();
     Connection& connection = *m_connections.of(keys);
@@ -146,7 +157,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& jo
             detail::append_argument(out, 1);
             detail::append_argument(out, key);
             detail::append_argument(out, keys.processing(""));
-            detail::append_argument(out, job_id);
+            detail::append_argument(out, sought.text);
             detail::append_argument(out, count);
             detail::append_argument(out, at);
             detail::append_argument(out, last);
@@ -173,7 +184,7 @@ ORIZURU_INLINE void Inspector::find_held(const Keys& keys, const std::string& jo
             }
             const std::string& id = one.elements[0].text;
             std::string& bytes = one.elements[1].text;
-            if (!detail::is_enough(found) && detail::envelope_id(bytes) == job_id) {
+            if (!detail::is_enough(found) && sought.is_of(bytes)) {
                 PlacedMessage message{Place::held, bytes, bytes};
                 message.consumer = id;
                 found.push_back(std::move(message));

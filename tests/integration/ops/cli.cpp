@@ -363,6 +363,10 @@ TEST_CASE_FIXTURE(
     CHECK(payloads() == "later ");
     CHECK(redis.llen("r") == 1);
     const std::string before = all_keys();
+    for (const std::string command : {"rm", "run"}) {
+        CHECK(contains(text({command, "q", later, "--dry-run"}), "1 message would be "));
+    }
+    CHECK(text({"mv", "q", later, "r", "--dry-run"}) == "1 message would be moved\n");
     for (const Texts& arguments : std::vector<Texts>{
              {"rm", "q", a}, {"run", "q", a}, {"mv", "q", b, "s"}, {"rm", "q", ""}}) {
         const Ran ran = run(arguments);
@@ -372,6 +376,43 @@ TEST_CASE_FIXTURE(
     complaint({"mv", "q", later, "{"});
     complaint({"mv", "q", later});
     CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what only one job's id begins with is enough, from 4 characters on") {
+    const auto push_as = [&](const std::string& id) {
+        orizuru::Job<Raw> job = orizuru::make_job(Raw{"payload of " + id});
+        job.id = id;
+        std::string bytes;
+        orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
+        push({bytes});
+    };
+    for (const std::string id : {"5f0c", "5f0c1111", "5f0d2222", "5f0d3333", "abc", "7777777"}) {
+        push_as(id);
+    }
+    const auto found = [&](const std::string& id) {
+        const Json messages = json({"find", "q", id}).at("messages");
+        CHECK(messages.size() == 1);
+        return messages.at(0).at("job").at("id");
+    };
+    CHECK(found("5f0c1") == "5f0c1111");
+    CHECK(found("5f0c") == "5f0c"); // whole ones come first
+    CHECK(found("abc") == "abc");
+    CHECK(found("7777") == "7777777");
+    const std::string before = all_keys();
+    for (const Texts& arguments :
+         std::vector<Texts>{{"find", "q", "5f0d"}, {"rm", "q", "5f0d"}, {"mv", "q", "5f0d", "r"}}) {
+        CHECK(contains(complaint(arguments), "begin with '5f0d': '5f0d2222', '5f0d3333'"));
+    }
+    CHECK(run({"rm", "q", "777"}).status == 1);
+    CHECK(run({"rm", "q", "f0c1111"}).status == 1);
+    CHECK(run({"rm", "q", "payload"}).status == 1);
+    CHECK(all_keys() == before);
+    CHECK(text({"rm", "q", "5f0d2"}) == "1 message removed\n");
+    CHECK(text({"run", "q", "5f0d3"}) == "1 message put back to be served\n");
+    Consumer<Raw> consumer(uri, "q");
+    const auto guard = consumer.next();
+    CHECK(found("5f0d3") == "5f0d3333");
+    CHECK(contains(run({"rm", "q", "5f0d3"}).err, "holds job '5f0d3333'"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "what a consumer holds stays with it") {
@@ -402,6 +443,55 @@ TEST_CASE_FIXTURE(Fixture, "messages of a place are chosen by their reason and t
     entry("card", "no card", 2h);
     entry("last", "no card", 0s);
     const auto left = [&] { return payloads_in("dead"); };
+    SUBCASE("to look at") {
+        const auto seen = [&](Texts arguments) {
+            arguments.insert(arguments.begin(), {"peek", "q", "--where", "dead"});
+            const Json document = json(arguments);
+            std::string all;
+            for (const Json& message : document.at("messages")) {
+                all += message.at("payload").get<std::string>() + " ";
+            }
+            return all;
+        };
+        CHECK(seen({"--reason", "such user"}) == "new old ");
+        CHECK(seen({"--older", "1h"}) == "card old ");
+        CHECK(seen({"--reason", "no card", "--older", "1h"}) == "card ");
+        CHECK(seen({"--reason", "no", "-n", "2", "--skip", "1"}) == "card new ");
+        CHECK(seen({"--reason", "other"}).empty());
+        CHECK(left() == "last card new old ");
+    }
+    SUBCASE("without a change") {
+        redis.lpush(dead, "no entry");
+        const std::string before = all_keys();
+        const Texts reason{"q", "--where", "dead", "--reason", "no", "--dry-run"};
+        const auto dry = [&](const std::string& command, const Texts& more = {}) {
+            Texts arguments = reason;
+            arguments.insert(arguments.begin(), command);
+            arguments.insert(arguments.end(), more.begin(), more.end());
+            return text(arguments);
+        };
+        CHECK(dry("rm") == "4 messages would be removed\n");
+        CHECK(dry("rm", {"-n", "3"}) == "3 messages would be removed\n");
+        CHECK(dry("rm", {"--older", "1h"}) == "2 messages would be removed\n");
+        CHECK(dry("run") == "4 messages would be put back to be served\n");
+        CHECK(text({"run", "q", "--where", "dead", "--dry-run"}) ==
+              "4 messages would be put back to be served\n");
+        CHECK(text({"clear", "q", "--where", "dead", "--dry-run", "--yes"}) ==
+              "5 messages would be removed\n");
+        CHECK(json({"rm", "q", "--where", "dead", "--older", "1s", "--dry-run"}) ==
+              Json{{"queue", "q"}, {"messages", 3}, {"dry_run", true}});
+        CHECK(all_keys() == before);
+    }
+    SUBCASE("among more than one page") {
+        for (int i = 0; i < 1500; ++i) {
+            entry(std::to_string(i), i % 100 == 0 ? "rare" : "often", 0s);
+        }
+        CHECK(text({"rm", "q", "--where", "dead", "--reason", "rare", "--dry-run"}) ==
+              "15 messages would be removed\n");
+        CHECK(json({"peek", "q", "--where", "dead", "--reason", "rare", "--skip", "14"})
+                  .at("messages")[0]
+                  .at("payload") == "0");
+    }
     SUBCASE("by both") {
         CHECK(json({"rm", "q", "--where", "dead", "--reason", "such user", "--older", "1h"}) ==
               Json{{"queue", "q"}, {"messages", 1}});

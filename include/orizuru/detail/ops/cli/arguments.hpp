@@ -76,39 +76,8 @@ inline void full_argument(CLI::App& command, CliOptions& options) {
     command.add_flag("--full", options.full, "Whole payloads and reasons");
 }
 
-inline void peek_arguments(CLI::App& command, CliOptions& options) {
-    queue_argument(command, options);
-    place_argument(command, options, every_place)->required();
-    command.add_option("-n,--count", options.count, "At most so many; 20 if not given")
-        ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()))
-        ->type_name("COUNT");
-    command.add_option("--skip", options.skip, "Leave out so many before them")
-        ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
-        ->type_name("COUNT");
-    full_argument(command, options);
-}
-
-inline CLI::Option* id_argument(CLI::App& command, CliOptions& options) {
-    return command.add_option("ID", options.id, "Id of a job")->type_name("");
-}
-
-inline void find_arguments(CLI::App& command, CliOptions& options) {
-    queue_argument(command, options);
-    id_argument(command, options)->required();
-    full_argument(command, options);
-}
-
-inline void mv_arguments(CLI::App& command, CliOptions& options) {
-    queue_argument(command, options);
-    id_argument(command, options)->required();
-    command.add_option("TO", options.to, "Name of the other queue")->required()->type_name("");
-}
-
-/// Of a command for one job, or for all messages that are chosen.
-inline void choice_arguments(CLI::App& command, CliOptions& options) {
-    queue_argument(command, options);
-    CLI::Option* const id = id_argument(command, options);
-    CLI::Option* const where = place_argument(command, options, changeable_places)->excludes(id);
+/// They choose among the messages of the place that `where` names.
+inline void filter_arguments(CLI::App& command, CliOptions& options, CLI::Option& where) {
     const auto set_reason = [&options](const std::string& text) { options.reason = text; };
     command
         .add_option_function<std::string>("--reason", set_reason,
@@ -117,7 +86,7 @@ inline void choice_arguments(CLI::App& command, CliOptions& options) {
         ->check([](const std::string& text) {
             return std::string(text.empty() ? "an empty text would choose all" : "");
         })
-        ->needs(where)
+        ->needs(&where)
         ->type_name("TEXT");
     const auto set_older = [&options](const std::string& text) { options.older = to_length(text); };
     command
@@ -130,18 +99,66 @@ inline void choice_arguments(CLI::App& command, CliOptions& options) {
             return length && length->count() > 0 ? std::string()
                                                  : text + " is no length of time such as 90s";
         })
-        ->needs(where)
+        ->needs(&where)
         ->type_name("LENGTH");
+}
+
+inline void peek_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    CLI::Option* const where = place_argument(command, options, every_place)->required();
+    filter_arguments(command, options, *where);
+    command.add_option("-n,--count", options.count, "At most so many; 20 if not given")
+        ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()))
+        ->type_name("COUNT");
+    command.add_option("--skip", options.skip, "Leave out so many before them")
+        ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+        ->type_name("COUNT");
+    full_argument(command, options);
+}
+
+inline void dry_run_argument(CLI::App& command, CliOptions& options) {
+    command.add_flag("--dry-run", options.dry_run, "Only say how many messages it would change");
+}
+
+inline CLI::Option* id_argument(CLI::App& command, CliOptions& options) {
+    return command
+        .add_option("ID", options.id,
+                    "Id of a job, or 4 characters or more that only this one's begins "
+                    "with")
+        ->type_name("");
+}
+
+inline void find_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    id_argument(command, options)->required();
+    full_argument(command, options);
+}
+
+inline void mv_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    id_argument(command, options)->required();
+    command.add_option("TO", options.to, "Name of the other queue")->required()->type_name("");
+    dry_run_argument(command, options);
+}
+
+/// Of a command for one job, or for all messages that are chosen.
+inline void choice_arguments(CLI::App& command, CliOptions& options) {
+    queue_argument(command, options);
+    CLI::Option* const id = id_argument(command, options);
+    CLI::Option* const where = place_argument(command, options, changeable_places)->excludes(id);
+    filter_arguments(command, options, *where);
     command.add_option("-n,--count", options.limit, "At most so many")
         ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
         ->needs(where)
         ->type_name("COUNT");
+    dry_run_argument(command, options);
 }
 
 inline void clear_arguments(CLI::App& command, CliOptions& options) {
     queue_argument(command, options);
     place_argument(command, options, changeable_places)->required();
     command.add_flag("--yes", options.yes, "Without it, only say how many messages would go");
+    dry_run_argument(command, options);
 }
 
 } // namespace orizuru::detail::cli

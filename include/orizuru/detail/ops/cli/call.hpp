@@ -43,6 +43,7 @@ struct CliOptions {
     bool full = false;
     bool scan = false;
     bool yes = false;
+    bool dry_run = false;
     std::vector<std::string> queues;
     std::string queue;
     std::string id;

@@ -6,19 +6,17 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/chosen_messages.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
 #include <orizuru/detail/ops/cli/messages.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
-#include <orizuru/jobs/job.hpp>
-#include <orizuru/jobs/job_time.hpp>
 #include <orizuru/jobs/pause.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -48,29 +46,38 @@ inline void resume(CliCall& call) {
     return joined({Digits(count), count == 1 ? " message" : " messages"});
 }
 
+/// With --dry-run it says what would be done.
 inline void answer_with(CliCall& call, std::string_view done, std::uint64_t count) {
+    const bool dry = call.options().dry_run;
     call.answer(
         [&] {
-            return Json{{"queue", call.options().queue}, {"messages", count}};
+            Json document{{"queue", call.options().queue}, {"messages", count}};
+            if (dry) {
+                document["dry_run"] = true;
+            }
+            return document;
         },
-        [&](std::ostream& out) { out << messages_text(count) << ' ' << done << '\n'; });
+        [&](std::ostream& out) {
+            out << messages_text(count) << (dry ? " would be " : " ") << done << '\n';
+        });
 }
 
 /// Calls `change`, which says whether it has, with each message of the job that no consumer holds.
-/// Throws when nothing changes.
+/// With --dry-run it only counts these. Throws when nothing changes.
 [[nodiscard]] inline std::uint64_t
 change_job(CliCall& call, const std::function<bool(const PlacedMessage&)>& change) {
     std::uint64_t count = 0;
     std::string holder;
+    std::string id;
     for (const PlacedMessage& message : messages_of_job(call)) {
+        id = envelope_id(message.payload).value_or("");
         if (message.place == Place::held) {
             holder = message.consumer;
-        } else if (change(message)) {
+        } else if (call.options().dry_run || change(message)) {
             ++count;
         }
     }
     if (count == 0) {
-        const std::string& id = call.options().id;
         throw std::runtime_error(holder.empty()
                                      ? joined({"job '", id, "' has gone from where it was"})
                                      : joined({"consumer '", holder, "' holds job '", id, "'"}));
@@ -78,33 +85,15 @@ change_job(CliCall& call, const std::function<bool(const PlacedMessage&)>& chang
     return count;
 }
 
-/// When a message died, else when its job was enqueued first; nothing when that is not known.
-[[nodiscard]] inline std::optional<JobTime> begin_of(const PlacedMessage& message,
-                                                     const std::optional<Job<Raw>>& job) {
-    if (message.place == Place::dead) {
-        return message.time;
-    }
-    return job ? std::optional(job->first_enqueued_at) : std::nullopt;
-}
-
-/// Whether the arguments choose a message.
-[[nodiscard]] inline std::function<bool(const PlacedMessage&)> choice(CliCall& call) {
-    const CliOptions& options = call.options();
-    std::optional<JobTime> latest;
-    if (options.older) {
-        const std::optional<JobTime> now = call.inspector().state(options.queue).now;
-        latest = now.value_or(job_time()) - *options.older;
-    }
-    return [&options, latest](const PlacedMessage& message) {
-        const std::optional<Job<Raw>> job = message.job();
-        const std::string& reason =
-            message.place == Place::dead || !job ? message.reason : job->last_error;
-        if (options.reason && reason.find(*options.reason) == std::string::npos) {
-            return false;
-        }
-        const std::optional<JobTime> begin = begin_of(message, job);
-        return !latest || (begin && *begin <= *latest);
-    };
+/// How many messages of the place the arguments choose, of those that `possible` is true for.
+[[nodiscard]] inline std::uint64_t
+count_chosen(CliCall& call, const std::function<bool(const PlacedMessage&)>& possible) {
+    std::uint64_t count = 0;
+    each_chosen(call, [&](const PlacedMessage& message) {
+        count += possible(message) ? 1 : 0;
+        return count < call.options().limit;
+    });
+    return count;
 }
 
 /// A command for one job or for chosen messages was given neither.
@@ -118,12 +107,20 @@ inline void run_now(CliCall& call) {
     const CliOptions& options = call.options();
     require_id_or_place(options);
     Inspector& inspector = call.inspector();
+    const auto run_chosen = [&] {
+        // A dead element that is no entry has nothing that could be served.
+        return options.dry_run
+                   ? count_chosen(call,
+                                  [](const PlacedMessage& message) {
+                                      return message.place != Place::dead ||
+                                             message.time.has_value();
+                                  })
+                   : inspector.run_if(options.queue, *options.where, choice(call), options.limit);
+    };
     answer_with(call, "put back to be served",
-                options.where
-                    ? inspector.run_if(options.queue, *options.where, choice(call), options.limit)
-                    : change_job(call, [&](const PlacedMessage& message) {
-                          return inspector.run_now(options.queue, message);
-                      }));
+                options.where ? run_chosen() : change_job(call, [&](const PlacedMessage& message) {
+                    return inspector.run_now(options.queue, message);
+                }));
 }
 
 inline void remove(CliCall& call) {
@@ -133,9 +130,13 @@ inline void remove(CliCall& call) {
         throw std::invalid_argument("rm --where needs --reason or --older; clear removes all");
     }
     Inspector& inspector = call.inspector();
+    const auto remove_chosen = [&] {
+        return options.dry_run ? count_chosen(call, [](const PlacedMessage&) { return true; })
+                               : inspector.remove_if(options.queue, *options.where, choice(call),
+                                                     options.limit);
+    };
     answer_with(call, "removed",
-                options.where ? inspector.remove_if(options.queue, *options.where, choice(call),
-                                                    options.limit)
+                options.where ? remove_chosen()
                               : change_job(call, [&](const PlacedMessage& message) {
                                     return inspector.remove(options.queue, message);
                                 }));
@@ -151,6 +152,10 @@ inline void move_job(CliCall& call) {
 inline void clear(CliCall& call) {
     const CliOptions& options = call.options();
     const Place place = options.where.value();
+    if (options.dry_run) {
+        answer_with(call, "removed", count_in(call.inspector().state(options.queue), place));
+        return;
+    }
     if (!options.yes) {
         const QueueState state = call.inspector().state(options.queue);
         throw std::invalid_argument(

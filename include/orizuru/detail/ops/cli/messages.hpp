@@ -6,7 +6,9 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
+#include <orizuru/detail/ops/cli/chosen_messages.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
 #include <orizuru/detail/ops/cli/table.hpp>
 #include <orizuru/detail/ops/cli/time_text.hpp>
@@ -21,9 +23,11 @@
 #include <limits>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orizuru::detail::cli {
@@ -87,20 +91,71 @@ inline void answer_with(CliCall& call, const std::vector<PlacedMessage>& message
 
 inline void peek(CliCall& call) {
     const CliOptions& options = call.options();
-    answer_with(call, call.inspector().peek(options.queue, options.where.value(), options.skip,
-                                            options.count));
+    if (!options.reason && !options.older) {
+        answer_with(call, call.inspector().peek(options.queue, options.where.value(), options.skip,
+                                                options.count));
+        return;
+    }
+    std::vector<PlacedMessage> messages;
+    std::int64_t left_out = 0;
+    each_chosen(call, [&](PlacedMessage& message) {
+        if (left_out < options.skip) {
+            ++left_out;
+        } else {
+            messages.push_back(std::move(message));
+        }
+        return static_cast<std::int64_t>(messages.size()) < options.count;
+    });
+    answer_with(call, messages);
 }
 
-/// The messages of the job that the arguments name: one in most cases. Throws when there is none.
-[[nodiscard]] inline std::vector<PlacedMessage> messages_of_job(CliCall& call) {
-    const CliOptions& options = call.options();
-    std::vector<PlacedMessage> messages =
-        call.inspector().find(options.queue, options.id, std::numeric_limits<std::int64_t>::max());
-    if (messages.empty()) {
-        throw std::runtime_error(
-            joined({"queue '", options.queue, "' has no job '", options.id, "'"}));
+/// Shorter beginnings of ids must be whole: one that is unique by chance is soon so no more.
+inline constexpr std::size_t shortest_prefix = 4;
+
+/// Refuses the beginning of the ids of several jobs.
+[[noreturn]] inline void refuse_ambiguous(const CliOptions& options,
+                                          const std::set<std::string>& ids) {
+    constexpr std::size_t most_named = 10;
+    std::string named;
+    std::size_t count = 0;
+    for (const std::string& id : ids) {
+        if (count++ == most_named) {
+            named += " and others";
+            break;
+        }
+        named += joined({named.empty() ? "'" : ", '", id, "'"});
     }
-    return messages;
+    throw std::invalid_argument(joined({"ids of several jobs in queue '", options.queue,
+                                        "' begin with '", options.id, "': ", named}));
+}
+
+/// The messages of the job that the arguments name, by its id or what only its id begins with: one
+/// in most cases. Throws when there is none, or more than one such job.
+[[nodiscard]] inline std::vector<PlacedMessage> messages_of_job(CliCall& call) {
+    constexpr auto all = std::numeric_limits<std::int64_t>::max();
+    const CliOptions& options = call.options();
+    Inspector& inspector = call.inspector();
+    if (options.id.size() >= shortest_prefix) {
+        std::vector<PlacedMessage> found = inspector.find_prefix(options.queue, options.id, all);
+        std::set<std::string> ids;
+        for (const PlacedMessage& message : found) {
+            ids.emplace(envelope_id(message.payload).value_or(""));
+        }
+        if (ids.size() == 1) {
+            return found;
+        }
+        // A whole id may be what others begin with, and the search may have ended before it.
+        if (ids.size() > 1) {
+            found = inspector.find(options.queue, options.id, all);
+            if (found.empty()) {
+                refuse_ambiguous(options, ids);
+            }
+            return found;
+        }
+    } else if (auto found = inspector.find(options.queue, options.id, all); !found.empty()) {
+        return found;
+    }
+    throw std::runtime_error(joined({"queue '", options.queue, "' has no job '", options.id, "'"}));
 }
 
 inline void find(CliCall& call) { answer_with(call, messages_of_job(call)); }
