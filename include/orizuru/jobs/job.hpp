@@ -60,7 +60,8 @@ struct Job {
     /// Which try this is, from 1.
     int attempt = 1;
     JobTime first_enqueued_at{};
-    /// When this try was enqueued; if it was put off, when it is due.
+    /// When this try was enqueued; if it was put off, when it is due; if a person had it served
+    /// from the dead list, or before its time, when that was.
     JobTime enqueued_at{};
     /// When a handler failed first.
     std::optional<JobTime> first_failed_at = {};

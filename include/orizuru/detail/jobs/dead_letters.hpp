@@ -6,6 +6,7 @@
 //
 // They only move or free, so they run when memory is full (allow-oom).
 
+#include <orizuru/detail/jobs/fresh_wait.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <string_view>
@@ -76,16 +77,18 @@ end
 // KEYS[1] dead, [2] source; ARGV[1] the entry. Returns 1, 0 when it is not there, -1 for what is no
 // entry; FAR as `take`.
 inline std::string_view redrive_script() {
-    static constexpr auto script = moving_script(read_entry_function, take_entry_function, R"lua(
+    static constexpr auto script =
+        moving_script(read_entry_function, take_entry_function, waits_from_now_function, R"lua(
 local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
 local first, last = read(entry)
 if not first then return -1 end
 local refused = refusal({{dead, 'list'}, {source, 'list'}},
-    {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}, {'LPUSH', source, 'x'}})
+    {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}, {'LPUSH', source, 'x'},
+        {'TIME'}})
 if refused then return refused end
 local taken = take(dead, entry)
 if taken ~= 1 then return taken end
-redis.call('LPUSH', source, string.sub(entry, first, last))
+redis.call('LPUSH', source, waits_from_now(string.sub(entry, first, last)))
 return 1
 )lua");
     return script;
@@ -115,7 +118,8 @@ return 1
 // are no entries and stay; [3] the least age in milliseconds, if there is one: a younger entry ends
 // the step. Returns how many it has taken and how many it has passed.
 inline std::string_view take_dead_script() {
-    static constexpr auto script = moving_script(read_entry_function, R"lua(
+    static constexpr auto script =
+        moving_script(read_entry_function, waits_from_now_function, R"lua(
 local dead, source = KEYS[1], KEYS[2]
 local kinds = {{dead, 'list'}}
 local commands = {{'TIME'}, {'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
@@ -137,7 +141,9 @@ for _ = 1, tonumber(ARGV[1]) do
         break
     else
         redis.call('LREM', dead, -1, entry)
-        if source then redis.call('LPUSH', source, string.sub(entry, first, last)) end
+        if source then
+            redis.call('LPUSH', source, waits_from_now(string.sub(entry, first, last)))
+        end
         taken = taken + 1
     end
 end

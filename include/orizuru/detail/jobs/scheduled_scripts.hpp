@@ -6,6 +6,7 @@
 //
 // They only move or free, so they run when memory is full (allow-oom).
 
+#include <orizuru/detail/jobs/fresh_wait.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <string_view>
@@ -33,13 +34,13 @@ return 1
 
 // KEYS[1] scheduled, [2] source; ARGV[1] the element. Returns 1, or 0 when it is not there.
 inline std::string_view run_scheduled_script() {
-    static constexpr auto script = moving_script(R"lua(
+    static constexpr auto script = moving_script(waits_from_now_function, R"lua(
 local scheduled, source = KEYS[1], KEYS[2]
 local refused = refusal({{scheduled, 'zset'}, {source, 'list'}},
-    {{'ZREM', scheduled, 'x'}, {'LPUSH', source, 'x'}})
+    {{'ZREM', scheduled, 'x'}, {'LPUSH', source, 'x'}, {'TIME'}})
 if refused then return refused end
 if redis.call('ZREM', scheduled, ARGV[1]) == 0 then return 0 end
-redis.call('LPUSH', source, string.sub(ARGV[1], 9))
+redis.call('LPUSH', source, waits_from_now(string.sub(ARGV[1], 9), 'early'))
 return 1
 )lua");
     return script;

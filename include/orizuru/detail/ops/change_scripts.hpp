@@ -7,6 +7,7 @@
 // They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/jobs/dead_letters.hpp>
+#include <orizuru/detail/jobs/fresh_wait.hpp>
 #include <orizuru/detail/ops/index_of.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
@@ -14,13 +15,14 @@
 
 namespace orizuru::detail {
 
-/// The Lua function payload_of(element, place): nothing for a dead element that is no entry.
+/// The Lua function payload_of(element, place), as it is served next: nothing for a dead element
+/// that is no entry. It needs TIME's right for dead and scheduled ones.
 inline constexpr char payload_of_function[] = R"lua(
 local function payload_of(element, place)
-    if place == 'scheduled' then return string.sub(element, 9) end
+    if place == 'scheduled' then return waits_from_now(string.sub(element, 9), 'early') end
     if place ~= 'dead' then return element end
     local first, last = read(element)
-    return first and string.sub(element, first, last)
+    return first and waits_from_now(string.sub(element, first, last))
 end
 )lua";
 
@@ -150,19 +152,21 @@ return 1
 // is no entry; FAR as `take`.
 inline std::string_view move_message_script() {
     static constexpr auto script =
-        moving_script(read_entry_function, take_entry_function, payload_of_function, R"lua(
+        moving_script(read_entry_function, take_entry_function, waits_from_now_function,
+                      payload_of_function, R"lua(
 local from, to, element, place, before = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
-local payload = payload_of(element, place)
-if not payload then return -1 end
-if before and string.byte(payload, before + 1) == 0xa0 then
-    payload = string.sub(payload, 1, before) .. ARGV[4] .. string.sub(payload, before + 2)
-end
+if place == 'dead' and not read(element) then return -1 end
 local scored = place == 'scheduled'
 local commands = scored and {{'ZREM', from, 'x'}} or
     {{'LPOS', from, 'x'}, {'LREM', from, '-1', 'x'}, {'LLEN', from}}
 commands[#commands + 1] = {'LPUSH', to, 'x'}
+commands[#commands + 1] = (scored or place == 'dead') and {'TIME'} or nil
 local refused = refusal({{from, scored and 'zset' or 'list'}, {to, 'list'}}, commands)
 if refused then return refused end
+local payload = payload_of(element, place)
+if before and string.byte(payload, before + 1) == 0xa0 then
+    payload = string.sub(payload, 1, before) .. ARGV[4] .. string.sub(payload, before + 2)
+end
 local taken = scored and redis.call('ZREM', from, element) or take(from, element)
 if taken ~= 1 then return taken end
 redis.call('LPUSH', to, payload)
@@ -211,11 +215,12 @@ return #taken
 // of those put there before.
 inline std::string_view run_some_script() {
     static constexpr auto script =
-        moving_script(read_entry_function, payload_of_function, index_of_function,
-                      take_some_function, left_in_front_function, R"lua(
+        moving_script(read_entry_function, waits_from_now_function, payload_of_function,
+                      index_of_function, take_some_function, left_in_front_function, R"lua(
 local from, source, place = KEYS[1], KEYS[2], ARGV[1]
 local commands, waits = taking(from, place), place == 'waiting'
 commands[#commands + 1] = {waits and 'RPUSH' or 'LPUSH', source, 'x'}
+commands[#commands + 1] = (place == 'dead' or place == 'scheduled') and {'TIME'} or nil
 local refused = refusal(
     {{from, place == 'scheduled' and 'zset' or 'list'}, {source, 'list'}}, commands)
 if refused then return refused end
