@@ -18,6 +18,7 @@
 #include <orizuru/detail/ops/change_scripts.hpp>
 #include <orizuru/detail/ops/count_scripts.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
+#include <orizuru/detail/ops/queue_states.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/shards/shard_scripts.hpp>
@@ -75,7 +76,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"renew claims", renew_claims_script()},
         {"send by a ledger", send_script()},
         {"find what a ledger has lost", find_losses_script()},
-        {"state of a queue", queue_state_script()},
+        {"states of queues", queue_states_script()},
         {"states of consumers", consumer_states_script()},
         {"list what is held", held_messages_script()},
         {"find messages", find_messages_script()},

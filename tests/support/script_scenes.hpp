@@ -310,14 +310,14 @@ inline void Scenes::report() {
 inline void Scenes::inspector() {
     Commands before = m_held;
     before.push_back({"ZADD", m_keys.scheduled(), "5", "12345678x"});
-    add("state of a queue", "", before,
+    add("states of queues", "", before,
         {m_source,
          {m_keys.unack(), "list"},
          {m_keys.scheduled(), "zset"},
          m_dead,
          m_consumers,
          {m_keys.paused(), ""}},
-        {m_keys.processing(""), "600"});
+        {"600", m_keys.processing(""), m_keys.heartbeat("")});
     add("states of consumers", "", m_held, {m_consumers},
         {m_keys.heartbeat(""), m_keys.processing("")});
     add("list what is held", "", m_held, {m_consumers}, {m_keys.processing(""), "1", "9"});

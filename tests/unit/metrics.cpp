@@ -43,11 +43,13 @@ TEST_CASE("the state of queues is written as Prometheus' text") {
                                           .rejected = 4,
                                           .dead = 5,
                                           .consumers = 6,
+                                          .unheard = 1,
                                           .paused = true,
                                           .oldest = now - 61'007ms,
                                           .next_due = now - 1'050ms,
                                           .now = now},
-                                         {.queue = "empty", .now = now}};
+                                         {.queue = "idle", .consumers = 1, .now = now},
+                                         {.queue = "at rest", .now = now}};
     CHECK(prometheus(queues) == R"(# HELP orizuru_queue_messages How many messages are where.
 # TYPE orizuru_queue_messages gauge
 orizuru_queue_messages{queue="orders",state="waiting"} 1
@@ -55,27 +57,32 @@ orizuru_queue_messages{queue="orders",state="held"} 2
 orizuru_queue_messages{queue="orders",state="scheduled"} 3
 orizuru_queue_messages{queue="orders",state="rejected"} 4
 orizuru_queue_messages{queue="orders",state="dead"} 5
-orizuru_queue_messages{queue="empty",state="waiting"} 0
-orizuru_queue_messages{queue="empty",state="held"} 0
-orizuru_queue_messages{queue="empty",state="scheduled"} 0
-orizuru_queue_messages{queue="empty",state="rejected"} 0
-orizuru_queue_messages{queue="empty",state="dead"} 0
+orizuru_queue_messages{queue="idle",state="waiting"} 0
+orizuru_queue_messages{queue="idle",state="held"} 0
+orizuru_queue_messages{queue="idle",state="scheduled"} 0
+orizuru_queue_messages{queue="idle",state="rejected"} 0
+orizuru_queue_messages{queue="idle",state="dead"} 0
+orizuru_queue_messages{queue="at rest",state="dead"} 0
 # HELP orizuru_queue_oldest_seconds How long the job that is served next has waited.
 # TYPE orizuru_queue_oldest_seconds gauge
 orizuru_queue_oldest_seconds{queue="orders"} 61.007
-orizuru_queue_oldest_seconds{queue="empty"} 0.000
+orizuru_queue_oldest_seconds{queue="idle"} 0.000
 # HELP orizuru_queue_overdue_seconds How long the first scheduled message is past its time.
 # TYPE orizuru_queue_overdue_seconds gauge
 orizuru_queue_overdue_seconds{queue="orders"} 1.050
-orizuru_queue_overdue_seconds{queue="empty"} 0.000
+orizuru_queue_overdue_seconds{queue="idle"} 0.000
 # HELP orizuru_queue_consumers How many consumers are registered.
 # TYPE orizuru_queue_consumers gauge
 orizuru_queue_consumers{queue="orders"} 6
-orizuru_queue_consumers{queue="empty"} 0
+orizuru_queue_consumers{queue="idle"} 1
+# HELP orizuru_queue_consumers_unheard How many of these are unheard for their lease.
+# TYPE orizuru_queue_consumers_unheard gauge
+orizuru_queue_consumers_unheard{queue="orders"} 1
+orizuru_queue_consumers_unheard{queue="idle"} 0
 # HELP orizuru_queue_paused Whether workers must not take from it.
 # TYPE orizuru_queue_paused gauge
 orizuru_queue_paused{queue="orders"} 1
-orizuru_queue_paused{queue="empty"} 0
+orizuru_queue_paused{queue="idle"} 0
 )");
 }
 
@@ -135,7 +142,7 @@ TEST_CASE("outcomes and times of jobs are written as counters and cumulative his
 }
 
 TEST_CASE("a name cannot break out of its label") {
-    const std::vector<QueueState> queues{{.queue = "a\"} 1\nb{c=\"\\"}};
+    const std::vector<QueueState> queues{{.queue = "a\"} 1\nb{c=\"\\", .waiting = 1}};
     CHECK(lines_of(prometheus(queues), "orizuru_queue_paused") ==
           "orizuru_queue_paused{queue=\"a\\\"} 1\\nb{c=\\\"\\\\\"} 0\n");
 }

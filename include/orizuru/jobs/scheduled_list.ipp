@@ -4,6 +4,7 @@
 
 // The definitions of scheduled_list.hpp.
 
+#include <orizuru/detail/jobs/due_time.hpp>
 #include <orizuru/detail/jobs/job_in.hpp>
 #include <orizuru/detail/jobs/own_lock.hpp>
 #include <orizuru/detail/jobs/scheduled_scripts.hpp>
@@ -13,38 +14,13 @@
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <limits>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 namespace orizuru {
-
-namespace detail {
-
-/// A message's element has a number of 8 bytes before it.
-inline constexpr std::size_t scheduled_number = 8;
-
-/// Nothing for what is no number. What another program has scheduled beyond all times is due at the
-/// first or the last of them.
-[[nodiscard]] inline std::optional<JobTime> due_time(const std::string& score) {
-    double number = 0;
-    const char* const end = score.data() + score.size();
-    const auto found = std::from_chars(score.data(), end, number);
-    if (found.ec != std::errc{} || found.ptr != end) {
-        return std::nullopt;
-    }
-    const auto bound = [](JobTime time) {
-        return static_cast<double>(time.time_since_epoch().count());
-    };
-    number = std::clamp(number, bound(earliest_job_time), bound(latest_job_time));
-    return JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(number)));
-}
-
-} // namespace detail
 
 ORIZURU_INLINE std::optional<Job<Raw>> ScheduledEntry::job() const {
     return detail::job_in(payload);

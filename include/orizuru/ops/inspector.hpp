@@ -13,8 +13,11 @@
 #include <orizuru/ops/queue_state.hpp>
 #include <orizuru/reply.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -56,6 +59,14 @@ class Inspector {
     /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a
     /// script, O(consumers), and TIME.
     [[nodiscard]] QueueState state(const std::string& queue);
+    /// Why a queue is left out.
+    using Refused = std::function<void(const std::string& queue, const std::exception& reason)>;
+    /// The numbers of many queues, in their order. Calls `refused` for a queue that cannot be, or
+    /// that Redis refuses, and leaves it out; without `refused` it throws. Redis: a script,
+    /// O(queues
+    /// + consumers), and TIME for up to 100 queues and about 1000 consumers; in a Cluster for each.
+    [[nodiscard]] std::vector<QueueState> states(std::span<const std::string> queues,
+                                                 const Refused& refused = {});
 
     /// The registered consumers, by their ids. Redis: O(consumers).
     [[nodiscard]] std::vector<ConsumerState> consumers(const std::string& queue);
@@ -63,6 +74,9 @@ class Inspector {
     /// What workers have reported of the queue's jobs since ever; they do so every 5 s and when
     /// they stop. Jobs that a plain consumer takes are not in it. Redis: HGETALL, O(1).
     [[nodiscard]] QueueStatistics counts(const std::string& queue);
+    /// The same of many queues, as `states`. Redis: a script for up to 100, in a Cluster for each.
+    [[nodiscard]] std::vector<QueueStatistics> all_counts(std::span<const std::string> queues,
+                                                          const Refused& refused = {});
     /// The outcomes of the last `count` days, 90 at most, the oldest first and today's last, with
     /// zeros for a day without any. Redis: a script, O(count), and TIME. Throws
     /// std::invalid_argument for a negative number, too.
@@ -149,6 +163,12 @@ class Inspector {
 
   private:
     enum class Change { removal, run };
+
+    /// Calls `take` with some queues that one connection has, until it was called for all. `take`
+    /// returns how many of the first it is done with; 0 when Redis refuses the first.
+    void
+    take_together(std::span<const std::string> queues, const Refused& refused,
+                  const std::function<std::size_t(Connection&, std::span<const Keys> some)>& take);
 
     /// Positions are those of LRANGE and ZRANGE.
     [[nodiscard]] std::vector<PlacedMessage> peek_list(const Keys& keys, Place place,

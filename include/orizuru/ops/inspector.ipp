@@ -7,12 +7,11 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/jobs/dead_letters.hpp>
-#include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/jobs/due_time.hpp>
 #include <orizuru/detail/jobs/job_in.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
-#include <orizuru/error.hpp>
 #include <orizuru/jobs/dead_list.hpp>
 #include <orizuru/jobs/scheduled_list.hpp>
 #include <orizuru/reply.hpp>
@@ -20,30 +19,6 @@
 #include <algorithm>
 
 namespace orizuru {
-
-namespace detail {
-
-/// Redis' time; nothing for a user without the right to it.
-[[nodiscard]] inline std::optional<JobTime> clock_of(Connection& connection,
-                                                     const std::string& queue) {
-    try {
-        const Reply reply = connection.command(queue, "TIME");
-        const auto part = [&](std::size_t index) {
-            return static_cast<std::int64_t>(whole_number(reply.elements[index].text).value_or(0));
-        };
-        if (!is_strings(reply) || reply.elements.size() != 2) {
-            connection.refuse("TIME");
-        }
-        return JobTime(std::chrono::milliseconds(part(0) * 1000 + part(1) / 1000));
-    } catch (const ReplyError& error) {
-        if (error.code() != "NOPERM") {
-            throw;
-        }
-        return std::nullopt;
-    }
-}
-
-} // namespace detail
 
 ORIZURU_INLINE std::optional<Job<Raw>> PlacedMessage::job() const {
     return detail::job_in(payload);
@@ -66,38 +41,6 @@ ORIZURU_INLINE std::vector<std::string> Inspector::queues() {
 ORIZURU_INLINE bool Inspector::forget(const std::string& queue) {
     Connection& connection = *m_connections.of_queues();
     return detail::is_yes(connection.command(Keys::queues(), "SREM", Keys::queues(), queue));
-}
-
-ORIZURU_INLINE QueueState Inspector::state(const std::string& queue) {
-    const Keys keys(queue);
-    Connection& connection = *m_connections.of(keys);
-    const Reply reply =
-        connection.command(queue, "EVAL_RO", detail::queue_state_script(), 6, queue, keys.unack(),
-                           keys.scheduled(), keys.dead(), keys.consumers(), keys.paused(),
-                           keys.processing(""), detail::longest_envelope_start);
-    const std::vector<Reply>& parts = reply.elements;
-    const auto is_number = [](const Reply& part) { return detail::is_count(part); };
-    if (parts.size() != 9 || !std::all_of(parts.begin(), parts.begin() + 7, is_number) ||
-        !parts[7].is(Reply::Type::string) || !parts[8].is(Reply::Type::string)) {
-        connection.refuse("EVAL_RO");
-    }
-    const auto count = [&](std::size_t part) {
-        return static_cast<std::uint64_t>(parts[part].integer);
-    };
-    QueueState state{.queue = queue,
-                     .waiting = count(0),
-                     .held = count(1),
-                     .scheduled = count(2),
-                     .rejected = count(3),
-                     .dead = count(4),
-                     .consumers = count(5),
-                     .paused = count(6) > 0,
-                     .oldest = detail::envelope_time(parts[7].text)};
-    if (!parts[8].text.empty()) {
-        state.next_due = detail::due_time(parts[8].text);
-    }
-    state.now = detail::clock_of(connection, queue);
-    return state;
 }
 
 ORIZURU_INLINE std::vector<ConsumerState> Inspector::consumers(const std::string& queue) {

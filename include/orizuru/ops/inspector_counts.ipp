@@ -2,15 +2,18 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The definitions of inspector.hpp that read what workers have reported.
+// The definitions of inspector.hpp that read the numbers of queues, and what workers have reported.
 
 #include <orizuru/connection.hpp>
+#include <orizuru/detail/base/address.hpp>
+#include <orizuru/detail/base/endpoint_parts.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/count_scripts.hpp>
+#include <orizuru/detail/ops/queue_states.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
-#include <orizuru/ops/inspector.ipp>
+#include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
@@ -56,6 +59,90 @@ class HashNumbers {
 };
 
 } // namespace detail
+
+ORIZURU_INLINE void Inspector::take_together(
+    std::span<const std::string> queues, const Refused& refused,
+    const std::function<std::size_t(Connection&, std::span<const Keys> some)>& take) {
+    const auto topology = detail::EndpointParts::of(m_connections.endpoint()).address->topology;
+    const std::size_t most =
+        topology == detail::Topology::cluster ? 1 : detail::most_queues_together;
+    std::size_t alone = 0; // so many of the next ones, for one of them was refused
+    while (!queues.empty()) {
+        std::vector<Keys> some;
+        try {
+            some.emplace_back(queues.front());
+            while (some.size() < std::min(alone > 0 ? 1 : most, queues.size())) {
+                try {
+                    some.emplace_back(queues[some.size()]);
+                } catch (const std::invalid_argument&) {
+                    break; // it is the first one next
+                }
+            }
+            const std::size_t done = take(*m_connections.of(some.front()), some);
+            queues = queues.subspan(done);
+            alone = done == 0 ? 1 : alone > 0 ? alone - 1 : 0;
+        } catch (const ConnectionError&) {
+            throw;
+        } catch (const std::exception& error) {
+            if (some.size() > 1) {
+                alone = some.size();
+                continue;
+            }
+            if (!refused) {
+                throw;
+            }
+            refused(queues.front(), error);
+            queues = queues.subspan(1);
+            alone = alone > 0 ? alone - 1 : 0;
+        }
+    }
+}
+
+ORIZURU_INLINE std::vector<QueueState> Inspector::states(std::span<const std::string> queues,
+                                                         const Refused& refused) {
+    std::vector<QueueState> found;
+    take_together(queues, refused, [&](Connection& connection, std::span<const Keys> some) {
+        auto states = detail::queue_states(connection, some);
+        const auto now = detail::clock_of(connection, some.front().source());
+        std::size_t done = 0;
+        while (done < states.size() && states[done]) {
+            states[done]->now = now;
+            found.push_back(*std::move(states[done++]));
+        }
+        return done;
+    });
+    return found;
+}
+
+ORIZURU_INLINE QueueState Inspector::state(const std::string& queue) {
+    return states({&queue, 1}).at(0);
+}
+
+ORIZURU_INLINE std::vector<QueueStatistics>
+Inspector::all_counts(std::span<const std::string> queues, const Refused& refused) {
+    std::vector<QueueStatistics> found;
+    take_together(queues, refused, [&](Connection& connection, std::span<const Keys> some) {
+        const std::string first = some.front().counts();
+        const Reply reply = connection.roundtrip(first, "EVAL_RO", [&](std::string& out) {
+            detail::begin_command(out, 3 + some.size());
+            detail::append_argument(out, "EVAL_RO");
+            detail::append_argument(out, detail::day_counts_script());
+            detail::append_argument(out, some.size());
+            for (const Keys& keys : some) {
+                detail::append_argument(out, keys.counts());
+            }
+        });
+        if (!reply.is(Reply::Type::array) || reply.elements.size() != some.size()) {
+            connection.refuse("EVAL_RO");
+        }
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            const detail::HashNumbers numbers(connection, reply.elements[i]);
+            found.push_back(numbers.statistics(some[i].source()));
+        }
+        return some.size();
+    });
+    return found;
+}
 
 ORIZURU_INLINE QueueStatistics Inspector::counts(const std::string& queue) {
     const Keys keys(queue);

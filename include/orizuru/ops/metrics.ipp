@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/metric_lines.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -33,42 +34,41 @@ ORIZURU_INLINE std::string prometheus(std::span<const QueueState> queues) {
     detail::MetricLines messages(out, "orizuru_queue_messages", "gauge",
                                  "How many messages are where.");
     for (const QueueState& queue : queues) {
-        const auto place = [&](std::string_view state, std::uint64_t count) {
-            messages.line(queue.queue, detail::joined({",state=\"", state, "\""}),
-                          detail::Digits(count));
-        };
-        place("waiting", queue.waiting);
-        place("held", queue.held);
-        place("scheduled", queue.scheduled);
-        place("rejected", queue.rejected);
-        place("dead", queue.dead);
-    }
-    detail::MetricLines oldest(out, "orizuru_queue_oldest_seconds", "gauge",
-                               "How long the job that is served next has waited.");
-    for (const QueueState& queue : queues) {
-        const auto since = queue.waiting == 0 ? queue.now : queue.oldest;
-        if (const auto age = detail::seconds_since(since, queue)) {
-            oldest.line(queue.queue, "", *age);
+        for (const Place place : detail::every_place) {
+            if (place == Place::dead || !detail::is_at_rest(queue)) {
+                messages.line(queue.queue,
+                              detail::joined({",state=\"", detail::place_name(place), "\""}),
+                              detail::Digits(detail::count_in(queue, place)));
+            }
         }
     }
-    detail::MetricLines overdue(out, "orizuru_queue_overdue_seconds", "gauge",
-                                "How long the first scheduled message is past its time.");
-    for (const QueueState& queue : queues) {
-        const auto since = queue.scheduled == 0 ? queue.now : queue.next_due;
-        if (const auto age = detail::seconds_since(since, queue)) {
-            overdue.line(queue.queue, "", *age);
+    const auto gauge = [&](std::string_view name, std::string_view help, const auto& value_of) {
+        detail::MetricLines lines(out, name, "gauge", help);
+        for (const QueueState& queue : queues) {
+            if (const std::optional<std::string> value = value_of(queue);
+                value && !detail::is_at_rest(queue)) {
+                lines.line(queue.queue, "", *value);
+            }
         }
-    }
-    detail::MetricLines consumers(out, "orizuru_queue_consumers", "gauge",
-                                  "How many consumers are registered.");
-    for (const QueueState& queue : queues) {
-        consumers.line(queue.queue, "", detail::Digits(queue.consumers));
-    }
-    detail::MetricLines paused(out, "orizuru_queue_paused", "gauge",
-                               "Whether workers must not take from it.");
-    for (const QueueState& queue : queues) {
-        paused.line(queue.queue, "", queue.paused ? "1" : "0");
-    }
+    };
+    const auto number = [](std::uint64_t value) {
+        return std::optional<std::string>(std::to_string(value));
+    };
+    gauge("orizuru_queue_oldest_seconds", "How long the job that is served next has waited.",
+          [](const QueueState& queue) {
+              return detail::seconds_since(queue.waiting == 0 ? queue.now : queue.oldest, queue);
+          });
+    gauge("orizuru_queue_overdue_seconds", "How long the first scheduled message is past its time.",
+          [](const QueueState& queue) {
+              return detail::seconds_since(queue.scheduled == 0 ? queue.now : queue.next_due,
+                                           queue);
+          });
+    gauge("orizuru_queue_consumers", "How many consumers are registered.",
+          [&](const QueueState& queue) { return number(queue.consumers); });
+    gauge("orizuru_queue_consumers_unheard", "How many of these are unheard for their lease.",
+          [&](const QueueState& queue) { return number(queue.unheard); });
+    gauge("orizuru_queue_paused", "Whether workers must not take from it.",
+          [&](const QueueState& queue) { return number(queue.paused ? 1 : 0); });
     return out;
 }
 

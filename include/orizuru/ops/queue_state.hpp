@@ -32,6 +32,7 @@ struct QueueState {
     std::uint64_t rejected = 0;
     std::uint64_t dead = 0;
     std::uint64_t consumers = 0; ///< registered, whether they are alive or not
+    std::uint64_t unheard = 0;   ///< of these, for their lease: no collector has been here since
     bool paused = false;
     /// When the message that is served next was enqueued; nothing if it is no job, or there is
     /// none.

@@ -574,7 +574,10 @@ TEST_CASE_FIXTURE(Fixture, "metrics are Prometheus' text of the queues") {
     redis.command({"SADD", "orizuru:queues", "q"});
     push({"a", "b"});
     CHECK(contains(text({"metrics"}), "orizuru_queue_messages{queue=\"q\",state=\"waiting\"} 2\n"));
-    CHECK(contains(text({"metrics", "r"}), "orizuru_queue_paused{queue=\"r\"} 0\n"));
+    CHECK(contains(text({"metrics"}), "orizuru_jobs_total{queue=\"q\",outcome=\"died\"} 0\n"));
+    const std::string resting = text({"metrics", "r"}); // and has no more than this
+    CHECK(contains(resting, "\norizuru_queue_messages{queue=\"r\",state=\"dead\"} 0\n# "));
+    CHECK(resting.find("\"r\"") == resting.rfind("\"r\""));
     CHECK(contains(complaint({"metrics", "--json"}), "not JSON"));
 }
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace inspector_test {
@@ -113,6 +115,86 @@ TEST_CASE_FIXTURE(Fixture, "the state of a queue has the numbers of all places")
     push({"no job"});
     redis.command({"RPUSH", "q", "no job"});
     CHECK_FALSE(inspector.state("q").oldest);
+}
+
+TEST_CASE_FIXTURE(Fixture, "consumers that are unheard for their lease are told from the others") {
+    const Consumer<Raw> consumer(uri, "q");
+    add_dead_consumer("gone", {"a"});
+    const QueueState state = inspector.state("q");
+    CHECK(state.consumers == 2);
+    CHECK(state.unheard == 1);
+    CHECK(state.held == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "many queues are seen in few steps, but for those that Redis refuses") {
+    Texts names;
+    for (int i = 0; i < 250; ++i) {
+        names.push_back("q" + std::to_string(i));
+        redis.command({"RPUSH", names.back(), "a", "b"});
+        redis.command({"HSET", "orizuru:{" + names.back() + "}:counts", "died", std::to_string(i)});
+    }
+    redis.command({"DEL", "q7", "orizuru:{q9}:counts"});
+    redis.set("q7", "a text");
+    redis.set("orizuru:{q9}:counts", "a text");
+    names[150] = "{"; // no queue has such a name
+    const auto look = [&](const auto& read) {
+        Texts seen;
+        Texts refused;
+        const std::int64_t before = info("commandstats", "cmdstat_eval_ro:calls");
+        for (const auto& one : read([&](const std::string&queue, const std::exception&reason) {
+                 refused.push_back(queue);
+                 CHECK(std::string(reason.what()) != "");
+             })) {
+            seen.push_back(one.queue);
+        }
+        return std::tuple(seen, refused, info("commandstats", "cmdstat_eval_ro:calls") - before);
+    };
+    const auto without = [&](const std::string& refused) {
+        Texts left = names;
+        std::erase_if(left,
+                      [&](const std::string& name) { return name == refused || name == "{"; });
+        return left;
+    };
+    const auto [seen, refused, steps] =
+        look([&](const auto& told) { return inspector.states(names, told); });
+    CHECK(seen == without("q7"));
+    CHECK(refused == Texts{"q7", "{"});
+    CHECK(steps <= 10);
+    CHECK(inspector.states(Texts{"q8"}).at(0).waiting == 2);
+    const auto [counted, uncounted, reads] =
+        look([&](const auto& told) { return inspector.all_counts(names, told); });
+    CHECK(counted == without("q9"));
+    CHECK(uncounted == Texts{"q9", "{"});
+    CHECK(reads <= 110); // of those that are read with a refused one each is read alone
+    CHECK(inspector.all_counts(Texts{"q8"}).at(0).outcomes.died == 8);
+    CHECK(contains(
+        message_of<orizuru::ReplyError>([&] { static_cast<void>(inspector.states(names)); }),
+        "q7"));
+    CHECK(inspector.states({}).empty());
+
+    redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~*", "resetkeys", "~q1*",
+                   "~orizuru:{q1*", "+@read", "+eval_ro"});
+    Inspector guest("unix://guest:x@" + server().socket_path());
+    std::size_t denied = 0;
+    const auto allowed = guest.states(names, [&](const auto&...) { ++denied; });
+    CHECK(denied + allowed.size() == names.size());
+    CHECK(allowed.size() == 110); // q1, q10 to q19, q100 to q199, one of which cannot be
+    redis.command({"ACL", "DELUSER", "guest"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a step that looks at many queues ends behind many consumers") {
+    for (const std::string queue : {"a", "b", "c"}) {
+        Texts words{"SADD", "orizuru:{" + queue + "}:consumers"};
+        for (int i = 0; i < 1000; ++i) {
+            words.push_back(std::to_string(i));
+        }
+        redis.command(words);
+    }
+    const std::int64_t before = info("commandstats", "cmdstat_eval_ro:calls");
+    const auto states = inspector.states(Texts{"a", "b", "c"});
+    REQUIRE(states.size() == 3);
+    CHECK(states[2].unheard == 1000);
+    CHECK(info("commandstats", "cmdstat_eval_ro:calls") - before == 3);
 }
 
 TEST_CASE_FIXTURE(Fixture, "the queues that workers serve are listed, until they are forgotten") {

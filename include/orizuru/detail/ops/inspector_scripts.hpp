@@ -8,7 +8,6 @@
 #include <orizuru/detail/jobs/dead_letters.hpp>
 #include <orizuru/detail/ops/index_of.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
-#include <orizuru/detail/shards/shard_scripts.hpp>
 
 #include <string_view>
 
@@ -23,32 +22,6 @@ local function held_list(prefix, id)
     return long - 1, list
 end
 )lua";
-
-// KEYS source, unack, scheduled, dead, consumers, paused; ARGV the processing lists' prefix, how
-// many bytes of the message that is served next. Returns {waiting, held, scheduled, rejected, dead,
-// consumers, paused, that message's beginning, first due or ''}. O(consumers)
-inline std::string_view queue_state_script() {
-    static constexpr auto script = reading_script(held_list_function, retired_function, R"lua(
-local source, unack, scheduled, dead, consumers, paused = unpack(KEYS)
-local kinds = {{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'}, {consumers, 'set'}}
-local refused = refusal({}, {{'TYPE', source}, {'GET', source}})
-if refused then return refused end
-local gone = retired(source)
-if not gone then kinds[5] = {source, 'list'} end
-refused = refusal(kinds, {{'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack},
-    {'ZCARD', scheduled}, {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead}, {'SMEMBERS', consumers},
-    {'EXISTS', paused}, {'TYPE', consumers}})
-if refused then return refused end
-local ids, held = redis.call('SMEMBERS', consumers), 0
-for _, id in ipairs(ids) do held = held + held_list(ARGV[1], id) end
-local next_served = not gone and redis.call('LINDEX', source, -1) or ''
-local due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2] or ''
-return {gone and 0 or redis.call('LLEN', source), held, redis.call('ZCARD', scheduled), redis.call('LLEN', unack),
-    redis.call('LLEN', dead), #ids, redis.call('EXISTS', paused),
-    string.sub(next_served, 1, ARGV[2]), due}
-)lua");
-    return script;
-}
 
 // KEYS consumers; ARGV the prefixes of heartbeats and of processing lists. Returns {id, the
 // heartbeat's PTTL, how many it holds, its header} for each. O(consumers)

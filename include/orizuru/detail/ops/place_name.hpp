@@ -51,6 +51,12 @@ inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, 
     return state.dead;
 }
 
+/// It has neither messages nor consumers, and is not paused.
+[[nodiscard]] inline bool is_at_rest(const QueueState& state) noexcept {
+    return state.waiting + state.held + state.scheduled + state.rejected + state.dead == 0 &&
+           state.consumers == 0 && !state.paused;
+}
+
 [[nodiscard]] constexpr std::optional<Place> to_place(std::string_view name) noexcept {
     for (const Place place : every_place) {
         if (place_name(place) == name) {

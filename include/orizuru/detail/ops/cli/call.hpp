@@ -119,11 +119,18 @@ class CliCall {
             } catch (const ConnectionError&) {
                 throw;
             } catch (const std::exception& error) {
-                if (m_left_out.insert(queue).second) {
-                    complain(m_streams, joined({"queue '", queue, "': ", error.what()}));
-                }
+                leave_out(queue, error);
             }
         }
+    }
+    /// What each_queue does with a queue that is refused, for what looks at many together.
+    [[nodiscard]] Inspector::Refused leaving_out() {
+        if (!m_options.queues.empty()) {
+            return {};
+        }
+        return [this](const std::string& queue, const std::exception& reason) {
+            leave_out(queue, reason);
+        };
     }
     [[nodiscard]] bool is_whole() const noexcept { return m_left_out.empty(); }
 
@@ -174,6 +181,11 @@ class CliCall {
     }
 
   private:
+    void leave_out(const std::string& queue, const std::exception& reason) {
+        if (m_left_out.insert(queue).second) {
+            complain(m_streams, joined({"queue '", queue, "': ", reason.what()}));
+        }
+    }
     /// Over the answer before. To clear the screen first would make it flicker.
     void redraw() {
         m_streams.out << (m_drawn ? "\x1b[H" : "\x1b[2J\x1b[H");

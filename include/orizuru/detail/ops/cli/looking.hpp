@@ -9,11 +9,13 @@
 #include <orizuru/detail/ops/cli/table.hpp>
 #include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/ops/job_metrics.hpp>
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -28,10 +30,7 @@ namespace orizuru::detail::cli {
 using Align = Table::Align;
 
 [[nodiscard]] inline std::vector<QueueState> states_of(CliCall& call) {
-    std::vector<QueueState> states;
-    call.each_queue(
-        [&](const std::string& queue) { states.push_back(call.inspector().state(queue)); });
-    return states;
+    return call.inspector().states(call.queues(), call.leaving_out());
 }
 
 [[nodiscard]] inline Table table_of(const std::vector<QueueState>& states) {
@@ -72,15 +71,18 @@ inline void metrics(CliCall& call) {
     if (call.options().json) {
         throw std::invalid_argument("metrics are Prometheus' text, not JSON");
     }
-    std::vector<QueueState> states;
-    std::vector<QueueStatistics> counts;
-    call.each_queue([&](const std::string& queue) {
-        QueueState state = call.inspector().state(queue);
-        counts.push_back(call.inspector().counts(queue));
-        // A person may look at it.
-        counts.back().queue = state.queue = VisibleText(queue).text();
-        states.push_back(std::move(state));
-    });
+    std::vector<QueueState> states = states_of(call);
+    std::vector<std::string> busy;
+    for (const QueueState& state : states) {
+        if (!is_at_rest(state)) {
+            busy.push_back(state.queue);
+        }
+    }
+    std::vector<QueueStatistics> counts = call.inspector().all_counts(busy, call.leaving_out());
+    // A person may look at it.
+    const auto show = [](auto& one) { one.queue = VisibleText(one.queue).text(); };
+    std::ranges::for_each(states, show);
+    std::ranges::for_each(counts, show);
     call.answer([] { return Json(); },
                 [&](std::ostream& out) { out << prometheus(states) << prometheus(counts); });
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Reads an element of the list of scheduled messages (schedule_source.hpp writes it).
+
+#include <orizuru/detail/jobs/envelope_limits.hpp>
+#include <orizuru/jobs/job_time.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace orizuru::detail {
+
+/// A message's element has a number of 8 bytes before it.
+inline constexpr std::size_t scheduled_number = 8;
+
+/// Nothing for what is no number. What another program has scheduled beyond all times is due at the
+/// first or the last of them.
+[[nodiscard]] inline std::optional<JobTime> due_time(const std::string& score) {
+    double number = 0;
+    const char* const end = score.data() + score.size();
+    const auto found = std::from_chars(score.data(), end, number);
+    if (found.ec != std::errc{} || found.ptr != end) {
+        return std::nullopt;
+    }
+    const auto bound = [](JobTime time) {
+        return static_cast<double>(time.time_since_epoch().count());
+    };
+    number = std::clamp(number, bound(earliest_job_time), bound(latest_job_time));
+    return JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(number)));
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The numbers of queues, of up to 100 in one script: a monitor may look at thousands.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/jobs/due_time.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/detail/ops/inspector_scripts.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/detail/shards/shard_scripts.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/jobs/job_time.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/ops/queue_state.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Redis' time; nothing for a user without the right to it.
+[[nodiscard]] inline std::optional<JobTime> clock_of(Connection& connection,
+                                                     const std::string& queue) {
+    try {
+        const Reply reply = connection.command(queue, "TIME");
+        const auto part = [&](std::size_t index) {
+            return static_cast<std::int64_t>(whole_number(reply.elements[index].text).value_or(0));
+        };
+        if (!is_strings(reply) || reply.elements.size() != 2) {
+            connection.refuse("TIME");
+        }
+        return JobTime(std::chrono::milliseconds(part(0) * 1000 + part(1) / 1000));
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+        return std::nullopt;
+    }
+}
+
+inline constexpr std::size_t most_queues_together = 100;
+
+// KEYS for each queue source, unack, scheduled, dead, consumers, paused; ARGV how many bytes of the
+// message that is served next; then for each queue the prefixes of its processing lists and of its
+// heartbeats. Returns for each {waiting, held, scheduled, rejected, dead, consumers, how many of
+// them are unheard, paused, that message's beginning, first due or ''}; nil for one that it
+// refuses, if there are others. It ends behind the queue with the 1000th consumer: O(queues +
+// consumers).
+inline std::string_view queue_states_script() {
+    static constexpr auto script = reading_script(held_list_function, retired_function, R"lua(
+local seen = 0
+local function state(source, unack, scheduled, dead, consumers, paused, processing, heartbeat)
+    local kinds = {{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'}, {consumers, 'set'}}
+    local refused = refusal({}, {{'TYPE', source}, {'GET', source}})
+    if refused then return refused end
+    local gone = retired(source)
+    if not gone then kinds[5] = {source, 'list'} end
+    refused = refusal(kinds, {{'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack},
+        {'ZCARD', scheduled}, {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead},
+        {'SMEMBERS', consumers}, {'EXISTS', paused}, {'TYPE', consumers}})
+    if refused then return refused end
+    local ids, held, unheard = redis.call('SMEMBERS', consumers), 0, 0
+    for _, id in ipairs(ids) do
+        held = held + held_list(processing, id)
+        unheard = unheard + 1 - redis.call('EXISTS', heartbeat .. id)
+    end
+    seen = seen + #ids
+    local next_served = not gone and redis.call('LINDEX', source, -1) or ''
+    local due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2] or ''
+    return {gone and 0 or redis.call('LLEN', source), held, redis.call('ZCARD', scheduled),
+        redis.call('LLEN', unack), redis.call('LLEN', dead), #ids, unheard,
+        redis.call('EXISTS', paused), string.sub(next_served, 1, ARGV[1]), due}
+end
+local found = {}
+for i = 1, #KEYS / 6 do
+    local k = 6 * i
+    local one = state(KEYS[k - 5], KEYS[k - 4], KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k],
+        ARGV[2 * i], ARGV[2 * i + 1])
+    if one.err and #KEYS == 6 then return one end
+    found[i] = not one.err and one
+    if seen >= 1000 then break end
+end
+return found
+)lua");
+    return script;
+}
+
+/// Asks for the numbers of queues that have one connection; returns those of the first ones, at
+/// least of one, with nothing where Redis refuses a queue. Throws as Connection does, also when it
+/// refuses the only one.
+[[nodiscard]] inline std::vector<std::optional<QueueState>>
+queue_states(Connection& connection, std::span<const Keys> queues) {
+    const Reply reply =
+        connection.roundtrip(queues.front().source(), "EVAL_RO", [&](std::string& out) {
+            begin_command(out, 4 + 8 * queues.size());
+            append_argument(out, "EVAL_RO");
+            append_argument(out, queue_states_script());
+            append_argument(out, 6 * queues.size());
+            for (const Keys& keys : queues) {
+                append_argument(out, keys.source());
+                append_argument(out, keys.unack());
+                append_argument(out, keys.scheduled());
+                append_argument(out, keys.dead());
+                append_argument(out, keys.consumers());
+                append_argument(out, keys.paused());
+            }
+            append_argument(out, longest_envelope_start);
+            for (const Keys& keys : queues) {
+                append_argument(out, keys.processing(""));
+                append_argument(out, keys.heartbeat(""));
+            }
+        });
+    const std::size_t size = reply.elements.size();
+    if (!reply.is(Reply::Type::array) || size == 0 || size > queues.size()) {
+        connection.refuse("EVAL_RO");
+    }
+    std::vector<std::optional<QueueState>> found;
+    for (const Reply& one : reply.elements) {
+        const std::vector<Reply>& parts = one.elements;
+        const std::string& queue = queues[found.size()].source();
+        if (one.is(Reply::Type::nil) && queues.size() > 1) {
+            found.emplace_back();
+            continue;
+        }
+        const auto is_number = [](const Reply& part) { return is_count(part); };
+        if (parts.size() != 10 || !std::all_of(parts.begin(), parts.begin() + 8, is_number) ||
+            !parts[8].is(Reply::Type::string) || !parts[9].is(Reply::Type::string)) {
+            connection.refuse("EVAL_RO");
+        }
+        const auto count = [&](std::size_t part) {
+            return static_cast<std::uint64_t>(parts[part].integer);
+        };
+        QueueState& state = found
+                                .emplace_back(QueueState{.queue = queue,
+                                                         .waiting = count(0),
+                                                         .held = count(1),
+                                                         .scheduled = count(2),
+                                                         .rejected = count(3),
+                                                         .dead = count(4),
+                                                         .consumers = count(5),
+                                                         .unheard = count(6),
+                                                         .paused = count(7) > 0,
+                                                         .oldest = envelope_time(parts[8].text)})
+                                .value();
+        if (!parts[9].text.empty()) {
+            state.next_due = due_time(parts[9].text);
+        }
+    }
+    return found;
+}
+
+} // namespace orizuru::detail
