@@ -5,6 +5,7 @@
 
 #include "integration/worker/worker_fixture.hpp"
 
+#include <orizuru/jobs.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/worker_metrics.hpp>
@@ -157,6 +158,36 @@ TEST_CASE_FIXTURE(Fixture, "the metrics of a worker are Prometheus' text, as pro
     const std::vector<orizuru::QueueState> states{inspector.state("q"), inspector.state("r")};
     CHECK(check(text + prometheus(states)) == 0);
     CHECK(check(text + text) != 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "deaths are counted though the dead list is at its bound") {
+    const auto metrics = [&] {
+        return prometheus(std::vector{inspector.state("q")}) +
+               prometheus(std::vector{inspector.counts("q")});
+    };
+    CHECK(is_in(metrics(), R"(orizuru_queue_messages{queue="q",state="dead"} 0)"));
+    Worker worker(uri, options(1));
+    worker.handle<Raw>("q", [](const Raw&) { throw orizuru::DoNotRetry("bad"); });
+    Running running(worker);
+    push_jobs({"a", "b", "c"});
+    REQUIRE(eventually([&] { return worker.statistics().died == 3; }));
+    running.stop();
+    orizuru::DeadList(uri, "q").trim({.most = 1});
+    CHECK(is_in(metrics(), R"(orizuru_queue_messages{queue="q",state="dead"} 1)"));
+    CHECK(is_in(metrics(), R"(orizuru_jobs_total{queue="q",outcome="died"} 3)"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a paused queue is told from one without workers, and from one whose "
+                           "workers are gone") {
+    const auto metrics = [&] { return prometheus(std::vector{inspector.state("q")}); };
+    push_jobs({"a"});
+    CHECK(is_in(metrics(), R"(orizuru_queue_consumers{queue="q"} 0)"));
+    CHECK(is_in(metrics(), R"(orizuru_queue_paused{queue="q"} 0)"));
+    add_dead_consumer("gone", {});
+    CHECK(is_in(metrics(), R"(orizuru_queue_consumers{queue="q"} 1)"));
+    CHECK(is_in(metrics(), R"(orizuru_queue_consumers_unheard{queue="q"} 1)"));
+    orizuru::Pause(uri, "q").pause();
+    CHECK(is_in(metrics(), R"(orizuru_queue_paused{queue="q"} 1)"));
 }
 
 } // namespace worker_counts_test
