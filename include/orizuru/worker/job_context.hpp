@@ -115,10 +115,12 @@ class JobRun {
     [[nodiscard]] std::chrono::steady_clock::time_point since() const noexcept { return m_since; }
 
     /// Tells a handler that runs for long to end, when the worker shuts down or the handler's
-    /// time limit is over. A job whose handler has not ended within WorkerOptions::stop_timeout is
-    /// requeued. A std::stop_callback on this token is called on the thread that shuts the worker
-    /// down, and no job is requeued until it returns; or on the one that looks after time limits,
-    /// and no other limit is seen until it returns. Any thread.
+    /// time limit is over. A handler that then merely returns has its job acked at a shutdown;
+    /// throw to have it requeued. A job whose handler has not ended within
+    /// WorkerOptions::stop_timeout is requeued. A std::stop_callback on this token is called on the
+    /// thread that shuts the worker down, and no job is requeued until it returns; or on the one
+    /// that looks after time limits, and no other handler is told of its own until it returns. Any
+    /// thread.
     ///
     /// Each call of a handler with a time limit has a token of its own, which hears of nothing once
     /// the call has ended. Before and behind it, a middleware gets the worker's.

@@ -66,10 +66,13 @@ class Worker {
     /// job is acked. When it throws anything or calls JobRun::fail, the job is retried as
     /// QueueOptions::retry says; after DoNotRetry and Discard it is not. The retry and the removal
     /// are one atomic step. What a handler throws while the worker shuts down is no failure, but
-    /// for these two: the job is requeued at the serving end, and the attempt does not count. A job
-    /// that the handler settles through the guard of its JobContext is left alone. A message that
-    /// is no Job<T> goes to the dead list with the reason; a job of a kind that has no handler here
-    /// fails, as a newer worker may have one.
+    /// for these two and once its time limit is over: the job is requeued at the serving end, and
+    /// the attempt does not count. A handler that merely returns at its stop_token, its work
+    /// undone, has its job acked: throw to have it requeued.
+    ///
+    /// A job that the handler settles through the guard of its JobContext is left alone. A message
+    /// that is no Job<T> goes to the dead list with the reason; a job of a kind that has no handler
+    /// here fails, as a newer worker may have one.
     ///
     /// When Redis refuses a settlement, on_event hears of it, a separate thread repeats it, and
     /// nothing more is fetched from the queue until it is accepted.
@@ -115,11 +118,12 @@ class Worker {
     /// `batch.size` jobs, or `batch.time` after its first job came; earlier when there is no memory
     /// for its next job.
     ///
-    /// An exception fails each job of the batch that the handler has not settled; JobRun::fail
-    /// fails a single one. A batch is handled on one thread; middleware and reports see its first
-    /// job. It takes the whole queue, whatever the jobs' kinds are, and there is no other handler
-    /// beside it. Include <orizuru/worker/handle_batch.hpp>. Throws as `handle` does, and as
-    /// next_batch does for `batch`.
+    /// An exception fails each job of the batch that the handler has not settled, or requeues it
+    /// while the worker shuts down; a return acks it. JobRun::fail fails a single one. A batch is
+    /// handled on one thread; middleware and reports see its first job. It takes the whole queue,
+    /// whatever the jobs' kinds are, and there is no other handler beside it. Include
+    /// <orizuru/worker/handle_batch.hpp>. Throws as `handle` does, and as next_batch does for
+    /// `batch`.
     template <class T, JobBatchHandler<T> F>
     Worker& handle_batch(std::string queue, F handler, const BatchOptions& batch,
                          QueueOptions options = {});

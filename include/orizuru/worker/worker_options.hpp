@@ -71,7 +71,7 @@ struct QueueOptions {
     RetryPolicy retry = {};
     /// How long a handler may run, 1 ms to 24 h; empty: as long as it likes. When the time is over,
     /// its stop_token has a stop requested; nothing is killed. The run counts as failed once it
-    /// ends, however it ends.
+    /// ends, however it ends, also while the worker shuts down.
     std::optional<std::chrono::milliseconds> time_limit = {};
     /// How long after its first push a job that has no expires_at of its own expires, 1 ms or more;
     /// a delay of the push counts. Empty: never.

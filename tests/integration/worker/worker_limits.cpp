@@ -242,6 +242,126 @@ TEST_CASE_FIXTURE(Fixture, "a shutdown asks a handler with a time limit to stop,
     CHECK(job_of(waiting().front()).attempt == 1);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a limit that passes while the worker shuts down fails the run, too, "
+                           "however it ends") {
+    constexpr std::chrono::milliseconds limit = 300ms;
+    QueueOptions of_queue = much_later();
+    of_queue.time_limit = limit;
+    const Gate gate;
+    const auto outrun = [=](const JobContext<Raw>& job) {
+        gate.pass();
+        wait_for_stop(job.stop_token()); // by the shutdown
+        CHECK(eventually([&] { return std::chrono::steady_clock::now() > job.since() + limit; }));
+    };
+    Worker worker(uri, options());
+    WorkerEventKind end = WorkerEventKind::failed;
+    std::string reason = "the time limit of 300 ms is over";
+    SUBCASE("by a return") { worker.handle<Raw>("q", outrun, of_queue); }
+    SUBCASE("by an exception") {
+        reason += ": interrupted";
+        worker.handle<Raw>(
+            "q",
+            [=](JobContext<Raw>& job) {
+                outrun(job);
+                throw std::runtime_error("interrupted");
+            },
+            of_queue);
+    }
+    SUBCASE("in a batch") {
+        worker.handle_batch<Raw>(
+            "q", [=](const orizuru::JobBatch<Raw>& jobs) { outrun(jobs[0]); }, {.size = 1},
+            of_queue);
+    }
+    SUBCASE("of a kind with a limit of its own") {
+        of_queue.time_limit = 1h;
+        worker.serve("q", of_queue).handle<Raw>("q", "k", outrun, {.time_limit = limit});
+    }
+    SUBCASE("acked before its handler") {
+        of_queue.guarantee = orizuru::Guarantee::at_most_once;
+        end = WorkerEventKind::discarded;
+        worker.handle<Raw>("q", outrun, of_queue);
+    }
+    SUBCASE("in a batch acked before its handler") {
+        of_queue.guarantee = orizuru::Guarantee::at_most_once;
+        end = WorkerEventKind::discarded;
+        worker.handle_batch<Raw>(
+            "q", [=](const orizuru::JobBatch<Raw>& jobs) { outrun(jobs[0]); }, {.size = 1},
+            of_queue);
+    }
+    orizuru::Job<Raw> job = orizuru::make_job(Raw{"a"});
+    if (of_queue.time_limit == 1h) {
+        job.kind = "k";
+    }
+    redis.lpush("q", bytes_of(job));
+    Running running(worker);
+    REQUIRE(gate.reached());
+    worker.stop();
+    gate.open();
+    CHECK(running.stop() == 0);
+    REQUIRE(diary.count(end) == 1);
+    CHECK(diary.of(end).front().detail == reason);
+    CHECK(put_off().size() == (end == WorkerEventKind::failed ? 1 : 0));
+    CHECK(waiting().empty());
+    CHECK(worker.statistics().succeeded == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a run that outruns its limit has failed, although a stop callback of "
+                           "another handler keeps the worker from telling it") {
+    const Gate callback;
+    Worker worker(uri, options(2));
+    QueueOptions of_queue = much_later();
+    of_queue.time_limit = 20ms;
+    worker.handle<Raw>(
+        "q",
+        [&](const Raw& payload, JobContext<Raw>& job) {
+            if (payload.bytes == "calls back") {
+                const std::stop_callback calling(job.stop_token(), [=] { callback.pass(); });
+                CHECK(callback.reached());
+                return;
+            }
+            CHECK(
+                eventually([&] { return std::chrono::steady_clock::now() > job.since() + 20ms; }));
+        },
+        of_queue);
+    push_jobs({"calls back"});
+    const Running running(worker);
+    REQUIRE(callback.reached());
+    push_jobs({"outruns"});
+    CHECK(eventually([&] { return worker.statistics().failed == 1; }));
+    CHECK(worker.statistics().succeeded == 0);
+    callback.open();
+    CHECK(eventually([&] { return put_off().size() == 2; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a limit asks its handler to stop while another handler's stop callback "
+                           "holds up the shutdown") {
+    const Gate limited;
+    const Gate calling_back;
+    const Gate callback;
+    limited.open();
+    calling_back.open();
+    Worker worker(uri, options(2));
+    worker
+        .handle<Raw>("q",
+                     [=](JobContext<Raw>& job) {
+                         limited.pass();
+                         wait_for_stop(job.stop_token());
+                         callback.open();
+                     },
+                     {.retry = much_later().retry, .time_limit = 300ms})
+        .handle<Raw>("others", [=](JobContext<Raw>& job) {
+            const std::stop_callback calling(job.stop_token(), [=] { callback.pass(); });
+            calling_back.pass();
+            wait_for_stop(job.stop_token());
+        });
+    push_jobs({"a"});
+    Running running(worker);
+    REQUIRE(limited.reached());
+    push_jobs({"b"}, "others"); // the last callback of a stop source is the first to be called
+    REQUIRE(calling_back.reached());
+    CHECK(running.stop() == 0);
+}
+
 TEST_CASE_FIXTURE(Fixture, "behind a handler with a time limit, a middleware hears of a shutdown "
                            "and not of the limit") {
     const Gate gate;

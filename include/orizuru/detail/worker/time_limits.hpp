@@ -3,7 +3,8 @@
 #pragma once
 
 // The time limits of a worker's running handlers: one thread asks those to stop whose time is over.
-// It cannot end them.
+// It cannot end them. The clock alone decides which of them were too slow: that thread may wait for
+// a stop callback.
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
@@ -21,7 +22,7 @@ namespace orizuru::detail {
 class TimeLimits {
     struct Run {
         std::stop_source stop;
-        bool exceeded = false;
+        bool told = false;
     };
     using Runs = std::multimap<TimePoint, Run>; // by their deadlines
 
@@ -42,7 +43,7 @@ class TimeLimits {
         [[nodiscard]] std::stop_token token() const noexcept {
             return m_run->second.stop.get_token();
         }
-        [[nodiscard]] bool exceeded() const { return m_limits.exceeded(*m_run); }
+        [[nodiscard]] bool exceeded() const noexcept { return Clock::now() >= m_run->first; }
 
       private:
         struct StopBy {
@@ -69,17 +70,13 @@ class TimeLimits {
         const std::lock_guard lock(m_mutex);
         m_runs.erase(run);
     }
-    [[nodiscard]] bool exceeded(const Runs::value_type& run) const {
-        const std::lock_guard lock(m_mutex);
-        return run.second.exceeded;
-    }
     [[nodiscard]] TimePoint next_deadline() const noexcept {
         const auto next = std::ranges::find_if(
-            m_runs, [](const Runs::value_type& run) { return !run.second.exceeded; });
+            m_runs, [](const Runs::value_type& run) { return !run.second.told; });
         return next == m_runs.end() ? TimePoint::max() : next->first;
     }
 
-    mutable std::mutex m_mutex; ///< guards what follows
+    std::mutex m_mutex; ///< guards what follows
     Runs m_runs;
     std::condition_variable_any m_news;
 };
@@ -93,9 +90,9 @@ inline void TimeLimits::run(const std::stop_token& token) {
             continue;
         }
         Run& run = std::ranges::find_if(m_runs, [](const Runs::value_type& other) {
-                       return !other.second.exceeded;
+                       return !other.second.told;
                    })->second;
-        run.exceeded = true;
+        run.told = true;
         std::stop_source stop = run.stop;
         const Unlocked open(lock); // the handler's stop callbacks may take long
         stop.request_stop();

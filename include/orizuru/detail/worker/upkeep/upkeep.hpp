@@ -50,6 +50,7 @@ class Upkeep {
     /// Starts the threads, once. Throws std::system_error when the process can have no more
     /// threads.
     void start();
+    /// Time limits are looked after until end(): handlers may run on.
     void request_stop() noexcept;
     /// Ends all threads, after a last report: no job runs any more. Those that still wait for Redis
     /// at the deadline give up.
@@ -57,7 +58,8 @@ class Upkeep {
 
   private:
     template <class Action>
-    void start(std::string_view what, Action action, QueueUpkeep* reporting = nullptr);
+    [[nodiscard]] std::jthread repeat(std::string_view what, Action action,
+                                      QueueUpkeep* reporting = nullptr);
     void report_last(QueueUpkeep& queues) noexcept;
 
     const ServedQueues& m_all;
@@ -71,7 +73,9 @@ class Upkeep {
     bool m_jobs_ended = false;
     std::condition_variable m_ending;
     std::condition_variable m_ended;
-    std::vector<std::jthread> m_threads; // last: they use all of the above
+    // Last: the threads use all of the above.
+    std::vector<std::jthread> m_threads;
+    std::jthread m_limiting;
 };
 
 inline Upkeep::Upkeep(const Endpoint& endpoint, const ServedQueues& queues, WorkerShared& shared,
@@ -99,22 +103,23 @@ inline Upkeep::~Upkeep() { end(Clock::now()); }
 
 inline void Upkeep::start() {
     for (QueueUpkeep& queues : m_queues) {
-        start(
-            "upkeep", [&queues](const std::stop_token& token) { queues.run(token); }, &queues);
+        m_threads.push_back(repeat(
+            "upkeep", [&queues](const std::stop_token& token) { queues.run(token); }, &queues));
     }
-    start("settling what was refused",
-          [this](const std::stop_token& token) { m_parked.run(token); });
+    m_threads.push_back(repeat("settling what was refused",
+                               [this](const std::stop_token& token) { m_parked.run(token); }));
     if (std::ranges::any_of(m_all, [](const auto& queue) { return queue->has_time_limit(); })) {
-        start("time limits",
-              [this](const std::stop_token& token) { m_shared.time_limits.run(token); });
+        m_limiting = repeat("time limits", [this](const std::stop_token& token) {
+            m_shared.time_limits.run(token);
+        });
     }
 }
 
 /// Starts a thread that repeats `action` until it is told to stop, also when the action throws.
 template <class Action>
-void Upkeep::start(std::string_view what, Action action, QueueUpkeep* reporting) {
+std::jthread Upkeep::repeat(std::string_view what, Action action, QueueUpkeep* reporting) {
     const std::lock_guard lock(m_mutex); // a thread that ends waits for it
-    m_threads.emplace_back([=, this](const std::stop_token& token) {
+    std::jthread thread([=, this](const std::stop_token& token) {
         while (!token.stop_requested()) {
             try {
                 action(token);
@@ -133,6 +138,7 @@ void Upkeep::start(std::string_view what, Action action, QueueUpkeep* reporting)
         m_ended.notify_all();
     });
     ++m_alive;
+    return thread;
 }
 
 inline void Upkeep::report_last(QueueUpkeep& queues) noexcept {
@@ -148,6 +154,7 @@ inline void Upkeep::request_stop() noexcept {
 
 inline void Upkeep::end(TimePoint deadline) noexcept {
     request_stop();
+    m_limiting.request_stop();
     {
         std::unique_lock lock(m_mutex);
         m_jobs_ended = true;
@@ -156,6 +163,7 @@ inline void Upkeep::end(TimePoint deadline) noexcept {
     }
     m_cutoff.signal();
     m_threads.clear();
+    m_limiting = {};
 }
 
 } // namespace orizuru::detail
