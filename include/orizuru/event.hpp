@@ -32,7 +32,9 @@ enum class EventKind {
 
 /// One event. The views are valid only during the call of `on_event`.
 ///
-/// The library calls `on_event` on any thread, with no lock held, and swallows its exceptions.
+/// The library calls `on_event` on any thread, with no lock held, and swallows its exceptions. It
+/// may block, and what it blocks is a call of yours, a beat or a pass of a collector: give a log
+/// without room to another thread, or drop its lines.
 struct Event {
     EventKind kind;
     std::string_view queue;

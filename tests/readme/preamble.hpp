@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <iostream>
 #include <stdexcept>
 #include <stop_token>
 #include <string>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
+#include "support/stderr_pipe.hpp"
+
 #include <orizuru/worker/worker_event.hpp>
 
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <iostream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -30,11 +30,10 @@ TEST_CASE("each kind of a worker's event has a name of its own") {
 
 /// What goes to stderr.
 std::string written(const WorkerEvent& event) {
-    const std::ostringstream lines;
-    std::streambuf* const before = std::cerr.rdbuf(lines.rdbuf());
+    const orizuru::test::ShortPipe pipe;
+    const orizuru::test::StderrInto here(pipe);
     orizuru::write_to_stderr(event);
-    std::cerr.rdbuf(before);
-    return lines.str();
+    return pipe.drain();
 }
 
 TEST_CASE("a worker writes a line for an event by default, but none for a success") {

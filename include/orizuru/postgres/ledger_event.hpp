@@ -23,6 +23,7 @@ enum class LedgerEventKind {
 /// only.
 ///
 /// `on_event` is called by the reconciler's thread, with no lock held; what it throws is swallowed.
+/// While it blocks, nothing is looked after.
 struct LedgerEvent {
     LedgerEventKind kind;
     std::string_view queue = {};

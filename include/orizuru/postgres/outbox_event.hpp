@@ -4,8 +4,9 @@
 
 // The events of an OutboxRelay, handed to OutboxRelayOptions::on_event.
 
+#include <orizuru/detail/base/line_writer.hpp>
+
 #include <chrono>
-#include <iostream>
 #include <string>
 #include <string_view>
 
@@ -40,14 +41,15 @@ struct OutboxEvent {
     return "unknown";
 }
 
-/// A line on stderr, which is what an OutboxRelay does with its events unless told otherwise.
+/// Writes a line to stderr (descriptor 2). The default of OutboxRelayOptions::on_event. Drops it
+/// when stderr has no room at once, and says so later, as a worker's default does.
 inline void write_outbox_event(const OutboxEvent& event) {
     std::string line = "orizuru: outbox " + std::string(to_string(event.kind));
     if (!event.queue.empty()) {
         line.append(" queue=").append(event.queue);
     }
     line += " retry_in=" + std::to_string(event.retry_in.count()) + "ms ";
-    std::cerr << line.append(event.detail) + '\n';
+    detail::write_stderr_line(line.append(event.detail));
 }
 
 } // namespace orizuru

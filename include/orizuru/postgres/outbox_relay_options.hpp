@@ -16,7 +16,7 @@ struct OutboxRelayOptions {
     int batch = 1000;
     /// How often a relay looks at least, in case no NOTIFY wakes it: 100 ms to 24 h.
     std::chrono::milliseconds sweep = std::chrono::seconds(30);
-    /// Called by the thread that is in the relay.
+    /// Called by the thread that is in the relay: while it blocks, nothing is sent.
     std::function<void(const OutboxEvent&)> on_event = write_outbox_event;
 };
 

@@ -4,17 +4,17 @@
 
 // A handle middleware that writes a line for each run of a job.
 
+#include <orizuru/detail/base/line_writer.hpp>
 #include <orizuru/worker/worker_options.hpp>
 
 #include <functional>
-#include <iostream>
-#include <string>
 #include <string_view>
 
 namespace orizuru {
 
-/// Writes a line to stderr. The default of log_jobs.
-inline void write_line_to_stderr(std::string_view line) { std::cerr << std::string(line) + '\n'; }
+/// Writes a line to stderr (descriptor 2). The default of log_jobs. Drops it when stderr has no
+/// room at once, and says so later, as write_to_stderr does.
+inline void write_line_to_stderr(std::string_view line) { detail::write_stderr_line(line); }
 
 /// Make it the first of WorkerOptions::handle_middleware: it writes a line when a run has ended,
 ///
@@ -35,6 +35,7 @@ inline void write_line_to_stderr(std::string_view line) { std::cerr << std::stri
 /// handler, are told to on_event. Of a batch it sees the first job.
 ///
 /// `write` is called on any thread, on one at a time for all copies; its exceptions are swallowed.
+/// No job is settled before it returns.
 /// Throws std::invalid_argument when it is empty.
 [[nodiscard]] HandleMiddleware
 log_jobs(std::function<void(std::string_view)> write = write_line_to_stderr);

@@ -4,10 +4,10 @@
 
 // The events that a Worker passes to WorkerOptions::on_event.
 
+#include <orizuru/detail/base/line_writer.hpp>
 #include <orizuru/event.hpp>
 
 #include <chrono>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +40,9 @@ enum class WorkerEventKind {
 /// An event. Its views are valid only during the call of `on_event`.
 ///
 /// `on_event` is called on any thread, with no lock held; its exceptions are swallowed. While it
-/// runs on the thread that looks after the queues, no scheduled job moves and no pause is seen.
+/// runs on the thread that looks after the queues, no scheduled job moves and no pause is seen. It
+/// may block, and what it blocks is jobs and the end of `run`: give a log without room to another
+/// thread, or drop its lines, as write_to_stderr does.
 struct WorkerEvent {
     WorkerEventKind kind;
     std::string_view queue = {};
@@ -90,7 +92,9 @@ struct WorkerEvent {
     return "unknown";
 }
 
-/// Writes a line to stderr, but none for a success. The default of WorkerOptions::on_event.
+/// Writes a line to stderr (descriptor 2), but none for a success. The default of
+/// WorkerOptions::on_event. When stderr has no room at once, because nobody reads the pipe behind
+/// it, the line is dropped; the next line that has room comes after one that says how many were.
 inline void write_to_stderr(const WorkerEvent& event) {
     if (event.kind == WorkerEventKind::succeeded) {
         return;
@@ -111,7 +115,7 @@ inline void write_to_stderr(const WorkerEvent& event) {
         line += " retry_in=" + std::to_string(event.retry_in->count()) + "ms";
     }
     add("", event.detail);
-    std::cerr << line + '\n';
+    detail::write_stderr_line(line);
 }
 
 } // namespace orizuru

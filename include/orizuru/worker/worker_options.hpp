@@ -134,6 +134,7 @@ struct WorkerOptions {
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(15);
     std::vector<HandleMiddleware> handle_middleware = {};
     std::vector<FetchMiddleware> fetch_middleware = {};
+    /// The default never blocks. One that does holds up the worker's threads: see WorkerEvent.
     std::function<void(const WorkerEvent&)> on_event = write_to_stderr;
 };
 

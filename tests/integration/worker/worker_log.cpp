@@ -6,6 +6,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/stderr_pipe.hpp"
 
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
@@ -20,9 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <iostream>
 #include <regex>
-#include <sstream>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -304,11 +303,12 @@ TEST_CASE_FIXTURE(Fixture, "a line that cannot be written is no failure of its j
 }
 
 TEST_CASE("a log writes to stderr unless told otherwise, and needs something that writes") {
-    const std::ostringstream written;
-    std::streambuf* const before = std::cerr.rdbuf(written.rdbuf());
-    orizuru::write_line_to_stderr("done queue=q");
-    std::cerr.rdbuf(before);
-    CHECK(written.str() == "done queue=q\n");
+    const orizuru::test::ShortPipe pipe;
+    {
+        const orizuru::test::StderrInto here(pipe);
+        orizuru::write_line_to_stderr("done queue=q");
+    }
+    CHECK(pipe.drain() == "done queue=q\n");
     CHECK(log_jobs());
     CHECK(message_of<std::invalid_argument>([] { static_cast<void>(log_jobs(nullptr)); }) ==
           "a log of jobs needs a function that writes its lines");

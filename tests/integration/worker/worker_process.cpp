@@ -7,9 +7,11 @@
 #include "integration/worker/serving_fixture.hpp"
 #include "integration/worker/worker_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/stderr_pipe.hpp"
 
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/worker.hpp>
+#include <orizuru/worker/job_log.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,6 +22,7 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -37,6 +40,8 @@ using orizuru::test::contains;
 using orizuru::test::eventually;
 using orizuru::test::RedisClient;
 using orizuru::test::ServingFixture;
+using orizuru::test::ShortPipe;
+using orizuru::test::StderrInto;
 using orizuru::test::Texts;
 
 std::atomic<int> handled_by_user{0};
@@ -75,6 +80,43 @@ TEST_CASE_FIXTURE(Process, "SIGTERM and SIGINT stop a worker's process, which gi
     CHECK(child.status() == 0);
     CHECK(jobs() == Texts{"b"});
     CHECK(nobody_left());
+}
+
+TEST_CASE_FIXTURE(Process, "a worker whose stderr nobody reads handles its jobs and ends in time; "
+                           "once somebody reads, it says how many lines it has dropped") {
+    constexpr int count = 200;
+    const ShortPipe pipe;
+    Child child([&] {
+        const StderrInto here(pipe);
+        WorkerOptions chosen = options(4);
+        chosen.signals = orizuru::SignalHandling::worker;
+        chosen.on_event = WorkerOptions().on_event;
+        chosen.handle_middleware = {orizuru::log_jobs()};
+        Worker worker(uri, chosen);
+        worker.handle<Raw>(
+            "q", [](const Raw&) { throw std::runtime_error("busy"); }, much_later());
+        return worker.run();
+    });
+    push_jobs(Texts(count, "x"));
+    CHECK(eventually([&] { return put_off().size() == count; }));
+    std::string text = pipe.drain();
+    CHECK(contains(text, "orizuru: started\n"));
+    CHECK(contains(text, " retry_in=3600000ms busy\n"));
+    SUBCASE("until it ends") {
+        pipe.fill();
+        push_jobs({"one more"});
+        CHECK(eventually([&] { return put_off().size() == count + 1; }));
+    }
+    SUBCASE("until it goes on") {
+        push_jobs({"one more"});
+        text.clear();
+        CHECK(eventually([&] {
+            text += pipe.drain();
+            return contains(text, " lines were dropped: stderr had no room\n");
+        }));
+    }
+    child.signal(SIGTERM);
+    CHECK(child.status() == 0);
 }
 
 TEST_CASE_FIXTURE(Process, "a second signal ends the process at once") {
