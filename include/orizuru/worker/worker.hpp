@@ -82,6 +82,11 @@ class Worker {
     /// held are redelivered after the lease. If your handler's thread may be cancelled, disable
     /// that with pthread_setcancelstate.
     ///
+    /// A child that the handler forks must end by exec or _exit. One that comes back, by a return
+    /// or an exception (of an exec that failed, say), ends by _exit(70) with a line on stderr, and
+    /// its parent goes on. The same holds for middleware, on_event and on_beat. In the child this
+    /// library's objects that its parent made throw std::logic_error.
+    ///
     /// Throws std::invalid_argument for an impossible queue name or option, an empty handler, and
     /// a queue that has a handler already; std::logic_error when the worker runs.
     template <class T, JobHandler<T> F>

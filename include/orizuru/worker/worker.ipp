@@ -5,6 +5,7 @@
 // Defines the functions of worker.hpp that depend on no type of message.
 
 #include <orizuru/detail/base/endpoint_parts.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/signals.hpp>
 #include <orizuru/detail/worker/single_job_queue.hpp>
@@ -86,7 +87,9 @@ ORIZURU_INLINE void Worker::run_and_exit(std::stop_token token) {
 }
 
 ORIZURU_INLINE int Worker::run_once(std::stop_token token) {
-    m_core->wake.renew(); // the process may have forked since the constructor
+    // The process may have forked since the constructor.
+    m_core->wake.renew();
+    m_core->shared->process = detail::ForkMark();
     const std::stop_callback stop_by_token(std::move(token), [this] { stop(); });
     std::optional<detail::Signals> listening;
     if (m_core->shared->options.signals == SignalHandling::worker) {

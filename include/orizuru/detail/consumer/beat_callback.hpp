@@ -4,6 +4,8 @@
 
 // Calls the user's on_beat on a thread of its own: a slow one delays no beat.
 
+#include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/base/own_thread.hpp>
 
 #include <atomic>
@@ -35,9 +37,11 @@ class BeatCallback {
     enum class Asked { nothing, to_call, to_end };
 
     static void run(std::atomic<Asked>& asked, const std::function<void()>& on_beat) noexcept {
+        const ForkMark process;
         asked.wait(Asked::nothing);
         while (asked.exchange(Asked::nothing) == Asked::to_call) {
             try {
+                const EndOfForks end(process);
                 on_beat();
             } catch (...) { // NOLINT(bugprone-empty-catch)
                 // Exceptions are swallowed, as ConsumerOptions::on_beat says.

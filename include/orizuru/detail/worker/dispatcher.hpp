@@ -8,6 +8,8 @@
 // of the dispatcher's ends the waits in Redis, so that others get what comes.
 
 #include <orizuru/detail/base/at_exit.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/base/unlocked.hpp>
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
@@ -43,6 +45,9 @@ class Dispatcher {
     Dispatcher& operator=(const Dispatcher&) = delete;
     /// No thread is inside `next` any more.
     ~Dispatcher() { stop(); }
+
+    /// The process that runs the worker.
+    [[nodiscard]] const ForkMark& process() const noexcept { return m_shared->process; }
 
     /// Returns the next task for the calling thread; waits until there is one. Null means stopped.
     /// Each thread passes a pointer of its own to the tasks that it shares, null at first; and a
@@ -177,6 +182,7 @@ void Dispatcher::lead(Lock& lock, Action action) {
 }
 
 inline PolledQueues::Found Dispatcher::find() {
+    const EndOfForks end(process()); // such as one of a Codec
     while (!stopped()) {
         if (auto found = m_queues.find(m_token, m_free)) {
             return found;

@@ -5,6 +5,7 @@
 // Runs a handler inside the worker's middleware, and within its time limit.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/jobs/retry.hpp>
@@ -76,13 +77,14 @@ class HandlerCall {
 };
 
 template <class Handle>
-void run_in_middleware(const WorkerOptions& options, JobRun& job, const Handle& handle,
+void run_in_middleware(const WorkerShared& shared, JobRun& job, const Handle& handle,
                        std::size_t outermost = 0) {
-    const auto& around = options.handle_middleware;
+    const auto& around = shared.options.handle_middleware;
     if (outermost == around.size()) {
         handle();
     } else {
-        around[outermost](job, [&] { run_in_middleware(options, job, handle, outermost + 1); });
+        const EndOfForks end(shared.process);
+        around[outermost](job, [&] { run_in_middleware(shared, job, handle, outermost + 1); });
     }
 }
 
@@ -93,8 +95,9 @@ Handling handle_in_middleware(WorkerShared& shared, std::span<JobRun* const> job
                               const Handle& handle) {
     Handling handling;
     try {
-        run_in_middleware(shared.options, *jobs.front(), [&] {
+        run_in_middleware(shared, *jobs.front(), [&] {
             const HandlerCall call(shared, jobs, time_limit);
+            const EndOfForks end(shared.process); // before the call's end, which locks
             handle();
         });
     } catch (...) {

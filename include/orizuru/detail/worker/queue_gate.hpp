@@ -7,6 +7,7 @@
 // a middleware has passed the queue over or a fetch has failed.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/base/thrown.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
@@ -142,9 +143,11 @@ inline std::shared_ptr<Task> QueueGate::end_waiting(const std::stop_token& token
 
 inline bool QueueGate::fetch_inside(std::size_t middleware, const std::function<bool()>& fetch) {
     const auto& around = m_options.fetch_middleware;
-    return middleware == around.size() ? fetch() : around[middleware](m_queue.queue(), [&] {
-        return fetch_inside(middleware + 1, fetch);
-    });
+    if (middleware == around.size()) {
+        return fetch();
+    }
+    const EndOfForks end(m_queue.shared().process);
+    return around[middleware](m_queue.queue(), [&] { return fetch_inside(middleware + 1, fetch); });
 }
 
 inline std::shared_ptr<FetchedTasks>

@@ -5,6 +5,7 @@
 // The threads of a worker, and the task that each of them runs.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/fetched_tasks.hpp>
 #include <orizuru/detail/worker/parked_tasks.hpp>
@@ -125,7 +126,10 @@ inline void WorkerPool::live(Dispatcher& dispatcher, ParkedTasks& parked, Slot& 
         Task& task = *next;
         slot.hold(std::move(next));
         task.follow(ended);
-        task.run();
+        {
+            const EndOfForks end(dispatcher.process()); // such as one of a policy of retries
+            task.run();
+        }
         ended = task.ended();
         if (task.retry_at()) {
             parked.add(slot.task());

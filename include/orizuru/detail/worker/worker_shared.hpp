@@ -6,6 +6,8 @@
 // what its jobs ask of Redis, and the request to stop.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/fork_mark.hpp>
+#include <orizuru/detail/base/forked_child.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -42,11 +44,13 @@ struct AddedChore {
 /// Never throws.
 class WorkerEvents {
   public:
-    explicit WorkerEvents(std::function<void(const WorkerEvent&)> on_event)
-        : m_on_event(std::move(on_event)) {}
+    /// `process` is the one that runs the worker, and outlives this.
+    WorkerEvents(std::function<void(const WorkerEvent&)> on_event, const ForkMark& process)
+        : m_on_event(std::move(on_event)), m_process(process) {}
 
     void tell(const WorkerEvent& event) const noexcept {
         if (m_on_event) {
+            const EndOfForks end(m_process);
             try {
                 m_on_event(event);
             } catch (...) { // NOLINT(bugprone-empty-catch)
@@ -72,6 +76,7 @@ class WorkerEvents {
 
   private:
     std::function<void(const WorkerEvent&)> m_on_event;
+    const ForkMark& m_process;
 };
 
 /// Some queues of a worker, one after the other.
@@ -82,9 +87,10 @@ struct QueueRange {
 
 struct WorkerShared {
     explicit WorkerShared(WorkerOptions chosen)
-        : options(std::move(chosen)), events(options.on_event) {}
+        : options(std::move(chosen)), events(options.on_event, process) {}
 
     const WorkerOptions options;
+    ForkMark process; ///< the one that runs the worker; changes in Worker::run, before its threads
     const WorkerEvents events;
     TimeLimits time_limits;
     std::vector<AddedChore> added_chores; ///< before the worker runs
