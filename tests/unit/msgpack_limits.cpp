@@ -11,12 +11,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <exception>
+#include <list>
 #include <map>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -55,7 +60,7 @@ using orizuru::Codec;
 using orizuru::Scratch;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
-constexpr std::size_t most_values = 1'000'000;
+constexpr std::size_t most_values = std::size_t{4} << 20;
 constexpr std::size_t most_levels = 64;
 constexpr std::size_t value_size = sizeof(msgpack::object);
 
@@ -67,6 +72,8 @@ struct Anything {
     }
     void msgpack_unpack(const msgpack::object&) {}
 };
+
+enum class Colour : std::uint8_t { red = 7 };
 
 struct Order {
     std::uint64_t id = 0;
@@ -132,7 +139,8 @@ void refuses(const std::string& bytes) {
 TEST_CASE("memory is counted in this program, msgpack's zone included") {
     std::string bytes = array_of(1000) + std::string(1000, '\0');
     CHECK(decode(bytes).memory >= 1000 * value_size);
-    CHECK(decode<std::vector<int>>(bytes).memory >= 1000 * (value_size + sizeof(int)));
+    CHECK(decode<std::deque<std::string>>(array_of(1000) + std::string(1000, '\xa0')).memory >=
+          1000 * (value_size + sizeof(std::string)));
 }
 
 TEST_CASE("nothing is allocated but what the decoded value itself needs") {
@@ -206,19 +214,82 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("1,000,000 values are read, one more is refused") {
+TEST_CASE("4 Mi values are read, one more is refused") {
     const std::string most = array_of(most_values - 1) + std::string(most_values - 1, '\0');
-    const Outcome outcome = decode<std::vector<int>>(most);
+    const Outcome outcome = decode(most);
     CHECK(outcome.accepted);
     // msgpack's zone rounds up to a power of two.
-    CHECK(outcome.memory < most_values * (2 * value_size + sizeof(int)));
-    refuses<std::vector<int>>(array_of(most_values) + std::string(most_values, '\0'));
+    CHECK(outcome.memory < most_values * 2 * value_size);
+    refuses(array_of(most_values) + std::string(most_values, '\0'));
     refuses(array_of(16 * mebibyte) + std::string(16 * mebibyte, '\xc0'));
     refuses(map_of(most_values / 2) + std::string(most_values, '\0'));
     refuses<std::vector<std::map<int, int>>>(array_of(most_values) +
                                              std::string(most_values, '\x80'));
-    refuses(array_of(1000) + repeated(1000, array_of(1000) + std::string(1000, '\0')));
-    refuses(array_of(500'001) + repeated(500'001, "\x91\xc0"));
+    refuses(array_of(2048) + repeated(2048, array_of(2048) + std::string(2048, '\0')));
+    refuses(array_of(most_values / 2) + repeated(most_values / 2, "\x91\xc0"));
+}
+
+TEST_CASE("a payload over 16 MiB may have a value for each four bytes") {
+    const std::size_t size = 20 * mebibyte;
+    const auto payload = [](std::size_t values) {
+        return array_of(values) + std::string(values - 1, '\0') + string_of(size - values - 9);
+    };
+    REQUIRE(payload(size / 4).size() == size);
+    CHECK(decode(payload(size / 4 - 1)).accepted);
+    refuses(payload(size / 4));
+}
+
+TEST_CASE("a flat array of numbers is bounded by its bytes alone, and makes no tree") {
+    for (const std::size_t count : {std::size_t{10}, 16 * mebibyte}) {
+        const std::string bytes = array_of(count) + std::string(count, '\x07');
+        const Outcome outcome = decode<std::vector<std::int64_t>>(bytes);
+        CHECK(outcome.accepted);
+        CHECK(outcome.memory == count * sizeof(std::int64_t));
+    }
+    const std::string bytes = array_of(16 * mebibyte) + std::string(16 * mebibyte, '\x07');
+    CHECK(decode<std::deque<float>>(bytes).accepted);
+    CHECK(decode<std::vector<Colour>>(bytes).accepted);
+    // What is not one is read as before.
+    refuses<std::list<int>>(bytes);
+    refuses<std::vector<std::optional<int>>>(bytes);
+}
+
+TEST_CASE("an array that is not all numbers is refused at little cost") {
+    for (const std::string& other : {"\xa1x"s, "\x90"s, "\x81\xc0\xc0"s, "\xc1"s}) {
+        CAPTURE(other);
+        constexpr std::size_t count = 100'000;
+        const std::string bytes = array_of(count) + std::string(count - 1, '\0') + other;
+        refuses<std::vector<int>>(bytes);
+        refuses<std::vector<int>>(bytes + "\0"s);
+        refuses<std::vector<int>>(bytes.substr(0, count));
+        refuses<std::vector<int>>(array_of(1) + other);
+    }
+    refuses<std::vector<std::int8_t>>(array_of(1) + "\xcd\1\1");
+}
+
+TEST_CASE("bytes are written exactly where they can be read again") {
+    const auto written = [](const auto& value) {
+        std::string bytes;
+        Codec<std::remove_cvref_t<decltype(value)>>::encode(value, bytes);
+        return bytes.size();
+    };
+    const auto nested = [](std::size_t trees) {
+        Tree tree;
+        for (std::size_t i = 1; i < trees; ++i) {
+            Tree parent;
+            parent.children.push_back(std::move(tree));
+            tree = std::move(parent);
+        }
+        return tree;
+    };
+    CHECK(written(nested(most_levels / 2)) == most_levels);
+    CHECK_THROWS_WITH_AS(written(nested(most_levels / 2 + 1)), "more than 64 levels",
+                         std::invalid_argument);
+    std::vector<std::optional<int>> values(most_values - 1);
+    CHECK(written(values) == most_values + 4);
+    values.emplace_back();
+    CHECK_THROWS_WITH_AS(written(values), "more than 4194304 values", std::invalid_argument);
+    CHECK(written(std::vector<int>(most_values)) == most_values + 5);
 }
 
 TEST_CASE("long strings are no values: a payload of the largest size is read") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// Any payload, decoded into six types: it is read as msgpack-c reads it within our limits, and what
-// decodes is encoded and decoded to the same.
+// Any payload, decoded into seven types: it is read as msgpack-c reads it within our limits, and
+// what decodes is encoded and decoded to the same.
 //
 // input: the payload.
 
@@ -65,6 +65,7 @@ const orizuru::test::Target target("decode", [](Input input) {
     compare_readers(payload);
     decode<std::int64_t>(payload);
     decode<std::string>(payload);
+    decode<Numbers>(payload);
     decode<Texts>(payload);
     decode<Table>(payload);
     decode<Order>(payload);

@@ -33,6 +33,7 @@ struct Tree {
 };
 
 using Bytes = std::vector<std::uint8_t>;
+using Numbers = std::vector<std::int32_t>;
 using Texts = std::vector<std::string>;
 using Table = std::map<std::string, Bytes>;
 

@@ -16,6 +16,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace outbox_test {
 
@@ -209,6 +211,11 @@ TEST_CASE_FIXTURE(OutboxFixture, "many messages are pushed together, and sent in
     CHECK(is_empty());
 }
 
+struct Tree {
+    std::vector<Tree> children;
+    MSGPACK_DEFINE(children)
+};
+
 TEST_CASE_FIXTURE(OutboxFixture, "an unencodable message does no harm to the transaction") {
     const Outbox<std::string> small("q", {.max_payload = 200});
     pqxx::work tx(postgres_connection);
@@ -219,6 +226,13 @@ TEST_CASE_FIXTURE(OutboxFixture, "an unencodable message does no harm to the tra
         job.id = id;
         CHECK_THROWS_AS(outbox.push(tx, job), std::invalid_argument);
     }
+    Tree deep;
+    for (int i = 0; i < 33; ++i) {
+        Tree parent;
+        parent.children.push_back(std::move(deep));
+        deep = std::move(parent);
+    }
+    CHECK_THROWS_AS(Outbox<Tree>("q").push(tx, deep), EncodeError); // no consumer could read it
     small.push(tx, "b");
     tx.commit();
     CHECK(relay() == 1);

@@ -697,6 +697,9 @@ TEST_CASE_FIXTURE(LedgerFixture, "impossible options are refused before anything
 
     Ledger<std::string> small(database, "q", {.max_payload = 100});
     CHECK_THROWS_AS(small.submit(std::string(100, 'x')), EncodeError);
+    using Options = std::vector<std::optional<int>>;
+    Ledger<Options> many(database, "q"); // more values than a consumer reads
+    CHECK_THROWS_AS(many.submit(Options(std::size_t{4} << 20)), EncodeError);
     CHECK(number("SELECT count(*) FROM orizuru_ledger") == 0);
 }
 

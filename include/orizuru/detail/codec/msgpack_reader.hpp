@@ -6,20 +6,22 @@
 // whatever the bytes say. msgpack's own unpack makes two vectors per payload and bounds each array
 // alone: nested arrays, each as long as the payload, take 64 times the memory that a payload needs.
 
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/codec/msgpack_bounds.hpp>
+
 #include <msgpack.hpp>
 
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 namespace orizuru::detail {
-
-inline constexpr std::size_t most_msgpack_levels = 64;
-inline constexpr std::uint64_t most_msgpack_values = 1'000'000;
 
 // One object per byte of that takes 6 MiB. A larger payload is checked before any of it is kept.
 inline constexpr std::size_t most_unchecked_msgpack_bytes = std::size_t{1} << 18;
@@ -41,26 +43,75 @@ class MsgpackReader {
     /// Throws std::invalid_argument unless the bytes are one value within the limits.
     [[nodiscard]] msgpack::object read() {
         if (m_spare > most_unchecked_msgpack_bytes && m_zone != nullptr) {
-            static_cast<void>(MsgpackReader({m_next, m_spare}, nullptr).read());
+            check({m_next, m_spare});
         }
-        if (m_spare == 0) {
-            refuse("an empty payload");
-        }
+        expect_first();
         msgpack::object value;
-        expect(1);
         read_value(value);
-        if (m_spare > 0) {
-            refuse("bytes behind the value");
-        }
+        expect_end();
         return value;
+    }
+
+    /// The same without a tree. It reads arrays and maps without keeping them.
+    static void check(std::string_view bytes) {
+        static_cast<void>(MsgpackReader(bytes, nullptr).read());
+    }
+
+    /// Reads an array of numbers without a tree, bounded by its bytes alone. False if the bytes are
+    /// no array, or have an array or a map in it. Throws std::invalid_argument when they are no
+    /// msgpack, and msgpack::type_error for an element that Numbers cannot hold.
+    template <class Numbers>
+    [[nodiscard]] static bool read_numbers(std::string_view bytes, Numbers& numbers) {
+        MsgpackReader reader(bytes, nullptr);
+        reader.expect_first();
+        const std::optional<std::uint32_t> count = reader.array_count();
+        if (!count) {
+            return false;
+        }
+        reader.expect(*count);
+        if constexpr (requires { numbers.reserve(*count); }) {
+            numbers.reserve(*count);
+        }
+        msgpack::object number;
+        for (std::uint32_t i = 0; i < *count; ++i) {
+            if (is_container(*reader.m_next)) {
+                return false;
+            }
+            reader.read_value(number);
+            numbers.push_back(number.as<typename Numbers::value_type>());
+        }
+        reader.expect_end();
+        return true;
     }
 
   private:
     using Type = msgpack::type::object_type;
 
-    /// Without a zone it reads arrays and maps without keeping them, to check the payload.
     MsgpackReader(std::string_view bytes, msgpack::zone* zone)
-        : m_next(bytes.data()), m_spare(bytes.size()), m_zone(zone) {}
+        : m_next(bytes.data()),
+          m_spare(bytes.size()),
+          m_most_values(most_msgpack_values(m_spare)),
+          m_zone(zone) {}
+
+    static bool is_container(char first) noexcept {
+        const auto byte = static_cast<std::uint8_t>(first);
+        return (byte >= 0x80 && byte < 0xa0) || (byte >= 0xdc && byte < 0xe0);
+    }
+
+    /// Reads the head of the value if that is an array.
+    std::optional<std::uint32_t> array_count() {
+        const auto first = static_cast<std::uint8_t>(*m_next++);
+        if (first >= 0x90 && first < 0xa0) {
+            return first & 0x0fU;
+        }
+        if (first == 0xdc) {
+            return number<std::uint16_t>();
+        }
+        if (first == 0xdd) {
+            return number<std::uint32_t>();
+        }
+        return std::nullopt;
+    }
 
     [[gnu::always_inline]] void read_value(msgpack::object& value) {
         const auto first = static_cast<std::uint8_t>(*m_next++); // which `expect` has set aside
@@ -176,8 +227,8 @@ class MsgpackReader {
         }
         expect(count);
         m_values += count;
-        if (m_values > most_msgpack_values) {
-            refuse("more than 1,000,000 values");
+        if (m_values > m_most_values) {
+            refuse_values();
         }
         msgpack::object skipped;
         msgpack::object* const kept = m_zone == nullptr ? nullptr : allocate(count);
@@ -221,11 +272,27 @@ class MsgpackReader {
         m_spare -= static_cast<std::size_t>(bytes);
     }
 
+    void expect_first() {
+        if (m_spare == 0) {
+            refuse("an empty payload");
+        }
+        expect(1);
+    }
+    void expect_end() const {
+        if (m_spare > 0) {
+            refuse("bytes behind the value");
+        }
+    }
+
     [[noreturn]] static void refuse(const char* reason) { throw std::invalid_argument(reason); }
+    [[noreturn]] [[gnu::cold]] void refuse_values() const {
+        throw std::invalid_argument(joined({"more than ", Digits(m_most_values), " values"}));
+    }
 
     const char* m_next;
     std::size_t m_spare; ///< bytes that are neither read nor set aside
     std::uint64_t m_values = 1;
+    std::uint64_t m_most_values;
     std::size_t m_level = 0;
     msgpack::zone* m_zone;
 };
