@@ -34,6 +34,10 @@ class BufferedProducer : detail::NoCodec<T, detail::Coding::encode> {
 /// messages may then be in the queue twice. When only too few replicas have it, it is not sent
 /// again as long as its connection lives.
 ///
+/// A message that is longer than the server's proto-max-bulk-len does not hold up the others: the
+/// producer takes it out, sends the rest by a new connection, and keeps it until flush() gives it
+/// back.
+///
 /// Messages of one thread keep their order, except for an LPUSH that was in flight when Redis
 /// refused the one before it.
 ///
@@ -60,8 +64,9 @@ class BufferedProducer<T> {
     ///     connect_timeout plus command_timeout, with replicas also their time.
     /// Throws: EncodeError; ReplyError (OOM: Redis' memory is full, WRONGTYPE: the key is no list),
     ///     ConnectionError and ProtocolError when the buffer is full and Redis does not take its
-    ///     messages; std::logic_error when the Codec of T uses this producer. The producer then
-    ///     does not accept the message; it keeps the earlier ones.
+    ///     messages; RefusedError, as flush, when the messages to give back take over 64 MiB;
+    ///     std::logic_error when the Codec of T uses this producer. The producer then does not
+    ///     accept the message; it keeps the earlier ones.
     std::uint64_t push(const T& message) {
         const auto payload = [&](std::string& out) {
             detail::encode(message, out, options().max_payload);
@@ -76,10 +81,12 @@ class BufferedProducer<T> {
     ///     connect_timeout.
     /// Throws: ReplyError, ConnectionError (in doubt when too few replicas have what is in the
     ///     queue), ProtocolError. Unconfirmed messages stay in the buffer: the producer's thread
-    ///     retries after a pause, the next call retries at once.
+    ///     retries after a pause, the next call retries at once. RefusedError gives back a message,
+    ///     of any thread, that Redis refused for itself; all others are then confirmed, but those
+    ///     for which the next call throws it.
     void flush() { m_core.flush(); }
 
-    /// The number of accepted messages that Redis has not confirmed.
+    /// The number of accepted messages that Redis has not confirmed and flush() has not given back.
     [[nodiscard]] std::size_t unconfirmed() const { return m_core.unconfirmed(); }
 
     /// The length of the queue, without the messages in the buffer.

@@ -74,6 +74,21 @@ class ReplyError : public Error {
     std::shared_ptr<const std::string> m_code; // copying an exception must not throw
 };
 
+/// Redis refused this one message for itself, whatever is pushed with it: it is longer than the
+/// server's proto-max-bulk-len. It was not pushed. Its producer goes on, by a new connection.
+class RefusedError : public ReplyError {
+  public:
+    [[gnu::cold]] RefusedError(std::string code, const std::string& what, std::string payload)
+        : ReplyError(std::move(code), what),
+          m_payload(std::make_shared<const std::string>(std::move(payload))) {}
+
+    /// The message's bytes; they live as long as this exception or a copy of it.
+    [[nodiscard]] std::string_view payload() const noexcept { return *m_payload; }
+
+  private:
+    std::shared_ptr<const std::string> m_payload; // as DecodeError's
+};
+
 /// Redis, or another server in its place, sent a reply that the command cannot have, or bytes that
 /// are no reply. The connection is closed; whether the command ran is unknown.
 class ProtocolError : public Error {

@@ -53,7 +53,8 @@ class Producer<T> {
     ///     become a replica, or another node of a Cluster has the queue (nothing ran), connects
     ///     anew and pushes once more, within as long again and connect_timeout.
     /// Throws: EncodeError and ReplyError (OOM: Redis' memory is full, WRONGTYPE: the key is no
-    ///     list), not pushed; ConnectionError; ProtocolError, in doubt.
+    ///     list; RefusedError: it is longer than the server's proto-max-bulk-len), not pushed;
+    ///     ConnectionError; ProtocolError, in doubt.
     std::uint64_t push(const T& message) {
         const auto payload = [&](std::string& out) {
             detail::encode(message, out, options().max_payload);
@@ -71,7 +72,8 @@ class Producer<T> {
     /// Throws: as push. The messages before messages[Error::pushed()] are certainly in the queue:
     ///     resume there to lose none. Those behind it are not, with two exceptions:
     ///     ConnectionError::in_doubt() covers up to two LPUSHes; and when Redis refuses an LPUSH,
-    ///     the next one may have been in flight and pushed, which what() then says. An exception of
+    ///     the next one may have been in flight and pushed, which what() then says. RefusedError is
+    ///     about messages[Error::pushed()] itself: go on behind it. An exception of
     ///     the range passes through; batches already full are still sent. When one of those fails,
     ///     its error is thrown instead, since it is about earlier messages. std::logic_error when
     ///     the range uses this producer.

@@ -45,6 +45,31 @@ TEST_CASE("a chunk is an LPUSH of its messages") {
     CHECK(chunk.size() == 2);
 }
 
+TEST_CASE("the largest message can be taken out, wherever it is, or all from it on") {
+    const std::vector<std::string> all{"",  "\n$99\r\n",           std::string(120, 'x'),
+                                       "b", std::string(120, 'y'), std::string(1000, '\n')};
+    std::vector<std::string> left = all;
+    PushChunk chunk("q");
+    PushChunk cut("q");
+    for (const std::string& payload : all) {
+        add(chunk, payload);
+        add(cut, payload);
+    }
+    for (const std::size_t at : {5U, 2U, 3U, 1U, 1U, 0U}) { // the first of two equal ones
+        CHECK(chunk.largest() == left[at]);
+        chunk.remove_largest();
+        left.erase(left.begin() + static_cast<std::ptrdiff_t>(at));
+        CHECK(chunk.command() == lpush("q", left));
+    }
+    CHECK(chunk.empty());
+    cut.cut_at_largest();
+    CHECK(cut.command() == lpush("q", {all.begin(), all.begin() + 5}));
+    cut.cut_at_largest();
+    CHECK(cut.command() == lpush("q", {all.begin(), all.begin() + 2}));
+    add(cut, "more");
+    CHECK(cut.command() == lpush("q", {all[0], all[1], "more"}));
+}
+
 TEST_CASE("lengths of any number of digits follow each other in any order") {
     // Each length comes behind each other one, itself included.
     const std::vector<std::size_t> lengths{0, 9, 10, 99, 100, 999, 1000, 9999, 10000};

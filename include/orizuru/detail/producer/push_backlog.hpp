@@ -19,13 +19,16 @@
 #include <orizuru/detail/producer/push_chunk.hpp>
 #include <orizuru/detail/producer/push_pipeline.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/endpoint.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -77,6 +80,15 @@ class PushBacklog {
     /// When the buffer's thread retries after a failure; long past when all is well.
     [[nodiscard]] TimePoint retry_at() const noexcept { return m_retry_at; }
     [[nodiscard]] bool failed() const noexcept { return m_retry_at != TimePoint(); }
+
+    /// How many bytes the messages have that Redis refused for themselves.
+    [[nodiscard]] std::size_t refused_bytes() const noexcept { return m_refused_bytes; }
+    /// Throws RefusedError for the oldest of them, which is then no longer kept, if there is one.
+    void give_back() {
+        if (!m_too_long.empty()) {
+            throw_refused();
+        }
+    }
 
     /// Hands the chunk being filled over to be sent and begins another. Not when `blocked`.
     void close_chunk() noexcept {
@@ -130,6 +142,14 @@ class PushBacklog {
         ++m_refused;
     }
     void confirm_oldest(std::uint64_t length) noexcept;
+    void remove_oldest() noexcept;
+    [[gnu::cold]] void set_aside_largest(const Reply& reply);
+    [[noreturn]] [[gnu::cold]] void throw_refused() {
+        const RefusedError error = std::move(m_too_long.front());
+        m_too_long.pop_front();
+        m_refused_bytes -= error.payload().size();
+        throw error;
+    }
     [[nodiscard]] std::optional<Reply> ask(const Reply& refusal, Lock& lock) {
         return m_pipeline.ask(refusal, m_chunks[m_order[m_refused]].command(), [&](auto push) {
             const Unlocked open(lock);
@@ -147,6 +167,8 @@ class PushBacklog {
     std::size_t m_unconfirmed = 0;
     std::size_t m_refused = 0;
     std::exception_ptr m_refusal; ///< the first one, until no reply is owed
+    std::deque<RefusedError> m_too_long;
+    std::size_t m_refused_bytes = 0; ///< of their payloads
     std::uint64_t m_length = 0;
     JitteredPauses m_backoff;
     TimePoint m_retry_at{};
@@ -157,7 +179,7 @@ inline std::size_t PushBacklog::size() const noexcept {
     for (const PushChunk& chunk : m_chunks) {
         sum += chunk.size();
     }
-    return sum;
+    return sum + m_too_long.size();
 }
 
 inline bool PushBacklog::confirmed(std::uint64_t number) const noexcept {
@@ -206,20 +228,37 @@ inline void PushBacklog::take(const Reply& reply, Lock& lock) {
         confirm_oldest(static_cast<std::uint64_t>(reply.integer));
     } else if (const auto answer = ask(reply, lock)) {
         take(*answer, lock);
+    } else if (refuses_a_length(reply)) {
+        set_aside_largest(reply);
     } else {
         refuse_oldest(std::make_exception_ptr(m_pipeline.refusal(reply)));
     }
 }
 
+/// What is left of the chunk is sent again, and what was behind it.
+inline void PushBacklog::set_aside_largest(const Reply& reply) {
+    PushChunk& chunk = m_chunks[m_order[m_refused]];
+    m_too_long.push_back(m_pipeline.refusal_of(chunk.largest(), reply));
+    m_refused_bytes += m_too_long.back().payload().size();
+    chunk.remove_largest();
+    if (chunk.empty()) {
+        remove_oldest();
+    }
+}
+
 inline void PushBacklog::confirm_oldest(std::uint64_t length) noexcept {
+    remove_oldest();
+    m_length = length;
+    m_retry_at = TimePoint();
+    m_backoff.reset();
+}
+
+inline void PushBacklog::remove_oldest() noexcept {
     const auto oldest = m_order.begin() + static_cast<std::ptrdiff_t>(m_refused);
     m_chunks[*oldest].clear();
     m_pushed[*oldest].reset();
     std::rotate(oldest, oldest + 1, m_order.end());
     --m_unconfirmed;
-    m_length = length;
-    m_retry_at = TimePoint();
-    m_backoff.reset();
 }
 
 } // namespace orizuru::detail

@@ -65,6 +65,9 @@ class PushBuffer {
             make_room(lock);
         }
         const bool first = !backlog().filled();
+        if (first && backlog().refused_bytes() > most_refused_bytes) {
+            backlog().give_back();
+        }
         add(payload);
         if (first) {
             m_due = Clock::now() + m_time;
@@ -77,7 +80,7 @@ class PushBuffer {
     }
 
     /// Returns when Redis has confirmed all earlier messages; false when `limit` came first. Throws
-    /// the error of a failed attempt.
+    /// the error of a failed attempt; RefusedError for a message that is not kept any longer.
     bool flush(TimePoint limit = TimePoint::max());
 
     [[nodiscard]] std::size_t unconfirmed() {
@@ -121,6 +124,8 @@ class PushBuffer {
     void serve(Lock& lock);
     void sleep(Lock& lock);
 
+    // Enough for four messages of the default max_payload.
+    static constexpr std::size_t most_refused_bytes = std::size_t{64} << 20;
     // While other threads push, this thread looks for answers only this often: the pushing threads
     // take them, and waking it for each would be in the way.
     static constexpr std::chrono::milliseconds pause{10};
@@ -183,6 +188,7 @@ inline bool PushBuffer::flush(TimePoint limit) {
             return false;
         }
     }
+    backlog().give_back();
     return true;
 }
 

@@ -65,6 +65,26 @@ class PushChunk {
             static_cast<std::size_t>(digits - 1 - m_bytes.data()));
     }
 
+    // Not when empty().
+
+    /// The largest payload.
+    [[nodiscard]] [[gnu::cold]] std::string largest() const {
+        const Place place = find_largest();
+        return m_bytes.substr(place.payload, place.size);
+    }
+    /// Takes its message out.
+    [[gnu::cold]] void remove_largest() noexcept {
+        const Place place = find_largest();
+        m_bytes.erase(place.begin, place.end() - place.begin);
+        --m_count;
+    }
+    /// Takes out all messages behind it, too.
+    [[gnu::cold]] void cut_at_largest() noexcept {
+        const Place place = find_largest();
+        m_bytes.resize(place.begin);
+        m_count = place.number;
+    }
+
     /// Forgets the messages and keeps the memory.
     void clear() noexcept {
         cut_back(m_bytes, m_first);
@@ -73,6 +93,28 @@ class PushChunk {
 
   private:
     static constexpr std::size_t room = 21; // '*' and the longest number
+
+    struct Place {
+        std::size_t number; ///< of messages before it
+        std::size_t begin;
+        std::size_t payload;
+        std::size_t size;
+
+        [[nodiscard]] std::size_t end() const noexcept { return payload + size + 2; }
+    };
+    [[nodiscard]] [[gnu::cold]] Place find_largest() const noexcept {
+        Place largest{};
+        std::size_t at = m_first;
+        for (std::size_t number = 0; number < m_count; ++number) {
+            Place place{number, at, m_bytes.find('\n', at) + 1, 0};
+            std::from_chars(m_bytes.data() + at + 1, m_bytes.data() + place.payload, place.size);
+            if (number == 0 || place.size > largest.size) {
+                largest = place;
+            }
+            at = place.end();
+        }
+        return largest;
+    }
 
     /// Writes a payload's header into the room before it. Resizes the room only when the length has
     /// another number of digits than the previous one.

@@ -10,6 +10,7 @@
 #include <orizuru/detail/base/at_exit.hpp>
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/producer/asked_node.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -118,7 +119,13 @@ class PushPipeline {
             flight.begun = true;
             flight.length = pushed->length;
         }
-        guarded([this] { send(); });
+        try {
+            send();
+        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
+            // `next` fails the same way, unless the server has said why it does not read on.
+        } catch (...) {
+            fail();
+        }
     }
 
     /// Sends what the socket takes; returns the oldest LPUSH's reply, an integer or an error, once
@@ -183,6 +190,9 @@ class PushPipeline {
     [[nodiscard]] [[gnu::cold]] std::optional<Reply> ask(const Reply& refusal,
                                                          std::string_view command, Wait wait);
 
+    /// The refusal of this one payload as an exception.
+    [[nodiscard]] [[gnu::cold]] RefusedError refusal_of(std::string payload,
+                                                        const Reply& reply) const;
     /// An error reply as an exception.
     [[nodiscard]] ReplyError refusal(const Reply& reply, std::string_view remark = {}) const {
         return reply_error(describe(), joined({reply.text, remark}));
@@ -209,6 +219,8 @@ class PushPipeline {
             fail();
         }
     }
+    [[nodiscard]] Reply* send_and_look();
+    [[nodiscard]] [[gnu::cold]] Reply* last_words();
     void send() {
         for (std::size_t i = 0; i < m_count; ++i) {
             Flight& flight = m_flights[i];

@@ -6,21 +6,44 @@
 
 namespace orizuru::detail {
 
+inline Reply* PushPipeline::send_and_look() {
+    try {
+        send();
+    } catch (const ConnectionError&) {
+        return last_words();
+    }
+    return stream().next_reply();
+}
+
+/// In a handler of what `send` throws: returns what the server has answered before it closed the
+/// connection, and at last why; rethrows if nothing is left.
+inline Reply* PushPipeline::last_words() {
+    try {
+        stream().fill();
+    } catch (const Error&) { // NOLINT(bugprone-empty-catch)
+        // The same failure.
+    }
+    Reply* const reply = stream().next_reply();
+    if (reply == nullptr) {
+        throw;
+    }
+    return reply;
+}
+
 inline std::optional<Reply> PushPipeline::next() {
     std::optional<Reply> waited;
     auto answer = guarded([&, this]() -> std::optional<Reply> {
-        send();
+        Reply* arrived = send_and_look();
         if (const auto length = m_flights[0].length) {
             m_pushed = Reply{Reply::Type::integer, static_cast<std::int64_t>(*length), {}, {}};
         }
-        Reply* arrived = stream().next_reply();
         if (arrived == nullptr) {
             return std::nullopt;
         }
         const bool whole = m_flights[0].sent();
         // Behind an error to a command that was cut off comes nothing.
-        const bool last =
-            !m_wait.wanted() || m_pushed || (!whole && arrived->is(Reply::Type::error));
+        const bool last = !m_wait.wanted() || m_pushed ||
+                          (!whole && arrived->is(Reply::Type::error)) || refuses_a_length(*arrived);
         if (!last) {
             check(*arrived);
             m_pushed = std::move(*arrived);
@@ -40,7 +63,7 @@ inline std::optional<Reply> PushPipeline::next() {
             m_flights[0].deadline = reply_due();
         }
         // Redis does not read the rest, or another server may now answer at the address.
-        if (!whole || (m_count == 0 && refers_elsewhere(reply))) {
+        if (!whole || (m_count == 0 && refers_elsewhere(reply)) || refuses_a_length(reply)) {
             abandon();
         }
         return reply;
@@ -59,6 +82,13 @@ inline void PushPipeline::throw_unreplicated(const Reply& reply, const Reply& wa
         abandon();
     }
     throw Unreplicated(joined({describe(), ": ", m_wait.shortage(waited)}), pushed);
+}
+
+inline RefusedError PushPipeline::refusal_of(std::string payload, const Reply& reply) const {
+    const std::string what =
+        joined({describe(), ": the message of ", Digits(payload.size()),
+                " bytes is longer than the server's proto-max-bulk-len: ", reply.text});
+    return {std::string(reply.code()), what, std::move(payload)};
 }
 
 template <class Wait>

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace orizuru::detail {
 
@@ -104,6 +105,9 @@ class PushSeries {
                                                [](auto push) { return push(); })) {
             return take(*answer);
         }
+        if (refuses_a_length(reply)) {
+            refuse_largest(reply);
+        }
         const bool elsewhere = refers_elsewhere(reply) && m_redirections++ < most_redirections;
         const std::size_t refused = m_oldest;
         m_oldest = 1 - m_oldest;
@@ -118,6 +122,19 @@ class PushSeries {
         if (one_behind) {
             m_pipeline.start(m_chunks[1 - refused].command());
         }
+    }
+
+    /// Pushes the messages before the one that is too long: the first error about a message is the
+    /// one that counts.
+    [[noreturn]] [[gnu::cold]] void refuse_largest(const Reply& reply) {
+        PushChunk& chunk = m_chunks[m_oldest];
+        std::string payload = chunk.largest();
+        chunk.cut_at_largest();
+        if (!chunk.empty()) {
+            m_pipeline.start(chunk.command());
+            settle();
+        }
+        throw m_pipeline.refusal_of(std::move(payload), reply);
     }
 
     /// The fate of the LPUSH behind a refused one, for the error's message.

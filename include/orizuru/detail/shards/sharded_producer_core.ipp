@@ -79,7 +79,7 @@ ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_all(PayloadSource payload
             pushed += batch.size();
         }
     } catch (Error& error) {
-        PushCount::set(error, pushed);
+        PushCount::set(error, pushed + error.pushed());
         throw;
     }
     return pushed;
@@ -130,6 +130,8 @@ ORIZURU_INLINE std::uint64_t ShardedProducerCore::push_to_any(Push push) {
             if (error.in_doubt() || tried == m_shards.size()) {
                 throw;
             }
+        } catch (const RefusedError&) {
+            throw; // the message, not the shard, is at fault
         } catch (const ReplyError& error) {
             if (error.code() == "WRONGTYPE" && has_other_shards()) {
                 ++m_push;
