@@ -17,8 +17,8 @@
 // database refuses all other changes of state, from any client; completed is for ever, and dead
 // until somebody revives the job.
 //
-// A queue in a Redis belongs to one ledger: another database, or another prefix, takes other
-// queues. To remove a queue, DELETE it FROM <prefix>ledger_queue when no Ledger is left for it.
+// A queue in a Redis belongs to one ledger: another database, schema or prefix takes other queues.
+// To remove a queue, DELETE it FROM <prefix>ledger_queue when no Ledger is left for it.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
@@ -84,7 +84,8 @@ class Ledger {
     ///     COMMIT, which may wait for up to 100 ms while a reconciler falls asleep. With SET
     ///     CONSTRAINTS ALL IMMEDIATE the INSERT takes the lock, and reconcilers look twice a second
     ///     until the transaction ends.
-    /// Rights: TableUse::ledger. Names are looked up by search_path, in COMMIT too.
+    /// Rights: TableUse::ledger. The tables are those that search_path finds here; what it is at
+    ///     COMMIT does not matter.
     /// Throws: EncodeError, before anything is sent, for a payload that cannot be encoded or is
     ///     larger than max_payload: the transaction can go on. pqxx's exceptions as they are: the
     ///     transaction has to be rolled back, and nothing is tried again. PREPARE TRANSACTION is
@@ -154,8 +155,8 @@ class Ledger {
     ///     and runs again, although what `f` committed itself stays.
     /// When another transaction is in the way or the connection is lost, all is rolled back and
     ///     tried again: `f` may be called several times, and is committed once.
-    /// The session lives on: `f` should set something by SET LOCAL only, and search_path, by which
-    ///     the tables are found, not at all.
+    /// The session lives on: `f` should set something by SET LOCAL only, above all search_path, by
+    ///     which the next run would look for the tables.
     /// An exception of `f` does not pass through, nor does a COMMIT that PostgreSQL refuses: the
     ///     transaction is rolled back, and the job has failed, with the exception's text as its
     ///     error; after a DoNotRetry it is dead. Only a DatabaseError passes through, also one of

@@ -58,7 +58,8 @@ class Outbox {
     ///     for others, and a NOTIFY; above is what COMMIT waits for. With SET CONSTRAINTS ALL
     ///     IMMEDIATE all that happens at once: then other transactions with a push in order wait
     ///     until this one ends, and a relay of messages in no order looks twice a second.
-    /// Rights: TableUse::outbox. Names are looked up by search_path, in COMMIT too.
+    /// Rights: TableUse::outbox. The tables are those that search_path finds here; what it is at
+    ///     COMMIT does not matter.
     /// Throws: EncodeError, and the transaction can go on; pqxx's exceptions as they are, and it
     ///     has to be rolled back. COMMIT, which waits, can meet a deadlock or a timeout; from
     ///     REPEATABLE READ on, at the first use of a queue, a serialization failure. Nothing is

@@ -4,6 +4,10 @@
 
 // The tables of Inbox, Outbox and Ledger, by versioned migrations: the library applies them, or
 // prints them for your own migration tool. The table <prefix>schema has the version.
+//
+// Statements find the tables by search_path. The functions and triggers work in the schema in which
+// they were made, whatever the path is when they run: a transaction may push to the outbox of one
+// schema, and go on in another.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/schema_version.hpp>
@@ -25,8 +29,12 @@ class Schema {
 
     explicit Schema(Database database);
 
-    /// Brings the tables to `version`; returns the version before, 0 = there were none. The user
-    /// must be allowed to create tables, and owns them; running workers wait meanwhile.
+    /// Brings the tables to `version`; returns the version before, 0 = there were none. It makes
+    /// new ones in the first schema of search_path. The user must be allowed to create tables, and
+    /// owns them; running workers wait meanwhile.
+    /// After ALTER SCHEMA ... RENAME, or in a copy of the schema, it binds the functions to the
+    /// schema that has the tables now. Until then all objects refuse the tables with SchemaError,
+    /// and PostgreSQL refuses a COMMIT with messages for an Outbox.
     /// Atomic: one transaction; of several at once, one does it. Throws SchemaError when the tables
     /// are newer than this library.
     int apply();
@@ -34,7 +42,8 @@ class Schema {
     /// 0 = there are none.
     [[nodiscard]] int applied();
 
-    /// The statements that `apply` would run from a version on, as one transaction for psql.
+    /// The statements that `apply` would run from a version on, as one transaction for psql; from
+    /// this version, those that bind the functions.
     [[nodiscard]] std::string sql(int from = 0) const;
 
     /// The statements that give a role the least rights that a use takes. The owner of the tables
@@ -42,6 +51,7 @@ class Schema {
     [[nodiscard]] std::string grants(std::string_view role, TableUse use) const;
 
   private:
+    [[nodiscard]] std::string with_own_prefix(std::string_view sql) const;
     [[nodiscard]] std::string migration(int to) const;
     [[nodiscard]] std::string table_of_versions() const;
 

@@ -8,6 +8,7 @@
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
+#include <orizuru/detail/postgres/tables/binding.hpp>
 #include <orizuru/detail/postgres/tables/inbox.hpp>
 #include <orizuru/detail/postgres/tables/ledger.hpp>
 #include <orizuru/detail/postgres/tables/ledger_care.hpp>
@@ -39,7 +40,7 @@ inline constexpr std::array<std::string_view, schema_needed> migrations{
     inbox_tables,          outbox_tables,           ledger_tables,       ledger_loss_tables,
     ledger_care_tables,    ledger_time_tables,      ledger_sleep_tables, ledger_results_tables,
     ledger_history_tables, outbox_unordered_tables, ledger_rows_tables,  ledger_run_tables,
-    ledger_step_tables};
+    ledger_step_tables,    binding_tables};
 
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {
@@ -58,17 +59,19 @@ ORIZURU_INLINE int connected(const Database& database, const std::function<int(p
 
 ORIZURU_INLINE Schema::Schema(Database database) : m_database(std::move(database)) {}
 
+ORIZURU_INLINE std::string Schema::with_own_prefix(std::string_view sql) const {
+    return detail::with_prefix(sql, m_database.prefix());
+}
+
 ORIZURU_INLINE std::string Schema::migration(int to) const {
-    return detail::with_prefix(
-        std::string(detail::migrations.at(static_cast<std::size_t>(to - 1))) +
-            "INSERT INTO $p$schema (version) VALUES (" + std::to_string(to) + ");\n",
-        m_database.prefix());
+    return with_own_prefix(std::string(detail::migrations.at(static_cast<std::size_t>(to - 1))) +
+                           "INSERT INTO $p$schema (version) VALUES (" + std::to_string(to) +
+                           ");\n");
 }
 
 ORIZURU_INLINE std::string Schema::table_of_versions() const {
-    return detail::with_prefix("CREATE TABLE IF NOT EXISTS $p$schema (version integer PRIMARY "
-                               "KEY, applied_at timestamptz NOT NULL DEFAULT now());\n",
-                               m_database.prefix());
+    return with_own_prefix("CREATE TABLE IF NOT EXISTS $p$schema (version integer PRIMARY "
+                           "KEY, applied_at timestamptz NOT NULL DEFAULT now());\n");
 }
 
 ORIZURU_INLINE int Schema::applied() {
@@ -87,11 +90,12 @@ ORIZURU_INLINE int Schema::apply() {
         if (found > version) {
             throw SchemaError(detail::wrong_version(m_database, found));
         }
-        if (found == 0) {
-            transaction.exec(table_of_versions());
-        }
+        transaction.exec(found == 0 ? table_of_versions() : with_own_prefix(detail::go_home));
         for (int to = found + 1; to <= version; ++to) {
             transaction.exec(migration(to));
+        }
+        if (found < version || detail::moved_from(transaction, m_database.prefix())) {
+            transaction.exec(with_own_prefix(detail::bind_tables));
         }
         return found;
     });
@@ -106,10 +110,11 @@ ORIZURU_INLINE std::string Schema::sql(int from) const {
     if (from == 0) {
         text += table_of_versions();
     }
+    text += with_own_prefix(detail::go_home);
     for (int to = from + 1; to <= version; ++to) {
         text += migration(to);
     }
-    return text + "COMMIT;\n";
+    return text + with_own_prefix(detail::bind_tables) + "COMMIT;\n";
 }
 
 ORIZURU_INLINE std::string Schema::grants(std::string_view role, TableUse use) const {

@@ -686,9 +686,7 @@ TEST_CASE("tables of the version before are searched from their upgrade on") {
     const auto sql = [&](const std::string& statements) {
         return pqxx::nontransaction(connection).exec(statements);
     };
-    const std::string all = Schema(database).sql();
-    const std::string last = Schema(database).sql(3);
-    sql(all.substr(0, all.size() - (last.size() - last.find('\n') - 1)) + "COMMIT;");
+    sql(sql_of_version(database, 3));
     sql("INSERT INTO orizuru_ledger (id, queue, payload, max_attempts, sent_epoch) "
         "VALUES ('sent', 'q', 'x', 3, 1), ('new', 'q', 'y', 3, 0)");
     CHECK(Schema(database).apply() == 3);

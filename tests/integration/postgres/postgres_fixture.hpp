@@ -17,6 +17,7 @@
 #include <pqxx/pqxx>
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -57,6 +58,20 @@ inline std::string emptied_database() {
               "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"
               "GRANT USAGE ON SCHEMA public TO PUBLIC");
     return conninfo;
+}
+
+/// The statements that make the tables as they were in an older version.
+inline std::string sql_of_version(const Database& database, int version) {
+    const std::string all = Schema(database).sql();
+    const std::string none = Schema(database).sql(Schema::version);
+    const std::string later = Schema(database).sql(version);
+    std::size_t begin = 0; // of what the two have not in common
+    while (none[begin] == later[begin]) {
+        ++begin;
+    }
+    const auto rest = later.substr(later.rfind('\n', begin) + 1);
+    REQUIRE(all.ends_with(rest));
+    return all.substr(0, all.size() - rest.size()) + "COMMIT;";
 }
 
 /// Assertions do not work in a forked child.

@@ -115,6 +115,17 @@ template <class Chosen>
            found[0].as<std::string>();
 }
 
+/// The schema that the functions work in; none: it is the one that has the tables.
+[[nodiscard]] inline std::optional<std::string> moved_from(pqxx::transaction_base& transaction,
+                                                           const std::string& prefix) {
+    const auto row = transaction.exec(
+        with_prefix("SELECT $p$home() FROM pg_class AS c JOIN pg_namespace AS n "
+                    "ON n.oid = c.relnamespace WHERE c.oid = to_regclass('$p$schema') "
+                    "AND n.nspname <> $p$home()",
+                    prefix));
+    return row.empty() ? std::nullopt : std::optional(row[0][0].as<std::string>());
+}
+
 /// Throws SchemaError, which names what is missing.
 inline void check_tables(pqxx::transaction_base& transaction, const Database& database,
                          TableUse use) {
@@ -129,6 +140,11 @@ inline void check_tables(pqxx::transaction_base& transaction, const Database& da
     const int found = schema_version(transaction, database.prefix());
     if (found != schema_needed) {
         throw SchemaError(wrong_version(database, found));
+    }
+    if (const auto before = moved_from(transaction, database.prefix())) {
+        throw SchemaError(database.address() + ": the functions of the tables '" +
+                          database.prefix() + "...' work in the schema '" + *before +
+                          "', from which these were moved or copied: see Schema::apply");
     }
     need([&](const Right& right) { return right.use == use; });
 }

@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 13;
+inline constexpr int schema_needed = 14;
 
 } // namespace orizuru::detail

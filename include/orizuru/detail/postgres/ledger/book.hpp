@@ -48,6 +48,14 @@ class LedgerBook {
           m_longest_idle(std::to_string(std::max(lease, least_idle).count())),
           m_renewal(m_pool.database(), m_leases, lease) {}
 
+    /// To be called once, before all else, with the name of the schema that has the tables, quoted:
+    /// a function of yours may set search_path for its transaction.
+    void work_in(const std::string& schema) {
+        m_complete = m_pool.sql("SELECT " + schema + ".$p$ledger_complete(");
+        m_before = m_pool.sql("SELECT state FROM " + schema +
+                              ".$p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
+    }
+
     [[nodiscard]] Pool& pool() noexcept { return m_pool; }
     [[nodiscard]] const std::string& worker() const noexcept { return m_worker; }
 
@@ -99,7 +107,7 @@ class LedgerBook {
     LedgerRenewal m_renewal;
 
     const std::string m_claim = m_pool.sql("SELECT * FROM $p$ledger_claim($1::text, $2, $3)");
-    const std::string m_complete = m_pool.sql("SELECT $p$ledger_complete(");
+    std::string m_complete;
     const std::string m_tries = m_pool.sql(R"sql(
 SELECT attempt, max_attempts, coalesce((
     SELECT extract(epoch FROM clock_timestamp() - min(at)) * 1000 FROM $p$ledger_history
@@ -116,8 +124,7 @@ FROM (SELECT clock_timestamp() + $4::bigint * interval '1 ms' AS due) AS next
 WHERE id = $1 AND token = $2 AND worker = $3 AND state = 'running'
 RETURNING state
 )sql");
-    const std::string m_before =
-        m_pool.sql("SELECT state FROM $p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
+    std::string m_before;
     const std::string m_claim_all = m_pool.sql("SELECT * FROM $p$ledger_claim($1::text[], $2, $3)");
 };
 

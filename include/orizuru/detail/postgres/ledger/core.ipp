@@ -47,13 +47,15 @@ ORIZURU_INLINE LedgerCore::LedgerCore(Database database, std::string queue, Ledg
       m_book(std::make_unique<LedgerBook>(std::move(database), make_identity(m_options.name).id,
                                           m_options.lease)) {
     check_tables(m_book->pool(), TableUse::ledger);
-    attempt_own(m_book->pool(), [this](pqxx::connection& connection) {
+    m_book->work_in(attempt_own(m_book->pool(), [this](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        return execute(transaction,
-                       m_book->pool().sql("INSERT INTO $p$ledger_queue (name) VALUES ($1) "
-                                          "ON CONFLICT DO NOTHING"),
-                       m_queue);
-    });
+        execute(transaction,
+                m_book->pool().sql("INSERT INTO $p$ledger_queue (name) VALUES ($1) "
+                                   "ON CONFLICT DO NOTHING"),
+                m_queue);
+        return transaction.exec(m_book->pool().sql("SELECT quote_ident($p$home())"))[0][0]
+            .as<std::string>();
+    }));
 }
 
 ORIZURU_INLINE LedgerCore::~LedgerCore() = default;
