@@ -65,7 +65,9 @@ class Inbox {
     ///     default_transaction_isolation=serializable'. `f` must not end it.
     /// When another transaction is in the way (a deadlock, a serialization failure) or the
     ///     connection is lost, all is rolled back and tried again: `f` may be called several times,
-    ///     and is committed once.
+    ///     and is committed once. Only once more when PostgreSQL has ended its session for a
+    ///     timeout (idle_in_transaction_session_timeout, transaction_timeout): the second time this
+    ///     throws pqxx::broken_connection, with PostgreSQL's words.
     /// Blocks: for the statements; `wait` for others with this id; Database::patience() while the
     ///     server is away.
     /// The session lives on: `f` should set something by SET LOCAL only, and search_path, by which

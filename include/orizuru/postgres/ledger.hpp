@@ -154,7 +154,9 @@ class Ledger {
     ///     pqxx::subtransaction, as the error has ended the transaction: the job has failed then
     ///     and runs again, although what `f` committed itself stays.
     /// When another transaction is in the way or the connection is lost, all is rolled back and
-    ///     tried again: `f` may be called several times, and is committed once.
+    ///     tried again: `f` may be called several times, and is committed once. Only once more when
+    ///     PostgreSQL has ended its session for a timeout (idle_in_transaction_session_timeout,
+    ///     transaction_timeout): the job has failed when it does so again.
     /// The session lives on: `f` should set something by SET LOCAL only, above all search_path, by
     ///     which the next run would look for the tables.
     /// An exception of `f` does not pass through, nor does a COMMIT that PostgreSQL refuses: the

@@ -29,10 +29,17 @@ namespace orizuru::detail {
         return failure_to_connect();
     }
     const Failure failure = failure_of_current(**client, backend);
-    if (failure != Failure::unusable) {
-        return failure;
+    if (failure == Failure::unusable) {
+        return client->can_write() ? Failure::other : failure;
     }
-    return client->can_write() ? Failure::other : failure;
+    return failure == Failure::lost && client->last_words().tell_of_timeout() ? Failure::late
+                                                                              : failure;
+}
+
+/// What the server said when it ended the session; else what `error` says.
+[[nodiscard]] inline std::string reason_of(const std::unique_ptr<Client>& client,
+                                           const std::exception& error) {
+    return client && !client->last_words().text.empty() ? client->last_words().text : error.what();
 }
 
 /// Calls `transact(connection)` until it returns, and returns what it has. It has to be one
@@ -40,15 +47,17 @@ namespace orizuru::detail {
 /// A server that can only be read is taken for one that is away.
 /// Throws DatabaseError when the server was away for Database::patience(), which begins when a
 /// connection is lost or cannot be made, or when 20 connections were lost, by what `transact` does,
-/// say; what `transact` throws for other reasons passes through, a conflict too when it was met 20
-/// times.
+/// say; pqxx::broken_connection with the server's words when it has ended two transactions because
+/// they took too long. What `transact` throws for other reasons passes through, a conflict too when
+/// it was met 20 times.
 template <class Transact>
 auto attempt(Pool& pool, Transact transact) {
     constexpr int most_conflicts = 20;
     constexpr int most_losses = 20;
+    constexpr int most_late = 2;  // the first time the process may have been frozen
     std::optional<TimePoint> end; // of the patience, since the server was there last
     JitteredPauses pauses;
-    for (int conflicts = 0, losses = 0;;) {
+    for (int conflicts = 0, losses = 0, late = 0;;) {
         std::unique_ptr<Client> client;
         int backend = 0;
         try {
@@ -59,7 +68,11 @@ auto attempt(Pool& pool, Transact transact) {
             return result;
         } catch (const std::exception& error) {
             const Failure failure = failure_in(client, backend);
-            if (failure == Failure::lost || failure == Failure::unusable) {
+            if (failure == Failure::late) {
+                if (++late == most_late) {
+                    throw pqxx::broken_connection(client->last_words().text);
+                }
+            } else if (failure == Failure::lost || failure == Failure::unusable) {
                 pool.forget_idle();
                 const bool was_there = client && failure == Failure::lost;
                 if (was_there || !end) {
@@ -67,10 +80,10 @@ auto attempt(Pool& pool, Transact transact) {
                 }
                 losses += was_there ? 1 : 0;
                 if (Clock::now() >= *end || losses == most_losses) {
-                    throw database_error(pool.database(), error);
+                    throw database_error(pool.database(), reason_of(client, error));
                 }
             } else {
-                if (client) {
+                if (client && client->last_words().text.empty()) {
                     pool.give_back(std::move(client));
                 }
                 if (failure != Failure::conflict || ++conflicts == most_conflicts) {

@@ -7,6 +7,7 @@
 
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/standard_descriptors.hpp>
+#include <orizuru/detail/postgres/last_words.hpp>
 #include <orizuru/postgres/database.hpp>
 
 #include <pqxx/pqxx>
@@ -42,6 +43,8 @@ class Client {
         return m_session->connection;
     }
     [[nodiscard]] pqxx::connection* operator->() { return &**this; }
+    /// Why the server has ended the session.
+    [[nodiscard]] const LastWords& last_words() const noexcept { return m_session->last_words; }
     /// True when a transaction can begin in it, and write: the server is no standby, nobody has
     /// made it read-only, and no transaction is left open. One statement, in no transaction.
     [[nodiscard]] bool can_write() {
@@ -63,6 +66,7 @@ class Client {
   private:
     struct Session {
         explicit Session(const std::string& conninfo) : connection(conninfo) {
+            last_words.listen_to(connection);
             // The server hears nothing when a client's host is gone, and by its own defaults keeps
             // the client's locks for two hours. Ignored for Unix sockets.
             pqxx::nontransaction(connection)
@@ -73,6 +77,7 @@ class Client {
 #endif
         }
 
+        LastWords last_words;
         pqxx::connection connection;
 #if PQXX_VERSION_MAJOR * 100 + PQXX_VERSION_MINOR < 710
         // It is told the server's notices, and what pqxx thinks of a lost connection.

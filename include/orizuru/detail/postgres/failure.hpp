@@ -20,6 +20,7 @@ enum class Failure {
     conflict, ///< another transaction was in the way: nothing has happened, try again
     waited,   ///< another transaction was in the way for as long as lock_timeout
     lost,     ///< the connection is gone; a commit may have happened
+    late,     ///< the server has ended the session because the transaction took too long
     unusable, ///< the state of the transaction was wrong; the session's still is when it says so
     other     ///< trying again would not help, or it is not the database's
 };
@@ -33,9 +34,8 @@ enum class Failure {
         return Failure::waited;
     }
     // 57P01 to 57P05: shut down, crashed, not yet started, idle for too long. 53300: too many
-    // connections. 25P03: idle in a transaction for too long.
-    if (state.starts_with("08") || state.starts_with("57P0") || state == "53300" ||
-        state == "25P03") {
+    // connections.
+    if (state.starts_with("08") || state.starts_with("57P0") || state == "53300") {
         return Failure::lost;
     }
     // Class 25 is about the transaction's state. 25006: it is read-only. 25P02: it has failed.
@@ -80,16 +80,20 @@ enum class Failure {
     }
 }
 
-/// What pqxx says, which is often several lines, in one.
+/// What pqxx or the server says, which is often several lines, in one.
 [[nodiscard]] inline DatabaseError database_error(const Database& database,
-                                                  const std::exception& error) {
+                                                  const std::string& reason) {
     std::string text = database.address() + ":";
-    std::istringstream words(error.what());
+    std::istringstream words(reason);
     for (std::string word; words >> word;) {
         text += ' ' + word;
     }
     DatabaseError told(text);
     return told;
+}
+[[nodiscard]] inline DatabaseError database_error(const Database& database,
+                                                  const std::exception& error) {
+    return database_error(database, std::string(error.what()));
 }
 
 } // namespace orizuru::detail

@@ -98,7 +98,7 @@ auto OutboxStepper::in_database(Use use) {
         if (failure == Failure::lost || failure == Failure::unusable) {
             m_pool.forget_idle();
         }
-        throw database_error(m_pool.database(), error);
+        throw database_error(m_pool.database(), reason_of(client, error));
     } catch (const Error&) { // of Redis
         m_pool.give_back(std::move(client));
         throw;

@@ -5,6 +5,7 @@
 // A reconciler's connection to PostgreSQL, made anew when it was lost.
 
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/client.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/ledger/queues.hpp>
@@ -64,9 +65,10 @@ auto LedgerSession::in(Use use) {
         }
         return use(**m_client);
     } catch (const pqxx::failure& error) {
+        const std::string reason = reason_of(m_client, error);
         m_client.reset();
         m_sleep.forget();
-        throw database_error(m_database, error);
+        throw database_error(m_database, reason);
     }
 }
 
