@@ -3,6 +3,8 @@
 
 """The program orizuru: its address, its exit codes, and its end at a signal."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -10,9 +12,11 @@ import pty
 import re
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 import termios
+import unicodedata
 import urllib.request
 
 import support
@@ -42,6 +46,7 @@ def check_commands_of_readme(redis):
             continue
         redis.command("FLUSHALL")
         redis.command("LPUSH", "orders", b"no job")
+        redis.command("SADD", "orizuru:queues", "orders")
         dead = "dead" in command
         place = "orizuru:{orders}:dead" if dead else "orders"
         redis.command("LPUSH", place, DEAD if dead else JOB)
@@ -62,6 +67,10 @@ def check_exit_codes(redis):
     encrypted = support.run(ORIZURU, "-u", "rediss://127.0.0.1:1", "ls", status=1)
     assert b"rediss://127.0.0.1:1: " in encrypted.stderr
     support.run(ORIZURU, "fold", status=2)
+    build = (support.SOURCE_ROOT / "meson.build").read_text(encoding="utf-8")
+    version = re.search(r"version: '(.+?)'", build)[1].encode()
+    assert support.run(ORIZURU, "--version").stdout == b"orizuru " + version + b"\n"
+    assert b"--no-payloads" in support.run(ORIZURU, "web", "--help").stdout
     with open("/dev/full", "wb") as full:
         ended = subprocess.run([ORIZURU, "ls", "q"], stdout=full, stderr=subprocess.PIPE,
                                check=False, env=environment(redis.address))
@@ -158,17 +167,20 @@ def check_web(redis):
     assert b"192.0.2.1" in away.stderr
 
 
-def check_terminal(redis):
-    """It writes in place."""
+def frames(redis, *arguments, lines=0, columns=0, kind="xterm"):
+    """Two answers of `ls` that goes on, as a terminal gets them."""
     ours, theirs = pty.openpty()
     attributes = termios.tcgetattr(theirs)
     attributes[1] &= ~termios.OPOST
     termios.tcsetattr(theirs, termios.TCSANOW, attributes)
-    command = [ORIZURU, "-u", redis.address, "ls", "q", "-n", "0.1"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs) as program:
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    command = [ORIZURU, "-u", redis.address, "ls", *arguments, "-n", "0.1"]
+    end = b"\x1b[J" if kind != "dumb" else b"queue "
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs,
+                          env={**os.environ, "TERM": kind}) as program:
         os.close(theirs)
         seen = b""
-        while seen.count(b"\x1b[J") < 2:
+        while seen.count(end) < 3:
             seen += os.read(ours, 4096)
         program.send_signal(signal.SIGINT)
         while True:
@@ -178,7 +190,51 @@ def check_terminal(redis):
                 break
         assert program.wait() == 0
     os.close(ours)
-    first, second, *_ = seen.split(b"\x1b[J")
+    return seen.split(end)
+
+
+def columns_of(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line.decode())
+
+
+def check_small_terminal(redis):
+    """The heads stay, and no line breaks or scrolls, whatever the queues are."""
+    redis.command("SADD", "orizuru:queues", *(f"queue {i} " + "鶴x" * 90 for i in range(60)))
+    for lines, columns in [(20, 60), (20, 80), (20, 200), (5, 30), (2, 10), (1, 1)]:
+        for frame in frames(redis, lines=lines, columns=columns)[:2]:
+            shown = frame.replace(b"\x1b[2J", b"").replace(b"\x1b[H", b"").replace(b"\x1b[K", b"")
+            shown = shown.split(b"\n")
+            assert shown[-1] == b"" and len(shown) - 1 <= max(lines - 1, 2), shown
+            assert max(map(columns_of, shown)) <= columns, shown
+            if columns >= 60:
+                assert shown[0].startswith(b"queue "), shown
+                assert len(shown) == lines, shown
+                assert shown[1].startswith(b"queue 0 ") and "…".encode() in shown[1], shown
+                assert shown[-2].startswith("… and ".encode()), shown
+                assert b" held" in shown[0] and b" dead" in shown[0], shown
+            if columns == 80:
+                assert b" nobody" in shown[1], shown
+    redis.command("SADD", "orizuru:queues", b"odd\x1b[2J")
+    redis.command("LPUSH", b"odd\x1b[2J", "x")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([ORIZURU, "-u", redis.address, "metrics"], stdout=theirs) as program:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end
+            while some := os.read(ours, 4096):
+                shown += some
+        assert program.wait() == 0 and b"odd\\\\u{1b}[2J" in shown and b"\x1b" not in shown, shown
+    os.close(ours)
+    # A pipe gets whole names, and a terminal without a cursor only lines.
+    piped = support.run(ORIZURU, "-u", redis.address, "ls")
+    assert piped.stdout.count("鶴x".encode() * 90) == 60
+    assert not any(b"\x1b" in frame for frame in frames(redis, kind="dumb", lines=20, columns=60))
+    redis.command("DEL", "orizuru:queues", b"odd\x1b[2J")
+
+
+def check_terminal(redis):
+    """It writes in place."""
+    first, second, *_ = frames(redis, "q", lines=24, columns=120)
     assert first.startswith(b"\x1b[2J\x1b[Hqueue "), first
     assert second.startswith(b"\x1b[Hqueue ") and second.count(b"\x1b[K\n") == 2, second
 
@@ -192,4 +248,5 @@ with support.private_redis() as server:
     check_second_signal(server)
     check_web(server)
     check_terminal(server)
+    check_small_terminal(server)
     check_commands_of_readme(server)

@@ -68,7 +68,8 @@ class Cli {
         return *this;
     }
 
-    /// Adds a command of your own; `about` is for --help. Takes the place of an earlier one.
+    /// Adds a command of your own; `about` is for --help, its first line also for the list of all
+    /// commands. Takes the place of an earlier one, also of `help`.
     Cli& command(std::string name, std::string about, Command run) {
         m_commands.insert_or_assign(std::move(name), Own{std::move(about), std::move(run)});
         return *this;

@@ -9,11 +9,11 @@
 #include <orizuru/detail/ops/cli/arguments.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/commands.hpp>
+#include <orizuru/detail/ops/cli/screen.hpp>
 #include <orizuru/detail/ops/cli/stop_signals.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <iostream>
@@ -28,12 +28,38 @@ namespace detail::cli {
 
 inline constexpr const char* cli_footer =
     R"(Exit codes: 0 done; 1 Redis is away or refuses, also one of several queues, or the message has
-gone; 2 wrong usage.
+gone, or the answer cannot be written; 2 wrong usage.
 
 JSON has times as ISO 8601 in UTC, lengths of time in milliseconds (fields named _ms), null for
 what is not known, and a payload as text when its payload_encoding is "utf-8", else in "hex".
 With ls -n there is a document in each line.
 )";
+
+/// Of this library, as meson.build has it.
+inline constexpr const char* cli_version = "0.1.0";
+
+/// Its first line is the description; with the others it is what --help says of the command alone.
+inline void describe(CLI::App& command, const std::string& about) {
+    const std::size_t end = std::min(about.find('\n'), about.size());
+    command.description(about.substr(0, end));
+    if (end < about.size()) {
+        command.footer(joined({about.substr(end + 1), "\n\n", cli_footer}));
+    }
+}
+
+/// What --help says of a command, or, with an empty name, of the program. Throws
+/// std::invalid_argument when there is no such command.
+[[nodiscard]] inline std::string help_of(CLI::App& app, const std::string& name) {
+    if (name.empty()) {
+        return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+    }
+    for (CLI::App* const command : app.get_subcommands([](CLI::App*) { return true; })) {
+        if (command->get_name() == name) {
+            return command->help(app.get_name());
+        }
+    }
+    throw std::invalid_argument(joined({"there is no command '", name, "'"}));
+}
 
 /// A message without the password of an address that stood in a wrong place.
 [[nodiscard]] inline std::string without_passwords(std::string message,
@@ -68,10 +94,21 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
         command.add_arguments(*added, options);
         added->callback([&] { chosen = &command; });
     }
+    bool version = false;
+    app.add_flag("--version", version, "Print the version");
+    std::string asked;
+    const CLI::App* help = nullptr;
+    if (!m_commands.contains("help")) {
+        CLI::App* const added =
+            app.add_subcommand("help", "Tell what the program or a command does");
+        added->add_option("COMMAND", asked, "Name of the command")->type_name("");
+        help = added;
+    }
     const Own* own = nullptr;
     std::vector<std::string> behind;
     for (const auto& [name, command] : m_commands) {
-        CLI::App* const added = app.add_subcommand(name, command.about);
+        CLI::App* const added = app.add_subcommand(name);
+        detail::cli::describe(*added, command.about);
         // All that it does not know is the command's.
         added->fallthrough(false)->allow_extras();
         detail::cli::url_argument(*added, options);
@@ -83,6 +120,14 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments,
     try {
         // CLI11 takes them from the end.
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+        if (version) {
+            streams.out << app.get_name() << ' ' << detail::cli::cli_version << '\n';
+            return 0;
+        }
+        if (help != nullptr && help->parsed()) {
+            streams.out << detail::cli::help_of(app, asked);
+            return 0;
+        }
         if (own != nullptr) {
             const Endpoint endpoint = m_connect(options.url);
             own->run({endpoint, behind, streams.out, streams.stop()});
@@ -117,15 +162,13 @@ ORIZURU_INLINE int Cli::run(const std::vector<std::string>& arguments, std::ostr
 }
 
 ORIZURU_INLINE int Cli::run(int argc, const char* const* argv) const {
-    using Screen = detail::cli::CliStreams::Screen;
     detail::take_standard_descriptors();
     std::optional<detail::cli::StopSignals> signals;
-    const int status =
-        run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),
-            {.out = std::cout,
-             .err = std::cerr,
-             .stop = [&] { return signals.emplace().token(); },
-             .screen = ::isatty(STDOUT_FILENO) == 1 ? Screen::terminal : Screen::none});
+    const int status = run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),
+                           {.out = std::cout,
+                            .err = std::cerr,
+                            .stop = [&] { return signals.emplace().token(); },
+                            .screen = detail::cli::screen_of_stdout()});
     if (!std::cout.flush() && status == 0) {
         std::cerr << "orizuru: the answer could not be written\n";
         return 1;

@@ -46,9 +46,15 @@ ORIZURU_INLINE void add_web_command(Cli& cli, DashboardOptions options) {
         };
         serve(dashboard, address, call.stop, serving);
     };
-    cli.command(
-        "web", "Serve a web page: [ADDRESS] [--read-only] [--no-payloads] [--expose] [--host NAME]",
-        run);
+    cli.command("web",
+                "Serve a web page\n"
+                "Arguments:\n"
+                "  ADDRESS        127.0.0.1:8080 if not given; or the path of a Unix socket\n"
+                "  --read-only    No steps: the page only shows\n"
+                "  --no-payloads  No payloads on the page\n"
+                "  --expose       Also for other machines: ADDRESS may be one that they reach\n"
+                "  --host NAME    A name by which browsers may ask for the page; again for more",
+                run);
 }
 
 } // namespace orizuru

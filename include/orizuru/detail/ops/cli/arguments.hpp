@@ -38,6 +38,14 @@ inline void queue_argument(CLI::App& command, CliOptions& options) {
     command.add_option("QUEUE", options.queue, "Name of the queue")->required()->type_name("");
 }
 
+inline void forget_arguments(CLI::App& command, CliOptions& options) {
+    command
+        .add_option("QUEUE", options.queue,
+                    "Name on the list of queues, or that name as `ls` shows it, with escapes")
+        ->required()
+        ->type_name("");
+}
+
 inline void queues_argument(CLI::App& command, CliOptions& options) {
     CLI::Option* const names =
         command
@@ -63,6 +71,9 @@ inline CLI::Option* place_argument(CLI::App& command, CliOptions& options,
 inline void ls_arguments(CLI::App& command, CliOptions& options) {
     queues_argument(command, options);
     const auto set = [&options](const double& seconds) {
+        if (!(seconds > 0)) { // no range refuses what is no number
+            throw CLI::ValidationError("--every", "not in range: no number");
+        }
         options.again_after = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
     };
     command

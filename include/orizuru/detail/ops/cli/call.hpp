@@ -7,9 +7,11 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/sleep.hpp>
+#include <orizuru/detail/ops/cli/screen.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
 #include <orizuru/ops/inspector.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
@@ -25,6 +27,7 @@
 #include <ostream>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -58,8 +61,6 @@ struct CliOptions {
 };
 
 struct CliStreams {
-    enum class Screen { none, terminal };
-
     std::ostream& out;
     std::ostream& err;
     /// Of the stop that ends a command that goes on. Called once, when there is such a command.
@@ -98,6 +99,7 @@ class CliCall {
             m_scanned = m_inspector.find_queues();
         }
         std::vector<std::string> queues = m_scanned ? *m_scanned : m_inspector.queues();
+        std::erase_if(queues, [this](const std::string& queue) { return is_impossible(queue); });
         if (queues.empty()) {
             m_streams.err << "orizuru: "
                           << (m_scanned ? "there is no queue\n"
@@ -132,6 +134,15 @@ class CliCall {
             leave_out(queue, reason);
         };
     }
+    /// The terminal that an answer given again and again must fit; none: it need not.
+    [[nodiscard]] std::optional<ScreenSize> screen_to_fit() const {
+        const bool fits = m_options.again_after.count() != 0 &&
+                          m_streams.screen == Screen::terminal && !m_options.json;
+        return fits ? std::optional(size_of_stdout()) : std::nullopt;
+    }
+    /// Whether a terminal shows the answer as it is.
+    [[nodiscard]] bool on_terminal() const noexcept { return m_streams.screen != Screen::none; }
+
     [[nodiscard]] bool is_whole() const noexcept { return m_left_out.empty(); }
 
     /// Answers with the document that `document` returns, in a line, or with what `write` writes.
@@ -157,7 +168,7 @@ class CliCall {
         while (!stop.stop_requested() && m_streams.out) {
             const TimePoint next = deadline_in(m_options.again_after);
             look();
-            m_streams.screen == CliStreams::Screen::terminal ? redraw() : write();
+            m_streams.screen == Screen::terminal ? redraw() : write();
             sleep_until(next, stop);
         }
     }
@@ -186,6 +197,21 @@ class CliCall {
             complain(m_streams, joined({"queue '", queue, "': ", reason.what()}));
         }
     }
+    /// Anyone who may add to the list of queues may add such a name: it must not make each answer
+    /// one that is not whole. Tells of it once.
+    [[nodiscard]] bool is_impossible(const std::string& queue) {
+        try {
+            const Keys keys(queue);
+            return false;
+        } catch (const std::invalid_argument& error) {
+            if (m_impossible.insert(queue).second) {
+                complain(m_streams, joined({"queue '", queue, "' is left out: ", error.what(),
+                                            "; `forget` takes it off the list"}));
+            }
+            return true;
+        }
+    }
+
     /// Over the answer before. To clear the screen first would make it flicker.
     void redraw() {
         m_streams.out << (m_drawn ? "\x1b[H" : "\x1b[2J\x1b[H");
@@ -204,6 +230,7 @@ class CliCall {
     const CliStreams& m_streams;
     std::optional<std::vector<std::string>> m_scanned;
     std::set<std::string> m_left_out;
+    std::set<std::string> m_impossible;
     std::string m_answer;
     bool m_drawn = false;
 };

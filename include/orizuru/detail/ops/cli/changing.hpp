@@ -11,35 +11,93 @@
 #include <orizuru/detail/ops/cli/chosen_messages.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
 #include <orizuru/detail/ops/cli/messages.hpp>
+#include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/jobs/pause.hpp>
 #include <orizuru/ops/queue_state.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orizuru::detail::cli {
 
+/// Whether anybody serves the queue, or did before it was paused; nothing when Redis refuses to
+/// tell.
+[[nodiscard]] inline std::optional<bool> is_served(CliCall& call) {
+    const std::string& queue = call.options().queue;
+    try {
+        if (const auto served = is_served(call.inspector().state(queue))) {
+            return served;
+        }
+        const std::vector<std::string> listed = call.inspector().queues();
+        return std::ranges::find(listed, queue) != listed.end();
+    } catch (const ReplyError&) {
+        return std::nullopt;
+    }
+}
+
 inline void pause(CliCall& call) {
-    Pause(call.endpoint(), call.options().queue).pause();
+    const std::string& queue = call.options().queue;
+    const std::optional<bool> served = is_served(call); // before its consumers leave
+    Pause(call.endpoint(), queue).pause();
     call.answer(
         [&] {
-            return Json{{"queue", call.options().queue}, {"paused", true}};
+            return Json{{"queue", queue}, {"paused", true}, {"served", json_of(served)}};
         },
-        [](std::ostream& out) { out << "paused\n"; });
+        [&](std::ostream& out) {
+            out << "paused";
+            if (served == false) {
+                out << "; nobody serves '" << VisibleText(queue) << '\'';
+            }
+            out << '\n';
+        });
 }
 
 inline void resume(CliCall& call) {
-    Pause(call.endpoint(), call.options().queue).resume();
+    const std::string& queue = call.options().queue;
+    Pause pause(call.endpoint(), queue);
+    const bool was_paused = pause.paused();
+    pause.resume();
     call.answer(
         [&] {
-            return Json{{"queue", call.options().queue}, {"paused", false}};
+            return Json{{"queue", queue}, {"paused", false}, {"was_paused", was_paused}};
         },
-        [](std::ostream& out) { out << "resumed\n"; });
+        [&](std::ostream& out) {
+            was_paused ? out << "resumed\n"
+                       : out << "'" << VisibleText(queue) << "' was not paused\n";
+        });
+}
+
+inline void forget(CliCall& call) {
+    const std::string& name = call.options().queue;
+    Inspector& inspector = call.inspector();
+    std::optional<std::string> forgotten;
+    if (inspector.forget(name)) {
+        forgotten = name;
+    } else {
+        // Nobody can type each name that somebody may add.
+        for (const std::string& listed : inspector.queues()) {
+            if (!forgotten && VisibleText(listed).text() == name && inspector.forget(listed)) {
+                forgotten = listed;
+            }
+        }
+    }
+    if (!forgotten) {
+        throw std::runtime_error(joined({"'", name, "' is not on the list of queues"}));
+    }
+    call.answer(
+        [&] {
+            return Json{{"queue", *forgotten}, {"forgotten", true}};
+        },
+        [](std::ostream& out) { out << "forgotten\n"; });
 }
 
 [[nodiscard]] inline std::string messages_text(std::uint64_t count) {

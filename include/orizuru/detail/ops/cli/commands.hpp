@@ -33,6 +33,8 @@ inline constexpr std::array cli_commands{
     CliCommand{"find", "Show where a job is", find_arguments, find},
     CliCommand{"pause", "Have all workers take nothing from a queue", queue_argument, pause},
     CliCommand{"resume", "Let workers take from a paused queue", queue_argument, resume},
+    CliCommand{"forget", "Take a queue off the list, until a worker serves it; messages stay",
+               forget_arguments, forget},
     CliCommand{"run", "Have a job, or messages of a place, served now", choice_arguments, run_now},
     CliCommand{"rm", "Remove a job, or messages of a place", choice_arguments, remove},
     CliCommand{"mv", "Move a job to another queue", mv_arguments, move_job},

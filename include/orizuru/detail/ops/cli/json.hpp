@@ -56,6 +56,17 @@ namespace orizuru::detail::cli {
     return length ? Json(length->count()) : Json();
 }
 
+/// Whether a live consumer serves the queue; nothing for a paused one without, from which workers
+/// stay away.
+[[nodiscard]] inline std::optional<bool> is_served(const QueueState& state) noexcept {
+    const bool served = state.consumers > state.unheard;
+    return served || !state.paused ? std::optional(served) : std::nullopt;
+}
+
+[[nodiscard]] inline Json json_of(std::optional<bool> known) {
+    return known ? Json(*known) : Json();
+}
+
 [[nodiscard]] inline Json json_of(const QueueState& state) {
     return {{"queue", state.queue},
             {"waiting", state.waiting},
@@ -64,6 +75,7 @@ namespace orizuru::detail::cli {
             {"rejected", state.rejected},
             {"dead", state.dead},
             {"consumers", state.consumers},
+            {"served", json_of(is_served(state))},
             {"paused", state.paused},
             {"oldest", json_of(state.oldest)},
             {"oldest_ms", json_of(age(state.oldest, state.now))},

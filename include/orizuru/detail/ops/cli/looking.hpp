@@ -42,12 +42,14 @@ using Align = Table::Align;
                  {"dead", Align::right},
                  {"consumers", Align::right},
                  {"oldest", Align::right},
-                 {"paused"}});
+                 {"paused"},
+                 {"note"}});
     for (const QueueState& state : states) {
         table.add({state.queue, std::to_string(state.waiting), std::to_string(state.held),
                    std::to_string(state.scheduled), std::to_string(state.rejected),
                    std::to_string(state.dead), std::to_string(state.consumers),
-                   optional_text(age(state.oldest, state.now)), state.paused ? "yes" : "no"});
+                   optional_text(age(state.oldest, state.now)), state.paused ? "yes" : "no",
+                   is_served(state) == false ? "nobody serves it" : ""});
     }
     return table;
 }
@@ -63,7 +65,13 @@ inline void ls(CliCall& call) {
                 }
                 return Json{{"queues", queues}};
             },
-            [&](std::ostream& out) { out << table_of(states); });
+            [&](std::ostream& out) {
+                Table table = table_of(states);
+                if (const auto screen = call.screen_to_fit()) {
+                    table.fit(*screen);
+                }
+                out << table;
+            });
     });
 }
 
@@ -79,10 +87,12 @@ inline void metrics(CliCall& call) {
         }
     }
     std::vector<QueueStatistics> counts = call.inspector().all_counts(busy, call.leaving_out());
-    // A person may look at it.
-    const auto show = [](auto& one) { one.queue = VisibleText(one.queue).text(); };
-    std::ranges::for_each(states, show);
-    std::ranges::for_each(counts, show);
+    // For Prometheus the label is the name as other programs have it.
+    if (call.on_terminal()) {
+        const auto show = [](auto& one) { one.queue = VisibleText(one.queue).text(); };
+        std::ranges::for_each(states, show);
+        std::ranges::for_each(counts, show);
+    }
     call.answer([] { return Json(); },
                 [&](std::ostream& out) { out << prometheus(states) << prometheus(counts); });
 }
@@ -164,6 +174,9 @@ inline void workers(CliCall& call) {
     table.add({"next due", optional_text(state.next_due)});
     table.add({"paused", state.paused ? "yes" : "no"});
     table.add({"consumers", std::to_string(state.consumers)});
+    if (is_served(state) == false) {
+        table.add({"note", "nobody serves it"});
+    }
     return table;
 }
 

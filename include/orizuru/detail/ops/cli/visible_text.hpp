@@ -79,6 +79,40 @@ template <std::size_t Size>
     return character;
 }
 
+/// How many of a terminal's columns a character that is not hidden takes.
+[[nodiscard]] inline std::size_t columns_of(char32_t character) noexcept {
+    return is_among(character, combining_characters) ? 0
+           : is_among(character, wide_characters)    ? 2
+                                                     : 1;
+}
+
+/// Of UTF-8 without hidden characters.
+[[nodiscard]] inline std::size_t visible_columns(std::string_view text) noexcept {
+    std::size_t columns = 0;
+    while (!text.empty()) {
+        const std::size_t size = std::max<std::size_t>(utf8_size(text), 1);
+        columns += columns_of(to_character(text.substr(0, size)));
+        text.remove_prefix(size);
+    }
+    return columns;
+}
+
+/// Its beginning and an ellipsis, in so many columns; for a text that takes more.
+[[nodiscard]] inline std::string cut_visible(std::string_view text, std::size_t most_columns) {
+    std::size_t end = 0;
+    std::size_t columns = 0;
+    while (end < text.size()) {
+        const std::string_view rest = text.substr(end);
+        const std::size_t size = std::max<std::size_t>(utf8_size(rest), 1);
+        columns += columns_of(to_character(rest.substr(0, size)));
+        if (columns + 1 > most_columns) {
+            break;
+        }
+        end += size;
+    }
+    return most_columns == 0 ? std::string() : std::string(text.substr(0, end)) + "…";
+}
+
 /// UTF-8 in which each hidden character is an escape: \n, \r, \t, \u{202e}; each byte that belongs
 /// to no character is \x9b, and a backslash is two. So different texts look different.
 class VisibleText {
@@ -109,6 +143,15 @@ class VisibleText {
     /// Whether it would have taken more than the most columns.
     [[nodiscard]] bool cut() const noexcept { return m_cut; }
 
+    /// Leaves at most so many columns, the last one an ellipsis.
+    void cut_to(std::size_t most_columns) {
+        if (m_columns > most_columns) {
+            m_text = cut_visible(m_text, most_columns);
+            m_columns = visible_columns(m_text);
+            m_cut = true;
+        }
+    }
+
     VisibleText& operator+=(const VisibleText& more) {
         m_text += more.m_text;
         m_columns += more.m_columns;
@@ -136,10 +179,7 @@ class VisibleText {
             return append_escape("\\u{", character, "}");
         }
         m_text += bytes;
-        if (is_among(character, combining_characters)) {
-            return 0;
-        }
-        return is_among(character, wide_characters) ? 2 : 1;
+        return columns_of(character);
     }
 
     std::size_t append_escape(std::string_view before, char32_t number, std::string_view after) {
