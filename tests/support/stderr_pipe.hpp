@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace orizuru::test {
 
@@ -52,6 +53,21 @@ class ShortPipe {
             text.append(buffer.data(), static_cast<std::size_t>(size));
         }
         return text;
+    }
+    /// The same of one line, without the time that must be in front of it.
+    [[nodiscard]] std::string drain_line() const {
+        constexpr std::string_view time = "2026-11-27T12:44:24.250Z ";
+        const std::string line = drain();
+        const auto fits = [&](std::size_t i) {
+            return time[i] >= '0' && time[i] <= '9' ? line[i] >= '0' && line[i] <= '9'
+                                                    : line[i] == time[i];
+        };
+        for (std::size_t i = 0; i < time.size(); ++i) {
+            if (i == line.size() || !fits(i)) {
+                return "no time: " + line;
+            }
+        }
+        return line.substr(time.size());
     }
     void close_out() noexcept { m_out.reset(); }
 

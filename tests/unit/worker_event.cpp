@@ -33,7 +33,7 @@ std::string written(const WorkerEvent& event) {
     const orizuru::test::ShortPipe pipe;
     const orizuru::test::StderrInto here(pipe);
     orizuru::write_to_stderr(event);
-    return pipe.drain();
+    return event.kind == WorkerEventKind::succeeded ? pipe.drain() : pipe.drain_line();
 }
 
 TEST_CASE("a worker writes a line for an event by default, but none for a success") {

@@ -41,8 +41,9 @@ struct OutboxEvent {
     return "unknown";
 }
 
-/// Writes a line to stderr (descriptor 2). The default of OutboxRelayOptions::on_event. Drops it
-/// when stderr has no room at once, and says so later, as a worker's default does.
+/// Writes the time (UTC) and a line to stderr (descriptor 2). The default of
+/// OutboxRelayOptions::on_event. Drops it when stderr has no room at once, and says so later, as a
+/// worker's default does.
 inline void write_outbox_event(const OutboxEvent& event) {
     std::string line = "orizuru: outbox " + std::string(to_string(event.kind));
     if (!event.queue.empty()) {

@@ -12,8 +12,8 @@
 
 namespace orizuru {
 
-/// Writes a line to stderr (descriptor 2). The default of log_jobs. Drops it when stderr has no
-/// room at once, and says so later, as write_to_stderr does.
+/// Writes the time (UTC) and a line to stderr (descriptor 2). The default of log_jobs. Drops it
+/// when stderr has no room at once, and says so later, as write_to_stderr does.
 inline void write_line_to_stderr(std::string_view line) { detail::write_stderr_line(line); }
 
 /// Make it the first of WorkerOptions::handle_middleware: it writes a line when a run has ended,

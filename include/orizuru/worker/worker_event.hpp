@@ -92,9 +92,10 @@ struct WorkerEvent {
     return "unknown";
 }
 
-/// Writes a line to stderr (descriptor 2), but none for a success. The default of
-/// WorkerOptions::on_event. When stderr has no room at once, because nobody reads the pipe behind
-/// it, the line is dropped; the next line that has room comes after one that says how many were.
+/// Writes the time (UTC) and a line to stderr (descriptor 2), but none for a success. The default
+/// of WorkerOptions::on_event. When stderr has no room at once, because nobody reads the pipe
+/// behind it, the line is dropped; the next line that has room comes after one that says how many
+/// were.
 inline void write_to_stderr(const WorkerEvent& event) {
     if (event.kind == WorkerEventKind::succeeded) {
         return;

@@ -308,7 +308,7 @@ TEST_CASE("a log writes to stderr unless told otherwise, and needs something tha
         const orizuru::test::StderrInto here(pipe);
         orizuru::write_line_to_stderr("done queue=q");
     }
-    CHECK(pipe.drain() == "done queue=q\n");
+    CHECK(pipe.drain_line() == "done queue=q\n");
     CHECK(log_jobs());
     CHECK(message_of<std::invalid_argument>([] { static_cast<void>(log_jobs(nullptr)); }) ==
           "a log of jobs needs a function that writes its lines");

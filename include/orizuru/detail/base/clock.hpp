@@ -2,11 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The clock of all deadlines and durations.
+// The clock of all deadlines and durations, and times as people read them.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <string>
 
 namespace orizuru::detail {
 
@@ -22,6 +25,21 @@ using TimePoint = Clock::time_point;
 
 [[nodiscard]] inline std::int64_t milliseconds_since(TimePoint time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - time).count();
+}
+
+/// ISO 8601 in UTC, as 2026-03-01T08:05:00.250Z. `time` is in the years 0 to 9999.
+[[nodiscard]] inline std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time) {
+    const auto day = std::chrono::floor<std::chrono::days>(time);
+    const std::chrono::year_month_day date(day);
+    const std::chrono::hh_mm_ss clock(time - day);
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                  static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                  static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                  static_cast<int>(clock.minutes().count()),
+                  static_cast<int>(clock.seconds().count()),
+                  static_cast<int>(clock.subseconds().count()));
+    return text.data();
 }
 
 } // namespace orizuru::detail

@@ -5,6 +5,7 @@
 // Writes lines to stderr without waiting: when nobody reads the pipe behind it, a thread that waits
 // for room stops its work, too.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 
 #include <limits.h>
@@ -122,10 +123,16 @@ class LineWriter {
     bool m_cut = false; ///< the last line lacks its end
 };
 
-/// Writes a line to stderr, which is descriptor 2 whatever std::cerr writes to.
+/// Writes the time (UTC) and a line to stderr, which is descriptor 2 whatever std::cerr writes to.
 inline void write_stderr_line(std::string_view line) noexcept {
     static LineWriter writer(STDERR_FILENO);
-    writer.write(line);
+    try {
+        const auto now =
+            std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+        writer.write(joined({utc_text(now), " ", line}));
+    } catch (const std::bad_alloc&) {
+        writer.write(line);
+    }
 }
 
 } // namespace orizuru::detail

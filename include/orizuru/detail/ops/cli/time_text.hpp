@@ -4,6 +4,7 @@
 
 // Moments and lengths of time as people and programs read them.
 
+#include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -32,19 +33,7 @@ namespace orizuru::detail::cli {
 [[nodiscard]] inline std::string iso_time(JobTime time) {
     using namespace std::chrono;
     const JobTime first = sys_days(year(0) / 1 / 1);
-    const JobTime shown = std::clamp(time, first, latest_job_time);
-    const auto day = floor<days>(shown);
-    const year_month_day date(day);
-    const hh_mm_ss clock(shown - day);
-    const auto digits = [](auto number, std::size_t width) {
-        return padded(static_cast<std::uint64_t>(number), width);
-    };
-    return joined({digits(static_cast<int>(date.year()), 4), "-",
-                   digits(static_cast<unsigned>(date.month()), 2), "-",
-                   digits(static_cast<unsigned>(date.day()), 2), "T",
-                   digits(clock.hours().count(), 2), ":", digits(clock.minutes().count(), 2), ":",
-                   digits(clock.seconds().count(), 2), ".", digits(clock.subseconds().count(), 3),
-                   "Z"});
+    return utc_text(std::clamp(time, first, latest_job_time));
 }
 
 /// The two largest units: 350ms, 12s, 3m12s, 4h05m, 3d04h; a minus before what is negative.
