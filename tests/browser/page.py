@@ -325,6 +325,44 @@ def check_steps(browser, redis):
     browser.click("header a", "Queues")
 
 
+def check_many_queues(browser, redis):
+    """A page shows 50, and a filter finds the others; what it asks for stays small."""
+    names = [f"customer-{number}" for number in range(1000, 1240)]
+    redis.command("SADD", "orizuru:queues", *names)
+    redis.command("LPUSH", "customer-1234", "a")
+    browser.go("#/")
+    browser.saying("span", "1 to 50 of 243")
+    assert len(browser.all("tbody tr")) == 50
+    browser.click("button", "More →")
+    browser.saying("span", "51 to 100 of 243")
+    browser.row("customer-1050")
+    browser.picture("many-queues")
+    browser.click("button", "← Back")
+    browser.saying("span", "1 to 50 of 243")
+    box = browser.all("main input")[0]
+    for letter in "MER-123":
+        box.send_keys(letter)
+    eventually(lambda: len(browser.all("tbody tr")) == 10)
+    assert browser.focused() == box
+    eventually(lambda: browser.texts(".numbers dd")[:4] == ["1", "0", "0", "0"])
+    browser.run("performance.clearResourceTimings()")
+    browser.row("customer-1234").find_element("css selector", "a").click()
+    browser.saying("h1", "customer-1234")
+    browser.run("history.back()")  # the filter is in the address
+    eventually(lambda: len(browser.all("tbody tr")) == 10)
+    assert browser.all("main input")[0].get_attribute("value") == "MER-123"
+    browser.all("main input")[0].send_keys("x")
+    browser.saying("p", "No queue has this in its name.")
+    browser.go("#/")
+    browser.saying("span", "1 to 50 of 243")
+    eventually(lambda: asked(browser) > 6)
+    largest = browser.run("return Math.max(...performance.getEntriesByType('resource').map("
+                          "entry => entry.encodedBodySize))")
+    assert largest < 32 * 1024, largest
+    redis.command("SREM", "orizuru:queues", *names)
+    eventually(lambda: len(browser.all("tbody tr")) == 3)
+
+
 def check_keyboard(browser):
     browser.go("#/")
     browser.row("orders")
@@ -394,6 +432,7 @@ def main():
                     "pause": lambda: check_pause(browser, redis),
                     "clicks under polling": lambda: check_clicks_under_polling(browser, redis),
                     "steps": lambda: check_steps(browser, redis),
+                    "many queues": lambda: check_many_queues(browser, redis),
                     "keyboard": lambda: check_keyboard(browser),
                     "rest": lambda: check_rest(browser),
                     "outage": lambda: check_outage(browser, redis),

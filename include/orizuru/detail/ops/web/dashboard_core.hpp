@@ -143,10 +143,10 @@ class DashboardCore {
     [[nodiscard]] DashboardResponse read(std::string_view route, const std::string& query,
                                          DashboardAccess access) {
         if (route == "queues") {
-            return answer(m_data.queues(access));
+            return answer(m_data.queues(access, query));
         }
         if (route == "history") {
-            return answer(m_data.history());
+            return answer(m_data.history(query));
         }
         if (route == "queue") {
             return answer(m_data.queue(query));

@@ -13,6 +13,7 @@
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/detail/ops/web/message_view.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
+#include <orizuru/detail/ops/web/queue_selection.hpp>
 #include <orizuru/detail/ops/web/recent_answers.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/pause.hpp>
@@ -44,25 +45,39 @@ class DashboardData {
           m_inspector(endpoint),
           m_sampler(endpoint, options) {}
 
-    /// Does not wait for Redis.
-    [[nodiscard]] std::string queues(DashboardAccess access) {
+    /// A page of queues, as QueueSelection chooses them, and the sums of all that it chooses. Does
+    /// not wait for Redis.
+    [[nodiscard]] std::string queues(DashboardAccess access, const std::string& query) {
         const auto sample = m_sampler.latest();
+        const QueueSelection chosen(*sample, query);
+        Json rows = Json::array();
+        for (const QueueSample::Row* const row : chosen.page()) {
+            rows.push_back(json_of(*row));
+        }
         const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(
             std::chrono::steady_clock::now() - sample->time);
         const bool known = sample->time != std::chrono::steady_clock::time_point{};
-        std::string text = json_text({{"redis", m_endpoint.address()},
-                                      {"sample", sample->number},
-                                      {"age", known ? Json(age.count()) : Json()},
-                                      {"refresh", m_refresh.count()},
-                                      {"failure", sample->failure},
-                                      {"notice", sample->notice},
-                                      {"writes", access == DashboardAccess::write}});
-        text.pop_back();
-        return text + ",\"queues\":" + rows(*sample) + "}";
+        return json_text({{"redis", m_endpoint.address()},
+                          {"sample", sample->number},
+                          {"age", known ? Json(age.count()) : Json()},
+                          {"refresh", m_refresh.count()},
+                          {"failure", sample->failure},
+                          {"notice", sample->notice},
+                          {"writes", access == DashboardAccess::write},
+                          {"all", sample->rows.size()},
+                          {"count", chosen.rows().size()},
+                          {"first", chosen.first()},
+                          {"sums", sums_of(chosen.rows())},
+                          {"queues", std::move(rows)}});
     }
 
-    /// The sparklines of all queues. Does not wait for Redis.
-    [[nodiscard]] std::string history() const { return json_of(m_sampler.history()); }
+    /// The sparklines of the same page, and how fast all that are chosen go on. Does not wait for
+    /// Redis.
+    [[nodiscard]] std::string history(const std::string& query) {
+        const auto sample = m_sampler.latest();
+        const QueueSelection chosen(*sample, query);
+        return json_of(m_sampler.history(chosen.page()), m_sampler.last_step(chosen.rows()));
+    }
 
     /// The numbers of a queue that need not be one of those.
     [[nodiscard]] std::string queue(const std::string& query) {
@@ -117,7 +132,7 @@ class DashboardData {
         });
     }
 
-    /// Of a queue, or of all.
+    /// Of a queue, or of all; of very many those that are found within half a second.
     [[nodiscard]] std::string workers(const std::string& query) {
         return shared("workers?", query, [&] {
             std::vector<std::string> queues;
@@ -131,8 +146,14 @@ class DashboardData {
                     }
                 }
             }
+            const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
             Json rows = Json::array();
+            bool more = false;
             for (const std::string& queue : queues) {
+                more = rows.size() >= most_workers || std::chrono::steady_clock::now() > end;
+                if (more && !rows.empty()) {
+                    break;
+                }
                 const auto reports = m_inspector.workers(queue); // sorted by the ids
                 for (const ConsumerState& consumer : m_inspector.consumers(queue)) {
                     const auto report = std::ranges::lower_bound(reports, consumer.id, {},
@@ -141,8 +162,9 @@ class DashboardData {
                         report != reports.end() && report->consumer_id == consumer.id;
                     rows.push_back(json_of(queue, consumer, found ? &*report : nullptr));
                 }
+                more = false;
             }
-            return json_text({{"workers", std::move(rows)}});
+            return json_text({{"workers", std::move(rows)}, {"more", more}});
         });
     }
 
@@ -185,6 +207,7 @@ class DashboardData {
   private:
     static constexpr std::int64_t page_size = 50;
     static constexpr std::int64_t some = 10;
+    static constexpr std::size_t most_workers = 500;
     static constexpr std::size_t enough = std::size_t{8} << 20;
     /// No list is read farther: Redis would have to walk to what is there.
     static constexpr std::uint64_t farthest = 100'000;
@@ -251,20 +274,6 @@ class DashboardData {
                              : m_inspector.remove(message->queue, message->message);
     }
 
-    /// The same text for all viewers.
-    [[nodiscard]] std::string rows(const QueueSample& sample) {
-        const std::lock_guard lock(m_writing);
-        if (m_rows.empty() || m_rows_sample != sample.number) {
-            Json rows = Json::array();
-            for (const QueueSample::Row& row : sample.rows) {
-                rows.push_back(json_of(row));
-            }
-            m_rows = json_text(rows);
-            m_rows_sample = sample.number;
-        }
-        return m_rows;
-    }
-
     [[nodiscard]] Json row(const std::string& queue, PlacedMessage message) {
         const auto [id, kept] = m_listed.keep(queue, std::move(message));
         return m_view.row(id, *kept);
@@ -282,9 +291,6 @@ class DashboardData {
     const MessageView m_view;
     ListedMessages m_listed;
     RecentAnswers m_recent;
-    std::mutex m_writing;
-    std::uint64_t m_rows_sample = 0; // under m_writing, as the next
-    std::string m_rows;
     std::mutex m_asking;
     Inspector m_inspector; // under m_asking
     QueueSampler m_sampler;

@@ -5,6 +5,7 @@
 // What a Dashboard's page gets to see of queues, as JSON. Names are of any bytes, which JSON does
 // not have: each goes with its percent-encoded form, by which the page names it again.
 
+#include <orizuru/detail/ops/place_name.hpp>
 #include <orizuru/detail/ops/web/percent.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
 #include <orizuru/ops/queue_counts.hpp>
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,11 +46,24 @@ using Json = nlohmann::json;
             {"rejected", state.rejected},
             {"dead", state.dead},
             {"consumers", state.consumers},
+            {"unheard", state.unheard},
             {"paused", state.paused},
             {"oldest", json_of(state.oldest)},
             {"nextDue", json_of(state.next_due)},
             {"now", json_of(state.now)},
             {"error", row.error}};
+}
+
+[[nodiscard]] inline Json sums_of(std::span<const QueueSample::Row* const> rows) {
+    Json sums = Json::object();
+    for (const Place place : every_place) {
+        std::uint64_t sum = 0;
+        for (const QueueSample::Row* const row : rows) {
+            sum += count_in(row->state, place);
+        }
+        sums[std::string(place_name(place))] = sum;
+    }
+    return sums;
 }
 
 /// A worker with its report, if it has sent one.
@@ -87,13 +102,16 @@ using Json = nlohmann::json;
     const double part = all > 0 ? static_cast<double>(failed) / static_cast<double>(all) : 0;
     return {{"done", std::move(line)}, {"failed", all > 0 ? Json(part) : Json()}};
 }
-[[nodiscard]] inline std::string json_of(const QueueHistories& histories) {
+/// `last_step`: how many jobs of all queues were done from the last point but one to the last.
+[[nodiscard]] inline std::string json_of(const QueueHistories& histories,
+                                         std::optional<std::uint64_t> last_step) {
     Json queues = Json::object();
     for (const auto& [queue, history] : histories.queues) {
         queues[percent_encoded(queue)] = json_of(history);
     }
     return json_text({{"step", histories.step.count()},
                       {"most", QueueSampler::most_points},
+                      {"lastStep", last_step ? Json(*last_step) : Json()},
                       {"queues", std::move(queues)}});
 }
 

@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,9 +101,34 @@ class QueueSampler {
         m_wake.notify_all();
         return m_passes + 1;
     }
-    [[nodiscard]] QueueHistories history() const {
+    [[nodiscard]] QueueHistories history(std::span<const QueueSample::Row* const> rows) const {
+        QueueHistories found{.step = m_history_step};
         const std::lock_guard lock(m_mutex);
-        return {m_history_step, m_history};
+        for (const QueueSample::Row* const row : rows) {
+            if (const auto known = m_history.find(row->state.queue); known != m_history.end()) {
+                found.queues.insert(*known);
+            }
+        }
+        return found;
+    }
+    /// How many jobs of these were done from the last point but one to the last; nothing while that
+    /// is known of none.
+    [[nodiscard]] std::optional<std::uint64_t>
+    last_step(std::span<const QueueSample::Row* const> rows) const {
+        std::optional<std::uint64_t> sum;
+        const std::lock_guard lock(m_mutex);
+        for (const QueueSample::Row* const row : rows) {
+            const auto known = m_history.find(row->state.queue);
+            if (known == m_history.end() || known->second.size() < 2) {
+                continue;
+            }
+            const auto& now = known->second.back();
+            const auto& before = known->second[known->second.size() - 2];
+            if (now && before && now->done >= before->done) {
+                sum = sum.value_or(0) + now->done - before->done;
+            }
+        }
+        return sum;
     }
 
   private:
@@ -169,24 +195,29 @@ class QueueSampler {
             }
             std::ranges::sort(names);
             names.erase(std::unique(names.begin(), names.end()), names.end());
-            for (std::string& name : names) {
-                if (stopped()) {
-                    break;
+            in_parts(names, [&](std::span<const std::string> some) {
+                auto states =
+                    m_inspector.states(some, [&](const std::string& name, const auto& why) {
+                        sample.rows.push_back({{.queue = name}, why.what()});
+                    });
+                for (QueueState& state : states) {
+                    sample.rows.push_back({std::move(state), {}});
                 }
-                sample.rows.push_back(row(std::move(name)));
-            }
+            });
+            std::ranges::sort(sample.rows, {}, [](const auto& row) -> const std::string& {
+                return row.state.queue;
+            });
         } catch (const std::exception& error) {
             sample.failure = error.what();
         }
         return sample;
     }
-    [[nodiscard]] QueueSample::Row row(std::string name) {
-        try {
-            return {m_inspector.state(name), {}};
-        } catch (const ConnectionError&) {
-            throw;
-        } catch (const std::exception& error) {
-            return {{.queue = std::move(name)}, error.what()};
+    /// Calls `take` with some of the names after the others, until it has stopped.
+    template <class Take>
+    void in_parts(std::span<const std::string> names, const Take& take) const {
+        constexpr std::size_t part = 100;
+        for (; !names.empty() && !stopped(); names = names.subspan(std::min(part, names.size()))) {
+            take(names.first(std::min(part, names.size())));
         }
     }
 
@@ -194,19 +225,21 @@ class QueueSampler {
 
     /// Those that Redis tells.
     [[nodiscard]] Totals all_totals(const QueueSample& sample) {
-        Totals totals;
+        std::vector<std::string> names;
         for (const QueueSample::Row& row : sample.rows) {
-            if (stopped()) {
-                break;
-            }
-            try {
-                const WorkerStatistics jobs = m_inspector.counts(row.state.queue).outcomes;
-                totals[row.state.queue] = {jobs.succeeded + jobs.settled, jobs.failed};
-            } catch (const ConnectionError&) {
-                return totals;
-            } catch (const std::exception&) {
-                continue; // a key of somebody else's
-            }
+            names.push_back(row.state.queue);
+        }
+        Totals totals;
+        try {
+            in_parts(names, [&](std::span<const std::string> some) {
+                const auto skip = [](const auto&...) {}; // a key of somebody else's
+                for (const QueueStatistics& counts : m_inspector.all_counts(some, skip)) {
+                    const WorkerStatistics& jobs = counts.outcomes;
+                    totals[counts.queue] = {jobs.succeeded + jobs.settled, jobs.failed};
+                }
+            });
+        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+            // Redis is away: the others are not known at this point.
         }
         return totals;
     }

@@ -59,6 +59,15 @@ export function fillRows(body, items, make, update) {
     }
 }
 
+// The text of a part of the address.
+export function decoded(key) {
+    try {
+        return decodeURIComponent(key);
+    } catch {
+        return key;
+    }
+}
+
 // Control characters and marks that turn the writing direction, made visible.
 export function plain(text) {
     return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,

@@ -13,7 +13,7 @@ inline constexpr std::string_view page_js = R"js(
 // asked while nobody can see the page, or a dialog is open over it.
 
 import {get, post, setToken, takeToken} from './api.js';
-import {el, fill, line, number} from './elements.js';
+import {decoded, el, fill, line, number} from './elements.js';
 import {queuePage} from './queue.js';
 import {queuesPage, workersPage} from './queues.js';
 
@@ -60,6 +60,9 @@ const app = {
             button.ariaBusy = null;
         }
     },
+    refresh() {
+        refresh().catch(error => app.fail(error));
+    },
     say(text) {
         said = {text, until: Date.now() + 4000};
         fill(live, text);
@@ -86,11 +89,12 @@ function show(state) {
 async function refresh() {
     const mine = ++polls;
     const now = page;
-    const state = await get('queues');
+    const query = page.query();
+    const state = await get(`queues${query}`);
     if (mine === polls) {
         show(state);
     }
-    if (now === page && (state.failure === '' || page.alone)) {
+    if (now === page && query === page.query() && (state.failure === '' || page.alone)) {
         await page.update(state);
     }
     return state;
@@ -132,15 +136,17 @@ function askForToken() {
     input.focus();
 }
 
-// #/ or #/workers or #/queue/KEY/PLACE/FIRST
+// #/ or #/queues/FILTER/FIRST or #/workers or #/queue/KEY/PLACE/FIRST
 function open() {
     takeToken();
     const [, room, key, tab, first] = location.hash.split('/');
     dialog.close();
     if (room === 'queue' && key) {
         page = queuePage(app, key, tab || 'waiting', Number.parseInt(first, 10) || 0);
+    } else if (room === 'workers') {
+        page = workersPage();
     } else {
-        page = room === 'workers' ? workersPage() : queuesPage(app);
+        page = queuesPage(app, room === 'queues' ? decoded(key ?? '') : '', Number.parseInt(tab, 10) || 0);
     }
     document.title = `${line(page.title)} · Orizuru`;
     main.replaceChildren(...page.nodes);

@@ -12,21 +12,13 @@ inline constexpr std::string_view queue_js = R"js(
 // One queue: its numbers, and a tab for each place and for its workers.
 
 import {get} from './api.js';
-import {bars, confirming, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
+import {bars, confirming, decoded, duration, el, fill, fillRows, line, moment, number, size} from './elements.js';
 import {openMessage} from './message.js';
 import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './queues.js';
 
 const PAGE = 50;
 const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected: 'Enqueued', dead: 'Died'};
 const NOTES = {held: 'Worker', dead: 'Reason'};
-
-function decoded(key) {
-    try {
-        return decodeURIComponent(key);
-    } catch {
-        return key;
-    }
-}
 
 // When it was enqueued, is due, or died, seen from now.
 function when(message, now) {
@@ -148,17 +140,18 @@ export function queuePage(app, key, tab, first) {
     const list = workers || messagesTable(app, key, tab, first);
 
     const month = daysOf(key);
+    const query = `?queue=${key}`;
 
     const update = async state => {
-        await renewHistory();
+        const done = await renewHistory(query);
         const queue = state.queues.find(queue => queue.key === key) ?? await get(`queue?queue=${key}`);
         fill(name, line(queue.name));
         fill(tag, tags(queue));
         pause.update(queue);
-        sums.update([queue]);
+        sums.update(queue, done);
         await month.update();
         if (workers) {
-            workers.update((await get(`workers?queue=${key}`)).workers);
+            workers.update(await get(`workers?queue=${key}`));
         } else {
             await list.update();
         }
@@ -168,6 +161,7 @@ export function queuePage(app, key, tab, first) {
         nodes: [el('div', {class: 'heading'}, el('h1', {}, name), tag, pause.node), sums.node,
             month.node, tabs,
             ...list.nodes, finder(app, key)],
+        query: () => query,
         update,
     };
 }

@@ -14,15 +14,17 @@ inline constexpr std::string_view queues_js = R"js(
 import {get} from './api.js';
 import {draw, duration, el, fill, fillRows, line, number, sparkline} from './elements.js';
 
-// The latest points of all queues' sparklines: asked for once for each step.
-let history = {queues: {}, most: 120, step: 0};
-let asked = 0;
+// The latest points of the sparklines that are shown: asked for once for each step.
+let history = {queues: {}, most: 120, step: 0, lastStep: null};
+let asked = {query: null, at: 0};
 
-export async function renewHistory() {
-    if (Date.now() - asked >= Math.min(history.step, 30_000)) {
-        asked = Date.now();
-        history = await get('history');
+// Returns how many jobs a second are done in all queues that the query chooses; null: not known.
+export async function renewHistory(query) {
+    if (asked.query !== query || Date.now() - asked.at >= Math.min(history.step, 30_000)) {
+        asked = {query, at: Date.now()};
+        history = await get(`history${query}`);
     }
+    return history.lastStep === null ? null : history.lastStep * 1000 / history.step;
 }
 
 function doneOf(queue) {
@@ -44,22 +46,19 @@ export function numbers() {
     const values = Object.fromEntries(Object.keys(names).map(name => [name, el('dd')]));
     const node = el('dl', {class: 'numbers'}, ...Object.entries(names).map(
         ([name, text]) => el('div', {}, el('dt', {}, text), values[name])));
-    const update = queues => {
+    const update = (sums, rate) => {
         for (const place of ['waiting', 'held', 'scheduled', 'dead']) {
-            const sum = queues.reduce((sum, queue) => sum + queue[place], 0);
-            fill(values[place], number(sum), sum === 0 ? 'zero' : place === 'dead' ? 'bad' : '');
+            fill(values[place], number(sums[place]), sums[place] === 0 ? 'zero' : place === 'dead' ? 'bad' : '');
         }
-        const rates = queues.map(queue => doneOf(queue).at(-1) ?? null).filter(rate => rate !== null);
-        const rate = rates.reduce((sum, rate) => sum + rate, 0) * 1000 / history.step;
-        fill(values.rate, rates.length === 0 ? '–' : number(rate < 10 ? Math.round(rate * 10) / 10
-            : Math.round(rate)), rates.length === 0 || rate === 0 ? 'zero' : '');
+        fill(values.rate, rate === null ? '–' : number(rate < 10 ? Math.round(rate * 10) / 10
+            : Math.round(rate)), !rate ? 'zero' : '');
     };
     return {node, update};
 }
 
 // What is wrong with a queue, beside its name.
 export function tags(queue) {
-    const idle = queue.waiting > 0 && queue.consumers === 0 && !queue.paused;
+    const idle = queue.waiting > 0 && queue.consumers === queue.unheard && !queue.paused;
     return [queue.paused && 'paused', idle && 'no workers', queue.error && line(queue.error)]
         .filter(Boolean).join(' · ');
 }
@@ -121,31 +120,65 @@ function head(...columns) {
         ([name, style]) => el('th', {class: style, scope: 'col'}, name))));
 }
 
-export function queuesPage(app) {
+const PAGE = 50; // as the server has it
+const MANY_QUEUES = 10; // so many need no filter
+
+// The filter is kept in the address, without a new page for each letter.
+export function queuesPage(app, filter, first) {
     const sums = numbers();
     const body = el('tbody');
     const table = el('table', {}, head(['Queue', 'text name'], ['Waiting', 'count'], ['Oldest', HIDING.oldest],
         ['In hand', HIDING.held], ['Scheduled', HIDING.scheduled], ['Dead', 'count'],
         ['Failed', HIDING.failed], ['Done, last hour', 'spark'], ['', 'step']), body);
     const period = table.querySelector('th.spark');
-    const none = el('p', {class: 'empty', hidden: ''}, 'No worker has served a queue here yet.');
+    const none = el('p', {class: 'empty', hidden: ''});
     const other = el('input', {placeholder: 'Another queue', 'aria-label': 'Name of another queue'});
     const open = el('form', {class: 'row', onsubmit: event => {
         event.preventDefault();
         location.hash = `#/queue/${encodeURIComponent(other.value)}/waiting`;
     }}, other, el('button', {}, 'Open'));
 
+    const query = () => filter || first ? `?filter=${encodeURIComponent(filter)}&first=${first}` : '';
+    const turn = to => {
+        first = Math.max(0, to);
+        const route = filter || first ? `#/queues/${encodeURIComponent(filter)}/${first}` : '#/';
+        window.history.replaceState(null, '', route);
+        scrollTo(0, 0);
+        app.refresh();
+    };
+    let typed;
+    const part = el('input', {type: 'search', placeholder: 'Queues with this in their names',
+        'aria-label': 'A part of the names of queues', value: filter, oninput: () => {
+            clearTimeout(typed);
+            typed = setTimeout(() => {
+                filter = part.value;
+                turn(0);
+            }, 150);
+        }});
+    const filtering = el('form', {class: 'row', onsubmit: event => event.preventDefault()}, part);
+    const back = el('button', {onclick: () => turn(first - PAGE)}, '← Back');
+    const range = el('span', {class: 'quiet'});
+    const on = el('button', {onclick: () => turn(first + PAGE)}, 'More →');
+    const pages = el('div', {class: 'row'}, back, range, on);
+
     const update = async state => {
-        await renewHistory();
+        const rate = await renewHistory(query());
         const hour = history.most * history.step;
         fill(period, `Done, last ${hour === 3_600_000 ? 'hour' : duration(hour)}`);
-        sums.update(state.queues);
+        sums.update(state.sums, rate);
+        filtering.hidden = state.all <= MANY_QUEUES && filter === '';
+        fill(none, filter ? 'No queue has this in its name.' : 'No worker has served a queue here yet.');
         none.hidden = state.queues.length > 0 || state.age === null;
         table.hidden = state.queues.length === 0;
         fillRows(body, state.queues, queue => makeRow(app, queue),
             updateRow);
+        const end = state.first + state.queues.length;
+        pages.hidden = state.first === 0 && end === state.count;
+        back.hidden = state.first === 0;
+        on.hidden = end === state.count;
+        fill(range, `${number(state.first + 1)} to ${number(end)} of ${number(state.count)}`);
     };
-    return {title: 'Queues', nodes: [sums.node, table, none, open], update};
+    return {title: 'Queues', nodes: [sums.node, filtering, table, none, pages, open], query, update};
 }
 
 // The table of workers of a queue, or of all.
@@ -154,8 +187,10 @@ export function workersTable(withQueue) {
     const table = el('table', {}, head(['Worker', 'text'], ...withQueue ? [['Queue', 'text']] : [],
         ['In hand'], ['Running', 'rare'], ['Done', 'rare'], ['Lease left']), body);
     const none = el('p', {class: 'empty', hidden: ''}, 'No worker is registered.');
-    const update = workers => {
+    const further = el('p', {class: 'quiet', hidden: ''}, 'There are more: each queue shows its own.');
+    const update = ({workers, more}) => {
         none.hidden = workers.length > 0;
+        further.hidden = !more;
         table.hidden = workers.length === 0;
         const items = workers.map(worker => ({...worker, key: `${worker.key} ${worker.id}`}));
         fillRows(body, items, () => el('tr', {}, el('td', {class: 'text'}),
@@ -176,7 +211,7 @@ export function workersTable(withQueue) {
             fill(cells[3], gone ? 'not heard' : duration(worker.leaseLeft), gone ? 'warn' : '');
         });
     };
-    return {nodes: [table, none], update};
+    return {nodes: [table, none, further], update};
 }
 
 export function workersPage() {
@@ -184,7 +219,8 @@ export function workersPage() {
     return {
         title: 'Workers',
         nodes: [el('div', {class: 'heading'}, el('h1', {}, 'Workers')), ...table.nodes],
-        update: async () => table.update((await get('workers')).workers),
+        query: () => '?most=0',
+        update: async () => table.update(await get('workers')),
     };
 }
 )js";
