@@ -42,7 +42,8 @@ class DashboardCore;
 /// from a page of the same origin. There are no cookies. No response has the password of Redis.
 class Dashboard {
   public:
-    /// Throws std::invalid_argument for a token or a time that cannot be. Does not wait for Redis.
+    /// Throws std::invalid_argument for a token, a host or a time that cannot be. Does not wait for
+    /// Redis.
     explicit Dashboard(const Endpoint& endpoint, const DashboardOptions& options = {});
     Dashboard(const Dashboard&) = delete;
     Dashboard& operator=(const Dashboard&) = delete;

@@ -29,7 +29,8 @@ struct DashboardOptions {
     std::function<DashboardAccess(const DashboardRequest& request)> authorize = {};
     /// There are no routes that change anything.
     bool read_only = false;
-    /// Names under which browsers may reach the page, besides localhost, 127.0.0.1 and [::1]. A
+    /// Names under which browsers may reach the page, besides localhost, 127.0.0.1 and [::1]; each
+    /// without scheme and port. A
     /// page of somebody else whose name leads to this machine (DNS rebinding) is refused by its
     /// name.
     std::vector<std::string> hosts = {};

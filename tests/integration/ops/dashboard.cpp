@@ -594,13 +594,26 @@ TEST_CASE_FIXTURE(Fixture, "a name of somebody else's that leads here is refused
             CAPTURE(host);
             CHECK(status(path, host) == 403);
         }
+        for (const std::string host :
+             {"[::1].evil.example", "[::1]evil.example:80", "[::1]:80.evil.example", "[::1",
+              "127.0.0.1:80.evil.example", "localhost:x", "localhost:80:80",
+              "localhost@evil.example", "evil@localhost", "localhost/", "localhost.", " localhost",
+              "localhost:123456", ":80", "[localhost]", "::1"}) {
+            CAPTURE(host);
+            CHECK(status(path, host) == 403);
+        }
         for (const std::string host : {"localhost", "LOCALHOST:80", "127.0.0.1:1", "[::1]:8080"}) {
             CHECK(status(path, host) == 200);
         }
         CHECK(get(path, {}).status == 403);
     }
     DashboardOptions options = quick();
-    options.hosts = {"Queues.example"};
+    for (const std::string host :
+         {"http://queues.example", "queues.example:80", "a b", "", "[::1"}) {
+        options.hosts = {"queues.example", host};
+        CHECK(contains(message_of<std::invalid_argument>([&] { with(options); }), "hosts"));
+    }
+    options.hosts = {"Queues.example", "[2001:db8::1]"};
     with(options);
     CHECK(status("/", "queues.example:443") == 200);
     CHECK(status("/", "evil.example") == 403);
@@ -621,7 +634,10 @@ TEST_CASE_FIXTURE(Fixture, "only a page of ours takes steps") {
     CHECK(status({{"X-Orizuru", "1"}, {"Sec-Fetch-Site", "same-site"}}) == 403);
     CHECK(status({{"X-Orizuru", "1"}, {"Sec-Fetch-Site", "none"}}) == 403);
     CHECK(status({{"X-Orizuru", "1"}, {"Origin", "http://evil.example"}}) == 403);
-    CHECK(status({{"X-Orizuru", "1"}, {"Origin", "null"}}) == 403);
+    for (const std::string origin : {"null", "evil://127.0.0.1:8080", "http://127.0.0.1:8080/",
+                                     "x http://127.0.0.1:8080", "http://http://127.0.0.1:8080"}) {
+        CHECK(status({{"X-Orizuru", "1"}, {"Origin", origin}}) == 403);
+    }
     CHECK(get("/api/pause?queue=q", own_page()).status == 404);
     CHECK(dashboard->handle(request("OPTIONS", "/api/pause?queue=q", own_page())).status == 405);
     CHECK(dashboard->handle(request("PUT", "/api/pause?queue=q", own_page())).status == 405);

@@ -4,7 +4,9 @@
 
 // Who may ask a Dashboard for something.
 
+#include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/random.hpp>
+#include <orizuru/detail/ops/web/host_name.hpp>
 #include <orizuru/ops/dashboard_options.hpp>
 #include <orizuru/ops/dashboard_request.hpp>
 
@@ -69,18 +71,25 @@ class Gatekeeper {
             throw std::invalid_argument(
                 "a dashboard's token must have at least 16 characters of A-Z a-z 0-9 _ . -");
         }
+        for (std::string& host : m_hosts) {
+            const std::string given = lower(host);
+            if (host_name(given) != given) {
+                throw std::invalid_argument(
+                    joined({"DashboardOptions::hosts has '", host,
+                            "': a name or an address goes there, without scheme and port"}));
+            }
+            host = given;
+        }
         m_hosts.insert(m_hosts.end(), {"localhost", "127.0.0.1", "[::1]"});
-        std::ranges::for_each(m_hosts, [](std::string& host) { host = lower(host); });
     }
 
     [[nodiscard]] const std::string& token() const noexcept { return m_token; }
 
     /// Whether the name by which the browser has come is one of ours.
     [[nodiscard]] bool is_ours(const DashboardRequest& request) const {
-        const std::string host = lower(request.header("Host").value_or(""));
-        const auto name_end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
+        const auto host = host_name(request.header("Host").value_or(""));
         const std::lock_guard lock(m_mutex);
-        return std::ranges::find(m_hosts, host.substr(0, name_end)) != m_hosts.end();
+        return host && std::ranges::find(m_hosts, *host) != m_hosts.end();
     }
     /// From now on it is a name of ours.
     void add_host(std::string_view host) {
@@ -120,19 +129,15 @@ class Gatekeeper {
             return *site == "same-origin";
         }
         const std::string_view origin = request.header("Origin").value_or("");
-        const auto host = origin.find("://");
-        return host != std::string_view::npos && origin.substr(host + 3) == request.header("Host");
+        for (const std::string_view scheme : {"http://", "https://"}) {
+            if (origin.starts_with(scheme)) {
+                return origin.substr(scheme.size()) == request.header("Host");
+            }
+        }
+        return false;
     }
 
   private:
-    [[nodiscard]] static std::string lower(std::string_view text) {
-        std::string result(text);
-        std::ranges::transform(result, result.begin(), [](char c) {
-            return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-        });
-        return result;
-    }
-
     std::string m_token;
     std::function<DashboardAccess(const DashboardRequest&)> m_authorize;
     std::string m_first_host;

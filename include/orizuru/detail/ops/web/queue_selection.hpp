@@ -5,6 +5,7 @@
 // The queues that a viewer looks at: there may be thousands, and a page shows some.
 
 #include <orizuru/detail/base/numbers.hpp>
+#include <orizuru/detail/ops/web/host_name.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
 #include <orizuru/detail/ops/web/percent.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
@@ -57,15 +58,8 @@ class QueueSelection {
     [[nodiscard]] std::uint64_t first() const noexcept { return m_first; }
 
   private:
-    [[nodiscard]] static char lower_letter(char c) noexcept {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-    }
-    [[nodiscard]] static std::string lower(std::string text) {
-        std::ranges::transform(text, text.begin(), lower_letter);
-        return text;
-    }
     [[nodiscard]] static bool contains(std::string_view name, std::string_view part) {
-        return !std::ranges::search(name, part, {}, lower_letter).empty();
+        return lower(name).find(part) != std::string::npos;
     }
 
     std::vector<const QueueSample::Row*> m_rows;
