@@ -40,7 +40,8 @@ struct LedgerEntry {
     std::string worker;         ///< the worker that claimed it last; empty = none yet
     std::optional<JobTime> due; ///< pending: if it is later, the first try; failed: the next one;
                                 ///< running: the lease's end
-    std::string error;          ///< why the last try that failed did
+    std::string error;          ///< why the last try that failed did; in ASCII, with \u20ac and
+                                ///< the like, where the database's encoding lacks a character
     JobTime created_at;
     JobTime changed_at;
     std::string changed_by;

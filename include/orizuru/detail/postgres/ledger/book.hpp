@@ -6,6 +6,7 @@
 
 #include <orizuru/detail/postgres/array.hpp>
 #include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/encoding.hpp>
 #include <orizuru/detail/postgres/ledger/leases.hpp>
 #include <orizuru/detail/postgres/ledger/renewal.hpp>
 #include <orizuru/detail/postgres/ledger/tries.hpp>
@@ -72,7 +73,7 @@ class LedgerBook {
     [[nodiscard]] LedgerOutcome fail_for_good(const LedgerClaim& claim, std::string_view reason);
 
     /// The claims of those that can be had at once and without waiting for anybody, in no order; of
-    /// the others `claim` says why not.
+    /// the others `claim` says why not. None when one of the ids cannot be in the database.
     [[nodiscard]] std::vector<LedgerClaim> claim_all(const std::vector<std::string>& jobs,
                                                      const std::string& name);
     /// Has `f(transaction)` and the completion of all claims of one name committed together; false,
@@ -136,8 +137,13 @@ inline std::variant<LedgerClaim, LedgerOutcome> LedgerBook::claim(std::string_vi
     LedgerClaim claim{std::string(job), name, 0};
     const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        return execute(transaction, m_claim, claim.job, claim.worker, m_lease.count());
+        return unless_untranslatable([&] {
+            return execute(transaction, m_claim, claim.job, claim.worker, m_lease.count());
+        });
     });
+    if (answer.empty()) {
+        return LedgerOutcome::unknown;
+    }
     const auto verdict = answer[0][0].as<std::string>();
     if (verdict == "claimed") {
         claim.token = answer[0][1].as<std::int64_t>();
@@ -194,17 +200,20 @@ inline LedgerOutcome LedgerBook::fail_for_good(const LedgerClaim& claim, std::st
 template <class Next>
 LedgerOutcome LedgerBook::fail_with(const LedgerClaim& claim, Next next) {
     return attempt_own(m_pool, [&](pqxx::connection& connection) {
-        pqxx::work transaction(connection);
-        const LedgerNextTry follows = next(transaction);
-        transaction.exec("SET LOCAL idle_in_transaction_session_timeout = " + m_longest_idle);
-        const pqxx::result failed = execute(transaction, m_fail, claim.job, claim.token,
-                                            claim.worker, follows.delay_ms(), follows.reason);
-        if (failed.empty()) {
-            return before(transaction, claim);
-        }
-        const bool dead = failed[0][0].as<std::string>() == "dead"; // it may expire before
-        transaction.commit();
-        return dead ? LedgerOutcome::dead : LedgerOutcome::failed;
+        return storing_reasons([&](ReasonForm form) {
+            pqxx::work transaction(connection);
+            const LedgerNextTry follows = next(transaction);
+            transaction.exec("SET LOCAL idle_in_transaction_session_timeout = " + m_longest_idle);
+            const pqxx::result failed =
+                execute(transaction, m_fail, claim.job, claim.token, claim.worker,
+                        follows.delay_ms(), in_form(form, follows.reason));
+            if (failed.empty()) {
+                return before(transaction, claim);
+            }
+            const bool dead = failed[0][0].as<std::string>() == "dead"; // it may expire before
+            transaction.commit();
+            return dead ? LedgerOutcome::dead : LedgerOutcome::failed;
+        });
     });
 }
 
@@ -222,7 +231,8 @@ inline std::vector<LedgerClaim> LedgerBook::claim_all(const std::vector<std::str
     const std::string ids = to_array(jobs);
     const pqxx::result answer = attempt_own(m_pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        return execute(transaction, m_claim_all, ids, name, m_lease.count());
+        return unless_untranslatable(
+            [&] { return execute(transaction, m_claim_all, ids, name, m_lease.count()); });
     });
     std::vector<LedgerClaim> claims;
     for (const auto& row : answer) {

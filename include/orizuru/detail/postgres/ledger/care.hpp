@@ -5,6 +5,7 @@
 // What is done to a ledger's jobs from outside: given up, cancelled, revived, forgotten.
 
 #include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/encoding.hpp>
 #include <orizuru/detail/postgres/ledger/tries.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
@@ -18,12 +19,11 @@
 
 namespace orizuru::detail {
 
-/// Has `set`, whose parameters are the job, `name` and one more, change the state of a job.
+/// Has `set`, whose parameters are the job, `name` and one more text, change the state of a job.
 /// Returns whether this call has changed it, now or in an attempt whose answer was lost: by `name`,
 /// which no other call has.
-template <class Parameter>
-[[nodiscard]] bool change_in_ledger(Pool& pool, const std::string& set, std::string_view job,
-                                    const std::string& name, const Parameter& parameter) {
+[[nodiscard]] inline bool change_in_ledger(Pool& pool, const std::string& set, std::string_view job,
+                                           const std::string& name, const std::string& parameter) {
     if (!storable(job)) {
         return false;
     }
@@ -31,9 +31,13 @@ template <class Parameter>
                                      "RETURNING id) SELECT EXISTS (SELECT FROM changed) OR EXISTS ("
                                      "SELECT FROM $p$ledger_history WHERE job = $1 AND who = $2)");
     return attempt_own(pool, [&](pqxx::connection& connection) {
-        pqxx::nontransaction transaction(connection);
-        const pqxx::result answer = execute(transaction, sql, std::string(job), name, parameter);
-        return answer[0][0].as<bool>();
+        const pqxx::result answer = unless_untranslatable([&] {
+            return storing_reasons([&](ReasonForm form) {
+                pqxx::nontransaction transaction(connection);
+                return execute(transaction, sql, std::string(job), name, in_form(form, parameter));
+            });
+        });
+        return !answer.empty() && answer[0][0].as<bool>();
     });
 }
 
@@ -61,11 +65,11 @@ WHERE id = $1 AND state IN )sql" +
                                            const std::string& name, int attempts) {
     return change_in_ledger(pool,
                             R"sql(
-SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3),
+SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3::integer),
     changed_at = clock_timestamp(), changed_by = $2
 WHERE id = $1 AND state = 'dead'
 )sql",
-                            job, name, attempts);
+                            job, name, std::to_string(attempts));
 }
 
 /// A thousand at a time, each a transaction; returns how many.

@@ -22,6 +22,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/postgres/array.hpp>
+#include <orizuru/detail/postgres/encoding.hpp>
 #include <orizuru/detail/postgres/ledger/losses_script.hpp>
 #include <orizuru/detail/postgres/ledger/mark.hpp>
 #include <orizuru/detail/postgres/ledger/queue_row.hpp>
@@ -57,7 +58,10 @@ class LedgerLosses {
     /// One transaction and one script, in which the queue's row is locked; it waits for nobody's
     /// lock. At most a thousand entries of the dead list: then `next` is more.
     [[nodiscard]] LedgerStep search(pqxx::connection& database, Connection& redis,
-                                    const std::string& queue) const;
+                                    const std::string& queue) const {
+        return storing_reasons(
+            [&](ReasonForm form) { return search(database, redis, queue, form); });
+    }
 
   private:
     static constexpr std::size_t most_entries = 1000;
@@ -81,10 +85,14 @@ class LedgerLosses {
         std::vector<std::string> reasons;
     };
 
+    [[nodiscard]] LedgerStep search(pqxx::connection& database, Connection& redis,
+                                    const std::string& queue, ReasonForm form) const;
     [[nodiscard]] static Found ask(Connection& redis, const Keys& keys, std::int64_t dead_seen);
+    /// Leaves out the ids that the database's encoding cannot hold: they are no jobs of its.
+    static void keep_possible(pqxx::work& transaction, Found& found);
     /// Returns whether all of them are settled.
     bool fail_buried(pqxx::work& transaction, const std::string& queue, std::int64_t epoch,
-                     const Burials& buried, LedgerStep& step) const;
+                     const Burials& buried, ReasonForm form, LedgerStep& step) const;
 
     std::string m_worker;
     std::chrono::milliseconds m_sweep;
@@ -142,7 +150,7 @@ WHERE q.name = $1
 }
 
 inline LedgerStep LedgerLosses::search(pqxx::connection& database, Connection& redis,
-                                       const std::string& queue) const {
+                                       const std::string& queue, ReasonForm form) const {
     LedgerStep step;
     const Keys keys(queue);
     pqxx::work transaction(database);
@@ -151,11 +159,14 @@ inline LedgerStep LedgerLosses::search(pqxx::connection& database, Connection& r
         return step;
     }
     step.next = LedgerStep::Next::done;
-    const Found found = ask(redis, keys, row->dead_seen);
+    Found found = ask(redis, keys, row->dead_seen);
+    if (form == ReasonForm::ascii) {
+        keep_possible(transaction, found);
+    }
     if (!row->same_timeline || !row->mark.included_in(found.mark)) {
         return step; // the next step has all of them sent again
     }
-    const bool settled = fail_buried(transaction, queue, row->mark.epoch, found.buried, step);
+    const bool settled = fail_buried(transaction, queue, row->mark.epoch, found.buried, form, step);
     if (settled && found.dead_seen != row->dead_seen) {
         execute(transaction, m_seen, queue, found.dead_seen);
     }
@@ -203,8 +214,24 @@ inline LedgerLosses::Found LedgerLosses::ask(Connection& redis, const Keys& keys
     return found;
 }
 
+inline void LedgerLosses::keep_possible(pqxx::work& transaction, Found& found) {
+    const auto is_impossible = [&](const std::string& id) {
+        if (to_ascii(id) == id) {
+            return false;
+        }
+        // No parameters: with libpqxx 6 they do not begin a subtransaction.
+        pqxx::subtransaction attempt(transaction);
+        return unless_untranslatable([&] { return attempt.exec("SELECT " + attempt.quote(id)); })
+            .empty();
+    };
+    std::erase_if(found.buried, [&](const auto& one) { return is_impossible(one.first.first); });
+    if (found.served && is_impossible(*found.served)) {
+        found.served.reset();
+    }
+}
+
 inline bool LedgerLosses::fail_buried(pqxx::work& transaction, const std::string& queue,
-                                      std::int64_t epoch, const Burials& buried,
+                                      std::int64_t epoch, const Burials& buried, ReasonForm form,
                                       LedgerStep& step) const {
     if (buried.empty()) {
         return true;
@@ -232,7 +259,7 @@ inline bool LedgerLosses::fail_buried(pqxx::work& transaction, const std::string
             job, buried.at({job, attempt}));
         failures.jobs.push_back(job);
         failures.delays.push_back(std::to_string(next.delay_ms()));
-        failures.reasons.push_back(next.reason);
+        failures.reasons.push_back(in_form(form, next.reason));
         step.told.push_back(
             {next.delay ? LedgerEventKind::buried : LedgerEventKind::died, job, next.reason});
     }

@@ -5,6 +5,7 @@
 // Entries and their history, as a Ledger reads them.
 
 #include <orizuru/detail/postgres/attempts.hpp>
+#include <orizuru/detail/postgres/encoding.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -57,7 +58,8 @@ template <class Field>
                                               std::string_view id) {
     return attempt_own(pool, [&](pqxx::connection& connection) {
         pqxx::nontransaction transaction(connection);
-        return execute(transaction, pool.sql(sql), std::string(id));
+        return unless_untranslatable(
+            [&] { return execute(transaction, pool.sql(sql), std::string(id)); });
     });
 }
 
