@@ -26,6 +26,10 @@ ORIZURU_INLINE std::vector<InboxResult> Inbox::run_batch_effects(
     return m_marks->run_batch(ids, effects);
 }
 
-ORIZURU_INLINE std::uint64_t Inbox::purge(std::chrono::seconds age) { return m_marks->purge(age); }
+ORIZURU_INLINE std::uint64_t
+Inbox::purge(std::chrono::seconds age,
+             const std::function<void(std::string_view, std::string_view)>& on_held) {
+    return m_marks->purge(age, on_held);
+}
 
 } // namespace orizuru

@@ -41,6 +41,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -275,7 +276,14 @@ class Ledger {
     /// again after that is `unknown`. Needs the rights of TableUse::purge besides those of
     /// TableUse::ledger, which the constructor takes. Throws besides std::invalid_argument for an
     /// age that is not 0 to 100 years.
-    std::uint64_t purge(std::chrono::seconds age) { return m_core.purge(age); }
+    /// A job to which a foreign key of a table of yours refers stays, and the rest is forgotten:
+    /// `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. Each one
+    /// costs a statement that is rolled back, and some more when few are held.
+    std::uint64_t
+    purge(std::chrono::seconds age,
+          const std::function<void(std::string_view id, std::string_view reason)>& on_held = {}) {
+        return m_core.purge(age, on_held);
+    }
 
   private:
     [[nodiscard]] detail::StoredMessage make(T payload, const std::string& id = {}) const {

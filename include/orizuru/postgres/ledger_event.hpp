@@ -16,7 +16,8 @@ enum class LedgerEventKind {
     redis_lost,   ///< Redis is empty, or went back in time: all that is pending is sent again;
                   ///< detail: what it has, and what it should have
     postgres_replaced, ///< by a standby or from a backup: all that is pending is sent again
-    failed ///< a queue, or all of them, could not be looked after; detail: why; tried again
+    failed, ///< a queue, or all of them, could not be looked after; detail: why; tried again
+    held    ///< a job was not forgotten, as a foreign key of yours refers to it; detail: which
 };
 
 /// One thing that happened, and is committed. The views are valid during the call of `on_event`
@@ -48,6 +49,8 @@ struct LedgerEvent {
         return "postgres_replaced";
     case LedgerEventKind::failed:
         return "failed";
+    case LedgerEventKind::held:
+        return "held";
     }
     return "unknown";
 }

@@ -23,7 +23,8 @@ struct LedgerReconcilerOptions {
     std::chrono::milliseconds redis_check = std::chrono::seconds(1);
     /// Forgets jobs, with their history and results, that are completed or dead for longer; 0 to
     /// 100 years. With each sweep, a thousand at a time between other work. Empty: never; see
-    /// Ledger::purge. Takes the rights of TableUse::purge.
+    /// Ledger::purge. Takes the rights of TableUse::purge. A job to which a foreign key of a table
+    /// of yours refers stays, is told of, and is tried again an hour later.
     std::optional<std::chrono::seconds> purge_after = {};
     std::function<void(const LedgerEvent&)> on_event = {};
     /// When a job whose message was buried is tried again: `backoff` and `retry_for`, as in
@@ -41,6 +42,7 @@ struct Reconciled {
     std::uint64_t buried = 0;      ///< to failed, as the message was buried
     std::uint64_t lost = 0;        ///< of `sent`: messages that were gone
     std::uint64_t purged = 0;      ///< forgotten
+    std::uint64_t held = 0;        ///< not forgotten: see LedgerEventKind::held
 };
 
 } // namespace orizuru

@@ -22,6 +22,7 @@
 #include <orizuru/detail/postgres/tables/ledger_time.hpp>
 #include <orizuru/detail/postgres/tables/outbox.hpp>
 #include <orizuru/detail/postgres/tables/outbox_unordered.hpp>
+#include <orizuru/detail/postgres/tables/purging.hpp>
 
 #include <pqxx/pqxx>
 
@@ -40,7 +41,7 @@ inline constexpr std::array<std::string_view, schema_needed> migrations{
     inbox_tables,          outbox_tables,           ledger_tables,       ledger_loss_tables,
     ledger_care_tables,    ledger_time_tables,      ledger_sleep_tables, ledger_results_tables,
     ledger_history_tables, outbox_unordered_tables, ledger_rows_tables,  ledger_run_tables,
-    ledger_step_tables,    binding_tables};
+    ledger_step_tables,    binding_tables,          purging_tables};
 
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {

@@ -574,6 +574,24 @@ TEST_CASE_FIXTURE(InboxFixture, "marks older than an age are forgotten, in steps
     CHECK(marks() == 2);
 }
 
+TEST_CASE_FIXTURE(InboxFixture, "a mark that a foreign key refers to stays, and the rest goes") {
+    sql("INSERT INTO orizuru_inbox SELECT 'payments', n::text, now() - interval '2 days' FROM "
+        "generate_series(1, 2500) n");
+    sql("INSERT INTO orizuru_inbox VALUES ('letters', '7', now() - interval '2 days')");
+    sql("CREATE TABLE receipts (scope text, id text, "
+        "FOREIGN KEY (scope, id) REFERENCES orizuru_inbox DEFERRABLE INITIALLY DEFERRED);"
+        "INSERT INTO receipts VALUES ('payments', '7'), ('payments', '2400')");
+    std::vector<std::string> held;
+    CHECK(inbox.purge(24h, [&](std::string_view id, std::string_view reason) {
+        held.emplace_back(id);
+        CHECK(contains(std::string(reason), "receipts"));
+    }) == 2498);
+    std::ranges::sort(held);
+    CHECK(held == std::vector<std::string>{"2400", "7"});
+    CHECK(marks() == 3);
+    CHECK(inbox.purge(24h) == 0);
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "a purge reads only old marks") {
     sql("INSERT INTO orizuru_inbox SELECT 'payments', n::text FROM generate_series(1, 5000) n");
     sql("ANALYZE orizuru_inbox");

@@ -15,11 +15,15 @@
 #include <doctest/doctest.h>
 #include <pqxx/pqxx>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace ledger_purge_test {
 
@@ -45,6 +49,23 @@ struct Purging : LedgerFixture {
     }
     int jobs(const std::string& table = "orizuru_ledger") {
         return number("SELECT count(*) FROM " + table);
+    }
+    /// A table of the user's that refers to those of the jobs that a query finds.
+    void refer(const std::string& query, const std::string& key = {}) {
+        sql("CREATE TABLE orders (job text REFERENCES orizuru_ledger " + key + ");" +
+            "INSERT INTO orders " + query);
+    }
+
+    std::vector<std::string> held; ///< ids
+    std::vector<std::string> reasons;
+
+    std::uint64_t purge() {
+        held.clear();
+        reasons.clear();
+        return ledger.purge(1h, [this](std::string_view id, std::string_view reason) {
+            held.emplace_back(id);
+            reasons.emplace_back(reason);
+        });
     }
 };
 
@@ -77,6 +98,77 @@ TEST_CASE_FIXTURE(Purging, "a running reconciler forgets with each sweep, and se
     fill(10, "3 h");
     CHECK(eventually([&] { return jobs() == 1; }));
     CHECK(count(LedgerEventKind::failed) == 0);
+}
+
+TEST_CASE_FIXTURE(Purging, "a job that a foreign key refers to stays, and the rest is forgotten") {
+    for (const std::string key : {"", "DEFERRABLE INITIALLY DEFERRED", "ON DELETE RESTRICT"}) {
+        CAPTURE(key);
+        fill(2'500, "2 h");
+        refer("SELECT '2 hq' || n FROM unnest('{1, 700, 701, 2500}'::int[]) n", key);
+        CHECK(purge() == 2'496);
+        std::ranges::sort(held);
+        CHECK(held == std::vector<std::string>{"2 hq1", "2 hq2500", "2 hq700", "2 hq701"});
+        for (const std::string& reason : reasons) {
+            CHECK(contains(reason, "\"orders_job_fkey\" on table \"orders\""));
+        }
+        CHECK(jobs() == 4);
+        CHECK(jobs("orizuru_ledger_history") == 4);
+        sql("DROP TABLE orders");
+        CHECK(purge() == 4);
+        CHECK(held.empty());
+        CHECK(jobs("orizuru_ledger_history") == 0);
+    }
+}
+
+TEST_CASE_FIXTURE(Purging, "jobs behind more that are held than a step takes are forgotten") {
+    // Of one time, so that a step ends among them.
+    sql("INSERT INTO orizuru_ledger (id, queue, payload, max_attempts, state, finished_at) "
+        "SELECT 'held' || n, 'q', '', 1, 'dead', now() - interval '3 h' FROM "
+        "generate_series(1, 2500) n");
+    refer("SELECT id FROM orizuru_ledger");
+    fill(600, "2 h");
+    CHECK(purge() == 600);
+    CHECK(held.size() == 2'500);
+    std::ranges::sort(held);
+    CHECK(std::ranges::unique(held).empty());
+    CHECK(jobs() == 2'500);
+}
+
+TEST_CASE_FIXTURE(Purging, "a key that refers to the history holds its job, too") {
+    fill(10, "2 h");
+    sql("CREATE TABLE audit (job text, number bigint, "
+        "FOREIGN KEY (job, number) REFERENCES orizuru_ledger_history);"
+        "INSERT INTO audit SELECT job, number FROM orizuru_ledger_history WHERE job = '2 hq5'");
+    CHECK(purge() == 9);
+    CHECK(held == std::vector<std::string>{"2 hq5"});
+    CHECK(state("2 hq5") == "dead");
+}
+
+TEST_CASE_FIXTURE(Purging, "a program of the version before forgets what is not held") {
+    fill(10, "2 h");
+    refer("VALUES ('2 hq5')");
+    CHECK(number("SELECT orizuru_ledger_purge('q', 3600)") == 9);
+    CHECK(number("SELECT orizuru_ledger_purge('q', 3600)") == 0);
+}
+
+TEST_CASE_FIXTURE(Purging, "a reconciler tells of a job that is held, and forgets the rest") {
+    fill(1'500, "2 h");
+    refer("VALUES ('2 hq5')");
+    LedgerReconcilerOptions chosen = purging(1h);
+    chosen.sweep = 100ms;
+    LedgerReconciler reconciler(database, uri, chosen);
+    const Reconciled done = reconciler.reconcile();
+    CHECK(done.purged == 1'499);
+    CHECK(done.held == 1);
+    REQUIRE(count(LedgerEventKind::held) == 1);
+    CHECK(told.back().queue == "q");
+    CHECK(told.back().job_id == "2 hq5");
+    CHECK(contains(told.back().detail, "orders_job_fkey"));
+    // With later sweeps, too; it tries that one again an hour later.
+    fill(1, "90 min");
+    CHECK(eventually([&] { return reconciler.reconcile().purged == 1; }));
+    CHECK(count(LedgerEventKind::held) == 1);
+    CHECK(jobs() == 1);
 }
 
 TEST_CASE_FIXTURE(Purging, "without an age nothing is forgotten") {

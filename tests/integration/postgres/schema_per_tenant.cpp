@@ -247,8 +247,8 @@ TEST_CASE_FIXTURE(Tenants,
 }
 
 TEST_CASE_FIXTURE(Tenants, "a migration goes to where the tables are, not to the first schema") {
-    sql("CREATE SCHEMA renamed; DELETE FROM a.orizuru_schema WHERE version = 14;"
-        "DROP FUNCTION a.orizuru_home(), a.orizuru_sleep_of(text), a.orizuru_refuse_moved(text)");
+    sql("DROP SCHEMA a CASCADE; CREATE SCHEMA a; CREATE SCHEMA renamed; SET search_path = a;" +
+        sql_of_version(of("a"), 13) + "RESET search_path");
     const Database both(conninfo + " options='-c search_path=renamed,a'");
     CHECK(Schema(both).apply() == 13);
     CHECK(number("SELECT count(*) FROM pg_proc WHERE pronamespace = 'renamed'::regnamespace") == 0);

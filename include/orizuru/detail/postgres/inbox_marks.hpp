@@ -10,6 +10,7 @@
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/failure.hpp>
 #include <orizuru/detail/postgres/pool.hpp>
+#include <orizuru/detail/postgres/purge.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/database.hpp>
@@ -46,7 +47,8 @@ class InboxMarks {
 
     InboxOutcome run(std::string_view id, const Effects& f);
     std::vector<InboxResult> run_batch(std::span<const std::string> ids, const BatchEffects& f);
-    std::uint64_t purge(std::chrono::seconds age);
+    std::uint64_t purge(std::chrono::seconds age,
+                        const std::function<void(std::string_view, std::string_view)>& on_held);
 
   private:
     /// Returns the transaction's id; nothing when there is nothing to do.
@@ -71,7 +73,6 @@ class InboxMarks {
     Pool m_pool;
     std::string m_mark;
     std::string m_mark_all;
-    std::string m_purge;
 };
 
 inline InboxMarks::InboxMarks(Database database, std::string scope, InboxOptions options)
@@ -84,12 +85,6 @@ inline InboxMarks::InboxMarks(Database database, std::string scope, InboxOptions
 INSERT INTO $p$inbox (scope, id)
 SELECT $1, id FROM unnest($2::text[]) AS fresh (id) ORDER BY id
 ON CONFLICT DO NOTHING RETURNING id, txid_current()
-)sql")),
-      m_purge(m_pool.sql(R"sql(
-DELETE FROM $p$inbox WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM $p$inbox
-    WHERE scope = $1 AND processed_at < statement_timestamp() - $2 * interval '1 second'
-    ORDER BY processed_at LIMIT 1000))
 )sql")) {
     check_text_id(m_scope);
     check_time("wait", m_options.wait, std::chrono::milliseconds(0));
@@ -232,21 +227,11 @@ inline InboxOutcome InboxMarks::commit_once(const Mark& mark, const Effects& f) 
     }
 }
 
-inline std::uint64_t InboxMarks::purge(std::chrono::seconds age) {
+inline std::uint64_t
+InboxMarks::purge(std::chrono::seconds age,
+                  const std::function<void(std::string_view, std::string_view)>& on_held) {
     check_age(age);
-    std::uint64_t purged = 0;
-    while (true) {
-        const std::uint64_t step = attempt_own(m_pool, [&](pqxx::connection& connection) {
-            pqxx::work transaction(connection);
-            const pqxx::result deleted = execute(transaction, m_purge, m_scope, age.count());
-            transaction.commit();
-            return static_cast<std::uint64_t>(deleted.affected_rows());
-        });
-        if (step == 0) {
-            return purged;
-        }
-        purged += step;
-    }
+    return purge_all(m_pool, Purge(m_pool.database().prefix(), "inbox", m_scope, age), on_held);
 }
 
 } // namespace orizuru::detail

@@ -6,6 +6,6 @@
 
 namespace orizuru::detail {
 
-inline constexpr int schema_needed = 14;
+inline constexpr int schema_needed = 15;
 
 } // namespace orizuru::detail

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What is done to a ledger's jobs from outside: given up, cancelled, revived, forgotten.
+// What is done to a ledger's jobs from outside: given up, cancelled, revived.
 
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/encoding.hpp>
@@ -12,8 +12,6 @@
 
 #include <pqxx/pqxx>
 
-#include <chrono>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -70,23 +68,6 @@ SET state = 'pending', max_attempts = greatest(max_attempts, attempt + $3::integ
 WHERE id = $1 AND state = 'dead'
 )sql",
                             job, name, std::to_string(attempts));
-}
-
-/// A thousand at a time, each a transaction; returns how many.
-[[nodiscard]] inline std::uint64_t purge_ledger(Pool& pool, const std::string& queue,
-                                                std::chrono::seconds age) {
-    const std::string sql = pool.sql("SELECT $p$ledger_purge($1, $2)");
-    std::uint64_t purged = 0;
-    while (true) {
-        const auto step = attempt_own(pool, [&](pqxx::connection& connection) {
-            pqxx::nontransaction transaction(connection);
-            return execute(transaction, sql, queue, age.count())[0][0].template as<std::uint64_t>();
-        });
-        if (step == 0) {
-            return purged;
-        }
-        purged += step;
-    }
 }
 
 } // namespace orizuru::detail

@@ -68,7 +68,8 @@ class LedgerCore {
     bool cancel(std::string_view id, std::string_view reason);
     bool give_up(std::string_view id, std::string_view reason);
     bool revive(std::string_view id, int attempts);
-    std::uint64_t purge(std::chrono::seconds age);
+    std::uint64_t purge(std::chrono::seconds age,
+                        const std::function<void(std::string_view, std::string_view)>& on_held);
 
   private:
     /// Returns how many were inserted; `end` ends the statement.

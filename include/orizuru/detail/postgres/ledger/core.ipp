@@ -14,6 +14,7 @@
 #include <orizuru/detail/postgres/ledger/checks.hpp>
 #include <orizuru/detail/postgres/ledger/reading.hpp>
 #include <orizuru/detail/postgres/ledger/run.hpp>
+#include <orizuru/detail/postgres/purge.hpp>
 #include <orizuru/detail/postgres/rights.hpp>
 #include <orizuru/detail/postgres/statement.hpp>
 #include <orizuru/postgres/error.hpp>
@@ -192,9 +193,12 @@ ORIZURU_INLINE std::vector<LedgerEntry> LedgerCore::list(LedgerState state, std:
 
 ORIZURU_INLINE LedgerCounts LedgerCore::count() { return count_ledger(m_book->pool(), m_queue); }
 
-ORIZURU_INLINE std::uint64_t LedgerCore::purge(std::chrono::seconds age) {
+ORIZURU_INLINE std::uint64_t
+LedgerCore::purge(std::chrono::seconds age,
+                  const std::function<void(std::string_view, std::string_view)>& on_held) {
     check_age(age);
-    return purge_ledger(m_book->pool(), m_queue, age);
+    Pool& pool = m_book->pool();
+    return purge_all(pool, Purge(pool.database().prefix(), "ledger", m_queue, age), on_held);
 }
 
 ORIZURU_INLINE bool LedgerCore::give_up(std::string_view id, std::string_view reason) {

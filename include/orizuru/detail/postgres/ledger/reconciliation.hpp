@@ -58,6 +58,7 @@ class LedgerReconciliation {
     void pass(const std::string& queue, Reconciled& all);
     void search_all(const std::string& queue, Reconciled& all);
     void begin_sweep();
+    void purge(Reconciled& all);
     void turn(const std::stop_token& token);
     void attend(const std::string& queue);
     void sleep(TimePoint until, const std::stop_token& token);
@@ -113,7 +114,7 @@ inline Reconciled LedgerReconciliation::reconcile() {
         attempt(&LedgerReconciliation::pass);
     }
     while (!first && m_purging.goes_on()) {
-        all.purged += m_purging.step();
+        purge(all);
     }
     if (first) {
         std::rethrow_exception(first);
@@ -129,6 +130,15 @@ inline void LedgerReconciliation::begin_sweep() {
         m_agenda.sweep(m_queues);
         m_purging.begin(m_queues);
     }
+}
+
+inline void LedgerReconciliation::purge(Reconciled& all) {
+    const auto [queue, done] = m_purging.step();
+    for (const Purged::Held& held : done.held) {
+        m_work.tell({LedgerEventKind::held, queue, held.id, held.reason});
+    }
+    all.purged += done.count;
+    all.held += done.held.size();
 }
 
 inline void LedgerReconciliation::search_all(const std::string& queue, Reconciled& all) {
@@ -207,7 +217,8 @@ inline void LedgerReconciliation::turn(const std::stop_token& token) {
     }
     if (m_purging.goes_on() && !token.stop_requested()) {
         idle = false;
-        m_purging.step();
+        Reconciled unread;
+        purge(unread);
     }
     if (idle) {
         sleep(until, token);

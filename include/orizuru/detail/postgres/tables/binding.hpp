@@ -116,13 +116,13 @@ BEGIN
     SELECT n.oid, n.nspname INTO STRICT here FROM pg_class AS c
         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass('$p$schema');
     FOR f IN SELECT oid, prosrc FROM pg_proc WHERE pronamespace = here.oid AND proname = ANY (
-            SELECT '$p$' || unnest('{doze, wake, sleep_of, refuse_moved, inbox_mark, outbox_commit,
+            SELECT '$p$' || unnest('{doze, wake, sleep_of, refuse_moved, purge, inbox_mark, outbox_commit,
                 outbox_wake, ledger_timeline, ledger_follow, ledger_refuse, ledger_write,
                 ledger_recover, ledger_purge, ledger_revive, ledger_live_on, ledger_wake,
                 ledger_look, ledger_row, ledger_claim, ledger_hold, ledger_complete, ledger_take,
                 ledger_sent}'::text[])) LOOP
         source := replace(f.prosrc, coalesce(quote_ident($p$home()), '') || '.$p$', '$p$');
-        source := regexp_replace(source, '(^|[^[:alnum:]_.''"])$p$(home|sleep_of|refuse_moved|inbox'
+        source := regexp_replace(source, '(^|[^[:alnum:]_.''"])$p$(home|sleep_of|refuse_moved|purge|inbox'
             '|outbox|outbox_order|outbox_queue|outbox_sleep|ledger|ledger_history|ledger_queue'
             '|ledger_sleep|ledger_timeline|ledger_recover|ledger_hold)\M',
             '\1' || replace(quote_ident(here.nspname), '\', '\\') || '.$p$\2', 'g');
