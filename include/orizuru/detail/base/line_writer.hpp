@@ -32,7 +32,7 @@ namespace orizuru::detail {
 /// dropped before the next line that has room.
 class LineWriter {
   public:
-    explicit LineWriter(int fd) noexcept : m_fd(fd) {}
+    constexpr explicit LineWriter(int fd) noexcept : m_fd(fd) {}
     LineWriter(const LineWriter&) = delete;
     LineWriter& operator=(const LineWriter&) = delete;
     ~LineWriter() = default;
@@ -125,7 +125,7 @@ class LineWriter {
 
 /// Writes the time (UTC) and a line to stderr, which is descriptor 2 whatever std::cerr writes to.
 inline void write_stderr_line(std::string_view line) noexcept {
-    static LineWriter writer(STDERR_FILENO);
+    static constinit LineWriter writer(STDERR_FILENO);
     try {
         const auto now =
             std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
