@@ -293,8 +293,8 @@ run_tests() {
     shift
     passed=0 failed=1
     forget_results "$name"
-    # It builds what they run first.
-    "${test_wrapper[@]}" meson test -C "$build" --print-errorlogs \
+    # It builds what they run first. The time limits are for a test that hangs, not for a slow machine.
+    "${test_wrapper[@]}" meson test -C "$build" --print-errorlogs --timeout-multiplier 4 \
         --num-processes $(($(nproc) * tests_per_cpu)) "$@" </dev/null || true
     count_results "$name"
     if [ $((passed + failed)) -eq 0 ]; then
