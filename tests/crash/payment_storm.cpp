@@ -2,15 +2,16 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // A storm of SIGKILL, every 20 to 100 ms, over payers, clerks, relays, reconcilers, revivers,
-// collectors and submitters of transfers, PostgreSQL, and two Redis servers, of which one is empty
-// afterwards. Then all is calm, and each transfer must have been carried out once, and its receipt
-// filed once. The seed decides which processes and when; the machine decides what they are doing
-// then.
+// collectors and submitters of transfers at two banks, PostgreSQL, which starts again or is
+// replaced by its standby, and two Redis servers, of which one is empty afterwards. Then all is
+// calm, and each transfer must have been carried out once, and its receipt filed once. The seed
+// decides which processes and when; the machine decides what they are doing then.
 //
 // usage: payment_storm [--seed N] [--size KILLS] [--transfers LEAST]
 
 #include "crash/support/fault_program.hpp"
 #include "crash/support/payment_crowd.hpp"
+#include "crash/support/postgres_pair.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -29,22 +30,29 @@ const FaultProgram program("payment_storm", [](int count, char** arguments) {
             FaultReport report(options);
             RedisServer forgetful;
             RedisServer lasting({"--appendonly", "yes", "--appendfsync", "always"});
-            PostgresServer postgres;
+            PostgresPair postgres;
             Chance chance(options.number("seed"));
             PaymentCrowd crowd(forgetful, lasting, postgres, report, options.number("seed"));
-            for (std::uint64_t kills = 0;
-                 kills < options.number("size") || crowd.requested() < options.number("transfers");
-                 ++kills) {
+            const auto more = [&](std::uint64_t kills) {
+                return report.wants_more(kills, options.number("size"), [&] {
+                    return report.have_come({"payer paused", "submitter killed"});
+                }) || crowd.requested() < options.number("transfers");
+            };
+            for (std::uint64_t kills = 0; more(kills); ++kills) {
                 crowd.pass(std::chrono::milliseconds(chance.between(20, 100)));
-                switch (kills % 50) {
-                case 10:
+                switch (kills % 40) {
+                case 8:
                     crowd.restart_redis();
                     break;
-                case 20:
+                case 16:
                     crowd.restart_lasting_redis();
                     break;
-                case 30:
+                case 24:
                     crowd.restart_postgres();
+                    break;
+                case 12:
+                case 32:
+                    crowd.fail_over_postgres();
                     break;
                 default:
                     crowd.kill_one();
@@ -56,7 +64,8 @@ const FaultProgram program("payment_storm", [](int count, char** arguments) {
             for (const std::string& wrong : crowd.finish()) {
                 report.violation(wrong);
             }
-            return report.finish({"PostgreSQL killed and restarted", "Redis killed and restarted",
+            return report.finish({"PostgreSQL killed and replaced by its standby",
+                                  "PostgreSQL killed and restarted", "Redis killed and restarted",
                                   "Redis killed and restarted with its data", "clerk killed",
                                   "collector killed", "payer killed", "payer paused",
                                   "reconciler killed", "relay killed", "reviver killed",

@@ -59,6 +59,8 @@ class PostgresServer {
     /// Sends SIGKILL to the postmaster. Returns when its children have ended, or after 10 s: until
     /// then a session still answers. Does nothing when it does not run.
     void kill() noexcept;
+    /// The same for all processes at once, as when its machine dies: none does anything any more.
+    void lose_machine() noexcept;
     /// Sends SIGINT: the server ends all sessions and writes what was committed.
     void stop() noexcept { end(SIGINT); }
     /// Kills the server when it runs, and starts it again over the same data.
@@ -115,6 +117,17 @@ inline void PostgresServer::kill() noexcept {
     end(SIGKILL);
     static_cast<void>(
         eventually([&] { return std::ranges::none_of(left, runs); }, std::chrono::seconds(10)));
+}
+
+inline void PostgresServer::lose_machine() noexcept {
+    pause(); // makes no more children, which would notice if it were dead
+    const std::vector<pid_t> left = children();
+    for (const int number : {SIGSTOP, SIGKILL}) {
+        for (const pid_t child : left) {
+            ::kill(child, number);
+        }
+    }
+    kill();
 }
 
 inline std::vector<pid_t> PostgresServer::children() const {

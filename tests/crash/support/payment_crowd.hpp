@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: ISC
 // Copyright (c) 2026 The Orizuru authors
 
-// The processes that move money, around a PostgreSQL and two Redis servers. The one of the
-// transfers is empty after each kill, because the ledger does not need it; the one of the receipts
-// keeps everything that it has confirmed.
+// The processes that move money at two banks, around a PostgreSQL with a standby and two Redis
+// servers. The one of the transfers is empty after each kill, because the ledger does not need it;
+// the one of the receipts keeps everything that it has confirmed.
 
 #pragma once
 
 #include "crash/support/crowd.hpp"
 #include "crash/support/payment_work.hpp"
+#include "crash/support/postgres_pair.hpp"
 #include "support/eventually.hpp"
-#include "support/postgres_server.hpp"
 
 #include <orizuru/postgres/schema.hpp>
 
 #include <pqxx/pqxx>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +29,7 @@ namespace orizuru::test {
 
 class PaymentCrowd final : public Crowd {
   public:
-    PaymentCrowd(RedisServer& forgetful, RedisServer& lasting, PostgresServer& postgres,
+    PaymentCrowd(RedisServer& forgetful, RedisServer& lasting, PostgresPair& postgres,
                  FaultReport& report, std::uint64_t seed);
 
     void restart_lasting_redis() {
@@ -35,11 +37,15 @@ class PaymentCrowd final : public Crowd {
         report().came("Redis killed and restarted with its data");
     }
     void restart_postgres() {
-        m_postgres.restart();
+        m_postgres.restart_primary();
         report().came("PostgreSQL killed and restarted");
     }
+    void fail_over_postgres() {
+        m_postgres.fail_over();
+        report().came("PostgreSQL killed and replaced by its standby");
+    }
     /// How many transfers have been asked for.
-    [[nodiscard]] std::uint64_t requested() { return number("SELECT count(*) FROM requested"); }
+    [[nodiscard]] std::uint64_t requested() { return sum("SELECT count(*) FROM requested"); }
 
     /// Lets everything finish, and returns the violations, in words.
     std::vector<std::string> finish();
@@ -49,61 +55,80 @@ class PaymentCrowd final : public Crowd {
     static constexpr std::chrono::seconds patience{60};
 
     std::string uri_for(const Work& work) override {
-        const bool of_receipts =
-            work.role == "clerk" || work.role == "relay" || work.queue == receipts_queue;
+        const bool of_receipts = work.role == "clerk" || work.role == "relay" ||
+                                 std::ranges::any_of(banks, [&](const char* bank) {
+                                     return work.queue == receipts_queue(bank);
+                                 });
         return (of_receipts ? m_lasting : server()).uri();
     }
-    void add_all(const std::string& role, std::size_t count, const std::string& queue = {}) {
+    void add_all(const std::string& role, std::size_t count, const std::string& queue) {
         for (std::size_t i = 0; i < count; ++i) {
             add({.role = role,
-                 .index = i,
+                 .index = m_added[role]++,
                  .rate = 300,
                  .queue = queue,
                  .database = m_postgres.conninfo()});
         }
     }
-    std::uint64_t number(const std::string& query) {
-        pqxx::connection connection(m_postgres.conninfo());
+    [[nodiscard]] std::uint64_t number(const std::string& bank, const std::string& query) const {
+        pqxx::connection connection(at_bank(m_postgres.primary().conninfo(), bank));
         return pqxx::nontransaction(connection).exec(query)[0][0].as<std::uint64_t>();
     }
-    void make_tables();
+    /// At both banks.
+    [[nodiscard]] std::uint64_t sum(const std::string& query) const {
+        return number(banks[0], query) + number(banks[1], query);
+    }
+    void make_tables(const std::string& bank);
     void await_finished();
+    /// At each bank.
     void expect_none(const std::string& what, const std::string& query);
 
     RedisServer& m_lasting;
-    PostgresServer& m_postgres;
+    PostgresPair& m_postgres;
+    std::map<std::string, std::size_t> m_added; ///< by role
 };
 
 inline PaymentCrowd::PaymentCrowd(RedisServer& forgetful, RedisServer& lasting,
-                                  PostgresServer& postgres, FaultReport& report, std::uint64_t seed)
+                                  PostgresPair& postgres, FaultReport& report, std::uint64_t seed)
     : Crowd(forgetful, report, seed), m_lasting(lasting), m_postgres(postgres) {
-    make_tables();
-    add_all("payer", 4);
-    add_all("clerk", 2);
-    add_all("relay", 2);
-    add_all("reconciler", 2);
-    add_all("reviver", 2);
-    add_all("collector", 1, transfers_queue);
-    add_all("collector", 1, receipts_queue);
-    add_all("submitter", 2);
+    for (const std::string bank : banks) {
+        make_tables(bank);
+        add_all("payer", 2, bank);
+        add_all("clerk", 2, bank);
+        add_all("relay", 2, bank);
+        add_all("reconciler", 2, bank);
+        add_all("reviver", 1, bank);
+        add_all("collector", 1, transfers_queue(bank));
+        add_all("collector", 1, receipts_queue(bank));
+    }
+    for (std::size_t i = 0; i < banks.size(); ++i) {
+        const std::string bank = banks.at(i);
+        static_cast<void>(m_postgres.primary().ask("CREATE VIEW " + bank +
+                                                   ".other_announced AS SELECT * FROM " +
+                                                   banks.at(1 - i) + ".announced"));
+        add_all("submitter", 1, bank);
+    }
 }
 
-inline void PaymentCrowd::make_tables() {
-    Schema(m_postgres.conninfo()).apply();
-    pqxx::connection connection(m_postgres.conninfo());
+inline void PaymentCrowd::make_tables(const std::string& bank) {
+    const std::string conninfo = m_postgres.primary().conninfo();
+    static_cast<void>(m_postgres.primary().ask("CREATE SCHEMA " + bank));
+    Schema(at_bank(conninfo, bank)).apply();
+    pqxx::connection connection(at_bank(conninfo, bank));
     pqxx::work tx(connection);
     tx.exec("CREATE TABLE accounts (id integer PRIMARY KEY, balance bigint NOT NULL)");
     tx.exec("INSERT INTO accounts SELECT id, 1000 FROM generate_series(1, 50) id");
     tx.exec(
         "CREATE TABLE requested (number bigint, from_id integer, to_id integer, amount integer)");
     tx.exec("CREATE TABLE applied (number bigint)");
-    tx.exec("CREATE TABLE filed (number bigint)");
+    for (const char* table : {"filed", "announced", "copied", "noticed"}) {
+        tx.exec(std::string("CREATE TABLE ") + table + " (number bigint)");
+    }
     tx.commit();
 }
 
 inline void PaymentCrowd::expect_none(const std::string& what, const std::string& query) {
-    if (const std::uint64_t count = number("SELECT count(*) FROM (" + query + ") found");
-        count != 0) {
+    if (const std::uint64_t count = sum("SELECT count(*) FROM (" + query + ") found"); count != 0) {
         wrong().push_back(std::to_string(count) + ' ' + what);
     }
 }
@@ -111,8 +136,10 @@ inline void PaymentCrowd::expect_none(const std::string& what, const std::string
 /// The backlog from the kills takes its time.
 inline void PaymentCrowd::await_finished() {
     const auto left = [this] {
-        return number("SELECT (SELECT count(*) FROM requested) - (SELECT count(*) FROM filed) + "
-                      "(SELECT count(*) FROM orizuru_outbox)");
+        return sum("SELECT (SELECT count(*) FROM orizuru_outbox) + "
+                   "abs((SELECT count(*) FROM requested) - (SELECT count(*) FROM filed)) + "
+                   "abs((SELECT count(*) FROM announced) - (SELECT count(*) FROM copied)) + "
+                   "abs((SELECT count(*) FROM other_announced) - (SELECT count(*) FROM noticed))");
     };
     for (std::uint64_t before = left(); before > 0;) {
         std::uint64_t now = before;
@@ -145,6 +172,15 @@ inline std::vector<std::string> PaymentCrowd::finish() {
                 "SELECT number FROM applied EXCEPT SELECT number FROM requested");
     expect_none("receipts are lost", "SELECT number FROM applied EXCEPT SELECT number FROM filed");
     expect_none("receipts are doubled", "SELECT FROM filed GROUP BY number HAVING count(*) > 1");
+    for (const std::string table : {"copied", "noticed"}) {
+        const std::string source = table == "copied" ? "announced" : "other_announced";
+        expect_none("messages of a bank are not " + table,
+                    "SELECT number FROM " + source + " EXCEPT SELECT number FROM " + table);
+        expect_none("messages of a bank are " + table + " twice",
+                    "SELECT FROM " + table + " GROUP BY number HAVING count(*) > 1");
+        expect_none("messages are " + table + " at the wrong bank",
+                    "SELECT number FROM " + table + " EXCEPT SELECT number FROM " + source);
+    }
     expect_none("jobs of the ledger are not completed",
                 "SELECT FROM orizuru_ledger WHERE state <> 'completed'");
     expect_none("jobs have not each of their deaths and revivals in their history",
@@ -155,14 +191,14 @@ inline std::vector<std::string> PaymentCrowd::finish() {
                 "SELECT FROM accounts a WHERE balance <> 1000 "
                 "+ (SELECT coalesce(sum(amount), 0) FROM requested WHERE to_id = a.id) "
                 "- (SELECT coalesce(sum(amount), 0) FROM requested WHERE from_id = a.id)");
-    report().came("transfer carried out", number("SELECT count(*) FROM applied"));
-    report().came("transfer revived", number("SELECT count(*) FROM orizuru_ledger_history "
-                                             "WHERE from_state = 'dead'"));
-    report().came("transfer expired", number("SELECT count(*) FROM orizuru_ledger_history "
-                                             "WHERE note = 'it has expired'"));
+    report().came("transfer carried out", sum("SELECT count(*) FROM applied"));
+    report().came("transfer revived", sum("SELECT count(*) FROM orizuru_ledger_history "
+                                          "WHERE from_state = 'dead'"));
+    report().came("transfer expired", sum("SELECT count(*) FROM orizuru_ledger_history "
+                                          "WHERE note = 'it has expired'"));
     report().came("run cancelled",
-                  number("SELECT count(*) FROM orizuru_ledger_history WHERE from_state = 'running' "
-                         "AND note = 'cancelled by mistake'"));
+                  sum("SELECT count(*) FROM orizuru_ledger_history WHERE from_state = 'running' "
+                      "AND note = 'cancelled by mistake'"));
     return std::move(wrong());
 }
 

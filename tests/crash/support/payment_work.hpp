@@ -6,6 +6,9 @@
 // transaction, in order or not; a clerk files the receipt, by an inbox, one by one or in batches.
 // Some transfers die, or are cancelled by a reviver, who lets the dead live again. The tables have
 // no unique key, which would hide a double.
+//
+// There are two banks, each a tenant with a schema and queues of its own. Who submits transfers at
+// one sends notices of them to the other one, by both outboxes' tables in one transaction.
 
 #pragma once
 
@@ -25,6 +28,7 @@
 #include <pqxx/pqxx>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -41,13 +45,29 @@
 namespace orizuru::test {
 
 inline constexpr int payment_accounts = 50;
-inline constexpr const char* transfers_queue = "transfers";
-inline constexpr const char* receipts_queue = "receipts";
+/// The schemas.
+inline constexpr std::array<const char*, 2> banks{"bank_a", "bank_b"};
+[[nodiscard]] inline std::string transfers_queue(const std::string& bank) {
+    return bank + ".transfers";
+}
+[[nodiscard]] inline std::string receipts_queue(const std::string& bank) {
+    return bank + ".receipts";
+}
+/// The same connection string, for the tables of a bank.
+[[nodiscard]] inline std::string at_bank(const std::string& conninfo, const std::string& bank) {
+    return conninfo + " options='-c search_path=" + bank + "'";
+}
 
 struct Transfer {
     std::uint64_t number = 0;
     int from = 0, to = 0, amount = 0;
     MSGPACK_DEFINE(number, from, to, amount)
+};
+
+struct Receipt {
+    std::string table; ///< in which it is filed
+    std::uint64_t number = 0;
+    MSGPACK_DEFINE(table, number)
 };
 
 /// Makes it as soon as the servers let it.
@@ -65,7 +85,12 @@ auto once_reachable(Make make) {
 
 class PaymentWork {
   public:
-    explicit PaymentWork(const Work& work) : m_work(work), m_chance(work.seed) {}
+    /// The work's queue is the bank, but for a collector.
+    explicit PaymentWork(const Work& work)
+        : m_work(work),
+          m_chance(work.seed),
+          m_transfers(transfers_queue(work.queue)),
+          m_receipts(receipts_queue(work.queue)) {}
 
     /// Runs until it is killed. Returns the exit status.
     int run() {
@@ -97,24 +122,27 @@ class PaymentWork {
 
     static constexpr BatchOptions few{.size = 10, .time = std::chrono::milliseconds(100)};
 
-    [[nodiscard]] Database database() const { return m_work.database; }
+    [[nodiscard]] Database database() const { return at_bank(m_work.database, m_work.queue); }
+    [[nodiscard]] std::string other_bank() const {
+        return m_work.queue == banks[0] ? banks[1] : banks[0];
+    }
     [[nodiscard]] std::unique_ptr<orizuru::Ledger<Transfer>> open_ledger() const {
         RetryPolicy retry;
         retry.max_attempts = 1'000'000;
         retry.backoff = backoff::fixed(std::chrono::milliseconds(100));
         return once_reachable([&] {
             return std::make_unique<orizuru::Ledger<Transfer>>(
-                database(), transfers_queue,
+                database(), m_transfers,
                 LedgerOptions{.name = m_work.role, .lease = storm_lease, .retry = retry});
         });
     }
     [[nodiscard]] std::unique_ptr<Inbox> open_inbox() const {
-        return once_reachable([&] { return std::make_unique<Inbox>(database(), receipts_queue); });
+        return once_reachable([&] { return std::make_unique<Inbox>(database(), m_receipts); });
     }
     template <class T>
-    [[nodiscard]] auto open_queue(const char* queue) const {
+    [[nodiscard]] auto open_queue(const std::string& queue) const {
         return connected<Consumer<Job<T>>>(
-            m_work.endpoint(), std::string(queue),
+            m_work.endpoint(), queue,
             ConsumerOptions{.name = m_work.name(), .lease = storm_lease, .prefetch = 10});
     }
     template <class T>
@@ -128,6 +156,12 @@ class PaymentWork {
     }
 
     void submit();
+    void submit_ten(pqxx::connection& connection, orizuru::Ledger<Transfer>& ledger,
+                    std::uint64_t& number);
+    static void file(pqxx::work& tx, const Receipt& receipt) {
+        tx.exec("INSERT INTO " + receipt.table + " VALUES (" + std::to_string(receipt.number) +
+                ")");
+    }
     /// Some wait, and some expire, which lets them die.
     LedgerJobOptions when() {
         LedgerJobOptions chosen;
@@ -144,11 +178,16 @@ class PaymentWork {
     void pay();
     void pay_batches();
     void revive();
+    [[nodiscard]] static OutboxOrder order_of(std::uint64_t number) {
+        return number % 2 == 0 ? OutboxOrder::commits : OutboxOrder::none;
+    }
     void file_receipts();
     void file_batches();
 
     const Work& m_work;
     Chance m_chance;
+    std::string m_transfers;
+    std::string m_receipts;
 };
 
 /// The database knows whether a COMMIT in doubt has happened.
@@ -160,24 +199,38 @@ inline void PaymentWork::submit() {
         const pqxx::quiet_errorhandler quiet(*connection);
         try {
             while (true) {
-                pqxx::work tx(*connection);
-                std::vector<Transfer> transfers;
-                for (std::size_t i = 0; i < 10; ++i) {
-                    const Transfer transfer{++number, static_cast<int>(m_chance.between(1, 50)),
-                                            static_cast<int>(m_chance.between(1, 50)),
-                                            static_cast<int>(m_chance.between(1, 100))};
-                    tx.exec("INSERT INTO requested VALUES (" + std::to_string(number) + ", " +
-                            std::to_string(transfer.from) + ", " + std::to_string(transfer.to) +
-                            ", " + std::to_string(transfer.amount) + ")");
-                    transfers.push_back(transfer);
-                }
-                ledger->submit_all(tx, transfers, when());
-                tx.commit();
+                submit_ten(*connection, *ledger, number);
                 std::this_thread::sleep_for(std::chrono::milliseconds(10'000 / m_work.rate));
             }
         } catch (const pqxx::failure&) { // NOLINT(bugprone-empty-catch)
         }
     }
+}
+
+/// The COMMIT is in the schema of the other bank.
+inline void PaymentWork::submit_ten(pqxx::connection& connection, orizuru::Ledger<Transfer>& ledger,
+                                    std::uint64_t& number) {
+    pqxx::work tx(connection);
+    std::vector<Transfer> transfers;
+    for (std::size_t i = 0; i < 10; ++i) {
+        const Transfer transfer{++number, static_cast<int>(m_chance.between(1, 50)),
+                                static_cast<int>(m_chance.between(1, 50)),
+                                static_cast<int>(m_chance.between(1, 100))};
+        tx.exec("INSERT INTO requested VALUES (" + std::to_string(number) + ", " +
+                std::to_string(transfer.from) + ", " + std::to_string(transfer.to) + ", " +
+                std::to_string(transfer.amount) + ")");
+        transfers.push_back(transfer);
+    }
+    ledger.submit_all(tx, transfers, when());
+    const auto send = [&](const std::string& bank, const std::string& table) {
+        tx.exec("SET LOCAL search_path = " + bank);
+        Outbox<Receipt>(receipts_queue(bank), {.order = order_of(number / 10)})
+            .push(tx, Receipt{table, number});
+    };
+    tx.exec("INSERT INTO announced VALUES (" + std::to_string(number) + ")");
+    send(m_work.queue, "copied");
+    send(other_bank(), "noticed");
+    tx.commit();
 }
 
 inline void PaymentWork::carry_out(pqxx::work& tx, const Transfer& transfer) {
@@ -188,8 +241,8 @@ inline void PaymentWork::carry_out(pqxx::work& tx, const Transfer& transfer) {
     book(transfer.from, -transfer.amount);
     book(transfer.to, transfer.amount);
     tx.exec("INSERT INTO applied VALUES (" + std::to_string(transfer.number) + ")");
-    const auto order = transfer.number % 2 == 0 ? OutboxOrder::commits : OutboxOrder::none;
-    Outbox<std::uint64_t>(receipts_queue, {.order = order}).push(tx, transfer.number);
+    Outbox<Receipt>(m_receipts, {.order = order_of(transfer.number)})
+        .push(tx, Receipt{"filed", transfer.number});
     if (m_chance.happens(0.03)) {
         throw std::runtime_error("the bank is closed");
     }
@@ -200,7 +253,7 @@ inline void PaymentWork::carry_out(pqxx::work& tx, const Transfer& transfer) {
 
 inline void PaymentWork::pay() {
     const auto ledger = open_ledger();
-    const auto transfers = open_queue<Transfer>(transfers_queue);
+    const auto transfers = open_queue<Transfer>(m_transfers);
     while (true) {
         try {
             if (auto guard = transfers->next()) {
@@ -215,7 +268,7 @@ inline void PaymentWork::pay() {
 
 inline void PaymentWork::pay_batches() {
     const auto ledger = open_ledger();
-    const auto transfers = open_queue<Transfer>(transfers_queue);
+    const auto transfers = open_queue<Transfer>(m_transfers);
     while (true) {
         try {
             auto guards = next_batch(*transfers, few);
@@ -250,15 +303,13 @@ inline void PaymentWork::revive() {
 
 inline void PaymentWork::file_receipts() {
     const auto inbox = open_inbox();
-    const auto receipts = open_queue<std::uint64_t>(receipts_queue);
+    const auto receipts = open_queue<Receipt>(m_receipts);
     while (true) {
         try {
             if (auto guard = receipts->next()) {
-                inbox->process(*guard, (*guard)->id,
-                               [](pqxx::work& tx, const Job<std::uint64_t>& receipt) {
-                                   tx.exec("INSERT INTO filed VALUES (" +
-                                           std::to_string(receipt.payload) + ")");
-                               });
+                inbox->process(
+                    *guard, (*guard)->id,
+                    [](pqxx::work& tx, const Job<Receipt>& receipt) { file(tx, receipt.payload); });
             }
         } catch (const Error&) { // NOLINT(bugprone-empty-catch)
         }
@@ -267,15 +318,14 @@ inline void PaymentWork::file_receipts() {
 
 inline void PaymentWork::file_batches() {
     const auto inbox = open_inbox();
-    const auto receipts = open_queue<std::uint64_t>(receipts_queue);
+    const auto receipts = open_queue<Receipt>(m_receipts);
     while (true) {
         try {
             auto guards = next_batch(*receipts, few);
             const auto results =
                 inbox->run_batch(ids_of(guards), [&](pqxx::work& tx, Positions fresh) {
                     for (const std::size_t position : fresh) {
-                        tx.exec("INSERT INTO filed VALUES (" +
-                                std::to_string(guards[position]->payload) + ")");
+                        file(tx, guards[position]->payload);
                     }
                 });
             for (std::size_t i = 0; i < guards.size(); ++i) {
