@@ -297,7 +297,9 @@ def check_steps(browser, redis):
     open_message(browser, "y")
     browser.click("button", "Run now")
     eventually(lambda: waiting()[-1] == b"y")
+    browser.saying("button", "Run all")
     browser.click("button", "Remove all")
+    browser.saying("span", "Remove all 2 dead messages for ever?")
     browser.click("button", "Keep")
     browser.click("button", "Remove all")
     assert redis.command("LLEN", "orizuru:{orders}:dead") == 2
@@ -305,6 +307,8 @@ def check_steps(browser, redis):
     browser.click("button", "Remove all")
     eventually(lambda: redis.command("LLEN", "orizuru:{orders}:dead") == 0)
     browser.saying("p", "Nothing here.")
+
+    check_errors(browser, redis, waiting)
 
     # Very many are removed in parts, with their number so far.
     for _ in range(10):
@@ -323,6 +327,42 @@ def check_steps(browser, redis):
     browser.click("header a", "Workers")
     browser.saying("h1", "Workers")
     browser.click("header a", "Queues")
+
+
+def check_errors(browser, redis, waiting):
+    """The dead with an error run again, as many as the page has said, and no others."""
+    def die(name, reason, when=0):
+        redis.command("LPUSH", "orizuru:{orders}:dead",
+                      b"\x94\x02\xc6\0\0\0\x01%c\xc6\0\0\0%c%s\xcf%s"
+                      % (name, len(reason), reason, when.to_bytes(8, "big")))
+    for name in b"abc":
+        die(name, b"no such user: %c" % name)
+    die(ord("t"), b"time-out")
+    browser.sees("td:first-child", "t", "c", "b", "a")
+    box = browser.all("main input")[0]
+    box.send_keys("Such user")
+    browser.sees("td:first-child", "c", "b", "a")
+    browser.click("button", "Run all")
+    browser.saying("span", "Run all 3 with the error “Such user”?")
+    for scheme, width in ("light", 1240), ("dark", 375):
+        browser.looks(scheme, width, 760)
+        inside, scrolled, *edges = right_edges(browser)
+        assert max(scrolled, *edges) <= inside, (width, inside, scrolled, edges)
+        browser.picture(f"errors-{scheme}")
+    browser.looks("light")
+    die(ord("z"), b"no such user: z", time.time_ns() // 1_000_000)  # after the question
+    browser.click("button", "Run all")
+    eventually(lambda: waiting()[-3:] == [b"a", b"b", b"c"])
+    browser.sees("td:first-child", "z")
+    assert browser.all("main input")[0].get_attribute("value") == "Such user"
+    box.send_keys("x")
+    browser.saying("p", "No error has this text.")
+    assert "Run all" not in browser.texts("button")
+    for _ in "Such userx":
+        box.send_keys(Keys.BACKSPACE)
+    browser.sees("td:first-child", "z", "t")
+    redis.command("DEL", "orizuru:{orders}:dead")
+    browser.saying("p", "Nothing here.")
 
 
 def check_many_queues(browser, redis):

@@ -230,6 +230,71 @@ TEST_CASE_FIXTURE(Fixture, "of thousands of queues a page is shown, with the sum
     CHECK((info("commandstats", "cmdstat_eval_ro:calls") - before) / passes <= 2 * 62);
 }
 
+TEST_CASE_FIXTURE(Fixture, "the dead are chosen by their error, and all that are shown run again") {
+    const auto die = [&](const Texts& names, const std::string& reason) {
+        push(names);
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            bury_next(reason);
+        }
+    };
+    die({"a", "b"}, "no such user:\n  42");
+    die({"c"}, "time-out");
+    die({"d"}, "No such user: 7");
+    const auto previews = [&](const json& listed) {
+        Texts found;
+        for (const json& row : listed.at("messages")) {
+            found.push_back(row.at("preview").get<std::string>());
+        }
+        return found;
+    };
+    const std::string target = "/api/messages?queue=q&place=dead&reason=no%20SUCH%20user:%20";
+    const json listed = seen(target);
+    CHECK(previews(listed) == Texts{"d", "b", "a"});
+    CHECK(listed.at("count") == 3);
+    CHECK(listed.at("allCounted") == true);
+    CHECK(listed.at("more") == false);
+    CHECK(seen("/api/messages?queue=q&place=dead&reason=nobody").at("count") == 0);
+    CHECK(get("/api/messages?queue=q&place=waiting&reason=x").status == 400);
+    CHECK(post("/api/run-all?queue=q&place=waiting").status == 400);
+    CHECK(post("/api/run-all?queue=q&place=dead&until=x").status == 400);
+
+    // Who dies after the list was shown stays.
+    const std::string until = std::to_string(listed.at("until").get<std::int64_t>());
+    REQUIRE(eventually([&] { return std::to_string(server_ms()) > until; }));
+    die({"e"}, "no such user: 8");
+    const std::string filter = "queue=q&place=dead&reason=no%20such%20user&until=" + until;
+    const json ran = json::parse(post("/api/run-all?" + filter).body);
+    CHECK(ran.at("changed") == 3);
+    CHECK(ran.at("more") == false);
+    CHECK(waiting() == Texts{"a", "b", "d"});
+    CHECK(previews(seen("/api/messages?queue=q&place=dead")) == Texts{"e", "c"});
+    CHECK_FALSE(done("/api/run-all?" + filter));
+    CHECK(done("/api/clear?queue=q&place=dead&reason=time"));
+    CHECK(previews(seen("/api/messages?queue=q&place=dead")) == Texts{"e"});
+    CHECK(done("/api/run-all?queue=q&place=dead"));
+    CHECK(waiting() == Texts{"a", "b", "d", "e"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "very many dead are counted as far as there is time, and run in parts") {
+    const std::string entry =
+        "\x94\x02" + msgpack_bin32("a") + msgpack_bin32("bad") + msgpack_u64(1);
+    for (int i = 0; i < 5; ++i) {
+        redis.lpush(dead, Texts(5'000, entry));
+    }
+    const json listed = seen("/api/messages?queue=q&place=dead&reason=good");
+    CHECK(listed.at("count") == 0);
+    CHECK(listed.at("allCounted") == false); // those in the middle are not looked at
+    std::uint64_t sum = 0;
+    const bool all = eventually([&] {
+        const json step = json::parse(post("/api/run-all?queue=q&place=dead&reason=bad").body);
+        sum += step.at("changed").get<std::uint64_t>();
+        return step.at("more") == false;
+    });
+    CHECK(all);
+    CHECK(sum == 25'000);
+    CHECK(redis.llen("q") == 25'000);
+}
+
 TEST_CASE_FIXTURE(Fixture, "what workers have reported is shown as lines, days and rows") {
     const auto line = [&] { return seen("/api/history").at("queues").value("q", json::object()); };
     REQUIRE(eventually([&] { return line().value("done", json::array()).size() > 1; }));
@@ -504,13 +569,13 @@ TEST_CASE_FIXTURE(Fixture, "many dead are removed in short steps, and those who 
     CHECK(stopwatch.elapsed() < 2s);
     REQUIRE(first.value("more", false));
     CHECK(first.at("done") == true);
-    CHECK(first.at("removed") == 50'000 - redis.llen(dead));
+    CHECK(first.at("changed") == 50'000 - redis.llen(dead));
     redis.command({"LTRIM", dead, "0", "149"});
     redis.lpush(dead, {bury("later", server_ms() + 1000)});
     target += "&until=" + std::to_string(first.at("until").get<std::int64_t>());
     const json last = step();
     CHECK(last.at("more") == false);
-    CHECK(last.at("removed") == 150);
+    CHECK(last.at("changed") == 150);
     CHECK(redis.llen(dead) == 1);
     CHECK(step().at("done") == false);
     CHECK(messages("dead").at(0).at("preview") == "later");
@@ -654,7 +719,8 @@ TEST_CASE_FIXTURE(Fixture, "who may only look takes no steps") {
         with(options);
         const std::string id = id_of_first("waiting");
         for (const std::string step :
-             {"pause?queue=q", "resume?queue=q", "forget?queue=q", "nothing?queue=q"}) {
+             {"pause?queue=q", "resume?queue=q", "forget?queue=q", "nothing?queue=q",
+              "run-all?queue=q&place=dead", "clear?queue=q&place=dead"}) {
             CHECK(post("/api/" + step).status == 404);
         }
         CHECK(post("/api/remove?id=" + id).status == 404);

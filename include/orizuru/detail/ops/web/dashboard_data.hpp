@@ -7,14 +7,15 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
-#include <orizuru/detail/ops/web/clear_step.hpp>
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
+#include <orizuru/detail/ops/web/dead_messages.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
 #include <orizuru/detail/ops/web/listed_messages.hpp>
 #include <orizuru/detail/ops/web/message_view.hpp>
 #include <orizuru/detail/ops/web/queue_sampler.hpp>
 #include <orizuru/detail/ops/web/queue_selection.hpp>
 #include <orizuru/detail/ops/web/recent_answers.hpp>
+#include <orizuru/detail/ops/web/worker_rows.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/jobs/pause.hpp>
 #include <orizuru/ops/dashboard_options.hpp>
@@ -86,7 +87,8 @@ class DashboardData {
         });
     }
 
-    /// A page of a place, in small steps, so that few large messages are in memory.
+    /// A page of a place, in small steps, so that few large messages are in memory; of the dead
+    /// also those with an error.
     [[nodiscard]] std::string messages(const std::string& query) {
         const std::string queue = parameter(query, "queue");
         const auto place = to_place(parameter(query, "place"));
@@ -94,7 +96,16 @@ class DashboardData {
         if (!place || !first || *first > farthest) {
             throw HttpRefusal{400, "there is no such place"};
         }
+        const std::string reason = query_value(query, "reason").value_or("");
+        if (!reason.empty() && (place != Place::dead || *first > 0)) {
+            throw HttpRefusal{400,
+                              "only dead messages are chosen by their error, from the first on"};
+        }
+        if (!reason.empty()) {
+            return shared("messages?", query, [&] { return json_text(dead_with(queue, reason)); });
+        }
         return shared("messages?", query, [&] {
+            const QueueState state = m_inspector.state(queue);
             Json rows = Json::array();
             std::size_t bytes = 0;
             bool more = true;
@@ -107,7 +118,10 @@ class DashboardData {
                     rows.push_back(row(queue, std::move(message)));
                 }
             }
-            return json_text({{"messages", std::move(rows)}, {"more", more}});
+            return json_text({{"messages", std::move(rows)},
+                              {"more", more},
+                              {"count", count_in(state, *place)},
+                              {"until", json_of(state.now)}});
         });
     }
 
@@ -146,25 +160,7 @@ class DashboardData {
                     }
                 }
             }
-            const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-            Json rows = Json::array();
-            bool more = false;
-            for (const std::string& queue : queues) {
-                more = rows.size() >= most_workers || std::chrono::steady_clock::now() > end;
-                if (more && !rows.empty()) {
-                    break;
-                }
-                const auto reports = m_inspector.workers(queue); // sorted by the ids
-                for (const ConsumerState& consumer : m_inspector.consumers(queue)) {
-                    const auto report = std::ranges::lower_bound(reports, consumer.id, {},
-                                                                 &WorkerReport::consumer_id);
-                    const bool found =
-                        report != reports.end() && report->consumer_id == consumer.id;
-                    rows.push_back(json_of(queue, consumer, found ? &*report : nullptr));
-                }
-                more = false;
-            }
-            return json_text({{"workers", std::move(rows)}, {"more", more}});
+            return json_text(worker_rows(m_inspector, queues));
         });
     }
 
@@ -194,11 +190,14 @@ class DashboardData {
     }
 
     /// Takes a step: says whether it was done, and which sample shows it at the latest; of `clear`
-    /// also how many it has removed, and whether it has to be taken again, `until` the same time.
+    /// and `run-all` also how many it has changed, and whether it has to be taken again, `until`
+    /// the same time.
     [[nodiscard]] std::string step(std::string_view name, const std::string& query) {
         expect_redis();
         const std::lock_guard lock(m_asking);
-        Json answer = name == "clear" ? clear(query) : Json{{"done", take(name, query)}};
+        Json answer = name == "clear"     ? change_dead_of(query, DeadStep::remove)
+                      : name == "run-all" ? change_dead_of(query, DeadStep::run)
+                                          : Json{{"done", take(name, query)}};
         m_recent.forget();
         answer["sample"] = m_sampler.renew();
         return json_text(answer);
@@ -207,11 +206,9 @@ class DashboardData {
   private:
     static constexpr std::int64_t page_size = 50;
     static constexpr std::int64_t some = 10;
-    static constexpr std::size_t most_workers = 500;
     static constexpr std::size_t enough = std::size_t{8} << 20;
     /// No list is read farther: Redis would have to walk to what is there.
     static constexpr std::uint64_t farthest = 100'000;
-    static constexpr std::uint64_t latest = 253'402'300'799'999; // in the year 9999
 
     /// One viewer asks, the others have the answer.
     template <class Make>
@@ -236,23 +233,35 @@ class DashboardData {
         }
     }
 
-    [[nodiscard]] Json clear(const std::string& query) {
+    /// A step on all dead messages, or on those with an error.
+    [[nodiscard]] Json change_dead_of(const std::string& query, DeadStep step) {
         if (parameter(query, "place") != "dead") {
-            throw HttpRefusal{400, "only dead messages are removed all at once"};
+            throw HttpRefusal{400, "only dead messages are changed all at once"};
         }
-        std::optional<JobTime> until;
-        if (const auto given = query_value(query, "until")) {
-            const auto time = whole_number(*given);
-            if (!time || *time > latest) {
-                throw HttpRefusal{400, "there is no such time"};
-            }
-            until = JobTime(std::chrono::milliseconds(static_cast<std::int64_t>(*time)));
+        const std::string queue = parameter(query, "queue");
+        auto until = time_parameter(query, "until");
+        until = until ? until : m_inspector.state(queue).now;
+        const DeadFilter filter(query_value(query, "reason").value_or(""), until);
+        const DeadStepResult result = change_dead(m_inspector, queue, step, filter);
+        return {{"done", result.changed > 0},
+                {"changed", result.changed},
+                {"more", result.more},
+                {"until", json_of(until)}};
+    }
+    /// The newest of the dead with an error, and how many there are.
+    [[nodiscard]] Json dead_with(const std::string& queue, const std::string& reason) {
+        const DeadFilter filter(reason, m_inspector.state(queue).now);
+        ChosenDead chosen = list_dead(m_inspector, queue, filter, page_size);
+        Json rows = Json::array();
+        for (PlacedMessage& message : chosen.first) {
+            rows.push_back(row(queue, std::move(message)));
         }
-        const ClearStep step = clear_dead(m_inspector, parameter(query, "queue"), until);
-        return {{"done", step.removed > 0},
-                {"removed", step.removed},
-                {"more", step.more},
-                {"until", json_of(step.until)}};
+        const bool more = rows.size() < chosen.count;
+        return {{"messages", std::move(rows)},
+                {"more", more},
+                {"count", chosen.count},
+                {"allCounted", chosen.all_counted},
+                {"until", json_of(filter.until())}};
     }
     [[nodiscard]] bool take(std::string_view name, const std::string& query) {
         if (name == "pause" || name == "resume") {

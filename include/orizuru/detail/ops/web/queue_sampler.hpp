@@ -102,7 +102,7 @@ class QueueSampler {
         return m_passes + 1;
     }
     [[nodiscard]] QueueHistories history(std::span<const QueueSample::Row* const> rows) const {
-        QueueHistories found{.step = m_history_step};
+        QueueHistories found{m_history_step, {}};
         const std::lock_guard lock(m_mutex);
         for (const QueueSample::Row* const row : rows) {
             if (const auto known = m_history.find(row->state.queue); known != m_history.end()) {

@@ -56,7 +56,7 @@ export async function get(route) {
 }
 
 // Resolves to {done, sample}: whether it was done, and from which sample on the numbers show it. For
-// what takes long also to {removed, more, until}: with `more`, it has to be taken again.
+// what takes long also to {changed, more, until}: with `more`, it has to be taken again.
 export async function post(route) {
     return (await ask('POST', route, {'X-Orizuru': '1'})).json();
 }

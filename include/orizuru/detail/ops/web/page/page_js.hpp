@@ -32,20 +32,26 @@ let sample = 0;
 
 const app = {
     writes: false,
+    steps: 0,
     // Takes a step, then shows what it has changed. Resolves to whether it was done; to undefined
-    // when it was refused.
-    async step(button, route, refused = error => app.fail(error)) {
+    // when it was refused. `past` says what was done to how many.
+    async step(button, route, refused = error => app.fail(error), past = '') {
         if (button.ariaBusy) {
             return undefined;
         }
         button.ariaBusy = 'true';
         try {
-            let {done, sample: wanted, removed, more, until} = await post(route);
-            const again = route + (Number.isInteger(until) ? `&until=${until}` : '');
-            for (let sum = removed; more;) { // a part at a time, so that others are served meanwhile
-                app.say(`${number(sum)} removed …`);
-                ({sample: wanted, removed, more} = await post(again));
-                sum += removed;
+            let {done, sample: wanted, changed, more, until} = await post(route);
+            const again = route + (Number.isInteger(until) && !route.includes('&until=') ? `&until=${until}` : '');
+            ++app.steps;
+            let sum = changed;
+            while (more) { // a part at a time, so that others are served meanwhile
+                app.say(`${number(sum)} ${past} …`);
+                ({sample: wanted, changed, more} = await post(again));
+                sum += changed;
+            }
+            if (past) {
+                app.say(`${number(sum)} ${past}.`);
             }
             for (let tries = 0; tries < 20 && sample < wanted; ++tries) {
                 await pause(100);

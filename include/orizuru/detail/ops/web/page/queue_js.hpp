@@ -17,6 +17,7 @@ import {openMessage} from './message.js';
 import {numbers, pauseButton, PLACES, renewHistory, tags, workersTable} from './queues.js';
 
 const PAGE = 50;
+const SEARCH_AGAIN = 5000;
 const TIMES = {waiting: 'Enqueued', held: 'Enqueued', scheduled: 'Due', rejected: 'Enqueued', dead: 'Died'};
 const NOTES = {held: 'Worker', dead: 'Reason'};
 
@@ -48,13 +49,41 @@ function finder(app, key) {
     }}, job, el('button', {}, 'Find'), said);
 }
 
-// Removes all dead messages, and asks before.
-function clearer(app, key) {
+// Chooses dead messages by their error. Runs or removes all that are chosen, and asks before, with
+// their number: the step is for what is shown, and not for what dies later.
+function deadFilter(app, key, changed) {
+    let typed;
+    let shown;
+    const box = el('input', {type: 'search', placeholder: 'Errors with this text',
+        'aria-label': 'A part of the error', oninput: () => {
+            clearTimeout(typed);
+            typed = setTimeout(changed, 250);
+        }});
+    const form = el('form', {class: 'row', onsubmit: event => event.preventDefault()}, box);
     const buttons = el('div', {class: 'row'});
-    const clear = el('button', {onclick: () => confirming(buttons, 'Remove all dead messages for ever?',
-        'Remove all', () => app.step(clear, `clear?queue=${key}&place=dead`))}, 'Remove all');
-    buttons.append(clear);
-    return buttons;
+    const button = (word, step, past) => {
+        const node = el('button', {onclick: () => {
+            const {reason, count, allCounted, until} = shown;
+            const many = `${allCounted ? '' : 'more than '}${number(count)}`;
+            const which = reason ? `with the error “${line(reason)}”` : 'dead messages';
+            confirming(buttons, `${word} all ${many} ${which}${step === 'clear' ? ' for ever' : ''}?`,
+                `${word} all`, () => app.step(node, `${step}?queue=${key}&place=dead`
+                    + (reason ? `&reason=${encodeURIComponent(reason)}` : '')
+                    + (until === null ? '' : `&until=${until}`), error => app.fail(error), past));
+        }}, `${word} all`);
+        return node;
+    };
+    buttons.append(button('Run', 'run-all', 'run again'), button('Remove', 'clear', 'removed'));
+    const node = el('div', {class: 'row', hidden: ''}, form, el('span', {class: 'space'}), buttons);
+    return {
+        node,
+        reason: () => box.value.trim(),
+        show(now) {
+            shown = now;
+            node.hidden = now.reason === '' && now.count === 0;
+            buttons.hidden = !app.writes || now.count === 0;
+        },
+    };
 }
 
 // A month's jobs as bars, if workers have reported any.
@@ -83,12 +112,13 @@ function messagesTable(app, key, place, first) {
         el('th', {scope: 'col'}, TIMES[place]))), body);
     const none = el('p', {class: 'empty', hidden: ''}, 'Nothing here.');
     const to = at => `#/queue/${key}/${place}/${at}`;
-    const back = el('a', {href: to(Math.max(0, first - PAGE)), hidden: first === 0 && ''}, '← Back');
+    const back = el('a', {href: to(Math.max(0, first - PAGE))}, '← Back');
     const range = el('span', {class: 'quiet'});
     const on = el('a', {href: to(first + PAGE)}, 'More →');
     const pages = el('div', {class: 'row'}, back, range, on);
-    const clear = place === 'dead' ? clearer(app, key) : el('span');
-    const query = `messages?queue=${key}&place=${place}&first=${first}`;
+    let known = {};
+    const filter = place === 'dead' && deadFilter(app, key, () => app.refresh());
+    const query = `messages?queue=${key}&place=${place}`;
 
     const make = () => {
         const row = el('tr', {tabindex: 0, onclick: () => openMessage(app, row.message),
@@ -109,9 +139,19 @@ function messagesTable(app, key, place, first) {
         time.title = title;
     };
     return {
-        nodes: [clear, table, none, pages],
+        nodes: [...filter ? [filter.node] : [], table, none, pages],
         update: async () => {
-            const {messages, more} = await get(query);
+            const reason = filter ? filter.reason() : '';
+            const same = reason === known.reason && app.steps === known.steps;
+            if (reason && same && Date.now() - known.at < SEARCH_AGAIN) {
+                return; // the server looks through all of them
+            }
+            known = {reason, steps: app.steps, at: Date.now()};
+            const {messages, more, count, allCounted, until} = await get(
+                query + (reason ? `&reason=${encodeURIComponent(reason)}` : `&first=${first}`));
+            if (filter && reason !== filter.reason()) {
+                return; // somebody types on
+            }
             const seen = {};
             for (const message of messages) { // equal ones have one id
                 seen[message.id] = (seen[message.id] ?? 0) + 1;
@@ -120,10 +160,15 @@ function messagesTable(app, key, place, first) {
             fillRows(body, messages, make, update);
             table.hidden = messages.length === 0;
             none.hidden = messages.length > 0;
-            clear.hidden = !app.writes || messages.length === 0;
-            pages.hidden = first === 0 && !more;
-            on.hidden = !more;
-            fill(range, messages.length ? `${number(first + 1)} to ${number(first + messages.length)}` : '');
+            fill(none, reason ? 'No error has this text.' : 'Nothing here.');
+            if (filter) {
+                filter.show({reason, count, allCounted: allCounted ?? true, until});
+            }
+            pages.hidden = reason ? !more && allCounted : first === 0 && !more;
+            back.hidden = reason !== '' || first === 0;
+            on.hidden = reason !== '' || !more;
+            fill(range, !messages.length ? '' : !reason ? `${number(first + 1)} to ${number(first + messages.length)}`
+                : `the newest ${number(messages.length)} of ${number(count)}${allCounted ? '' : ' or more'}`);
         },
     };
 }
