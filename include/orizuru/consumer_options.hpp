@@ -53,7 +53,8 @@ struct ConsumerOptions {
 
     /// Called with background events, on any thread, with no lock held; its exceptions are
     /// swallowed. A slow one can delay a beat: it should return well within a third of the lease.
-    std::function<void(const Event&)> on_event = {};
+    /// The default writes lines to stderr.
+    std::function<void(const Event&)> on_event = write_event;
 
     /// Called after each beat that Redis confirms, on a thread of its own; its exceptions are
     /// swallowed. A slow one delays no beat: it is called once for all beats that came meanwhile.

@@ -4,6 +4,9 @@
 
 // Background events for a logger, passed to `on_event` of the options.
 
+#include <orizuru/detail/base/line_writer.hpp>
+
+#include <string>
 #include <string_view>
 
 namespace orizuru {
@@ -25,9 +28,12 @@ enum class EventKind {
                     ///< person can mend; it is repeated after 5 s; detail: why
     slot_migrating, ///< a Cluster has been moving the queue's slot for 5 s: until it has moved,
                     ///< acks may run and nothing is fetched; detail: Redis' error
-    sweep_refused   ///< a collector may not run SCAN: it recovers the messages of registered
+    sweep_refused,  ///< a collector may not run SCAN: it recovers the messages of registered
                     ///< consumers, but finds no lists whose registration Redis has lost;
                     ///< detail: Redis' error
+    not_collected   ///< for a day or longer no collector has looked after the queue, or none ever
+                    ///< has: what was rejected, and what dead consumers held, waits. Told once,
+                    ///< by a consumer that has run for 20 leases or 10 minutes
 };
 
 /// One event. The views are valid only during the call of `on_event`.
@@ -70,8 +76,25 @@ struct Event {
         return "slot_migrating";
     case EventKind::sweep_refused:
         return "sweep_refused";
+    case EventKind::not_collected:
+        return "not_collected";
     }
     return "unknown";
+}
+
+/// Writes a line to stderr (descriptor 2), but none for `redelivered`, which concerns nobody. The
+/// default of ConsumerOptions::on_event and GarbageCollectorOptions::on_event; to switch it off,
+/// pass `[](const Event&) {}`. It never waits for room: see write_to_stderr of a Worker.
+inline void write_event(const Event& event) {
+    if (event.kind == EventKind::redelivered) {
+        return;
+    }
+    std::string line = "orizuru: ";
+    line.append(to_string(event.kind)).append(" queue=").append(event.queue);
+    if (!event.detail.empty()) {
+        line.append(" ").append(event.detail);
+    }
+    detail::write_stderr_line(line);
 }
 
 } // namespace orizuru

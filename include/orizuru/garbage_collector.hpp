@@ -34,9 +34,9 @@ class GarbageCollector {
     /// Redis: SMEMBERS, an MGET per 1000 registered consumers, a script per dead one (O(messages it
     ///     held), plus the bytes of the blamed ones), LLEN, a script per `batch` rejected messages;
     ///     INFO where one may be dead and once a minute; in the first pass and every 10 minutes a
-    ///     SCAN. Without the right to INFO, MGET or SCAN it still collects: without eviction
-    ///     warnings, with a script per consumer, without the search for lists that have no
-    ///     registered consumer.
+    ///     SCAN; a SET, by which consumers see that they are collected. Without the right to INFO,
+    ///     MGET or SCAN it still collects: without eviction warnings, with a script per consumer,
+    ///     without the search for lists that have no registered consumer.
     /// Atomic: one step moves and fences a consumer's whole list; one step moves each batch.
     /// Blocks: at most command_timeout per command.
     /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError. Moved messages

@@ -28,7 +28,8 @@ struct GarbageCollectorOptions {
     /// The most entries that the dead list keeps when this collector buries; 0 = unbounded.
     std::int64_t dead_limit = 0;
     /// Called for buried messages, an eviction policy that may lose messages, and a refused SCAN.
-    std::function<void(const Event&)> on_event = {};
+    /// The default writes lines to stderr.
+    std::function<void(const Event&)> on_event = write_event;
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
     /// or more. A consumer that handles n messages at once needs n, for any of them may have killed
     /// it. A message that lies beside a killer each time is buried with it. Equal messages share a

@@ -12,7 +12,7 @@
 //   orizuru:{Q}:unack               list    rejected messages; the collector requeues them
 //   orizuru:{Q}:dead                list    undecodable, buried and poison messages
 //   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
-//   orizuru:{Q}:collected           string  expires: a collector has lately begun a pass for all
+//   orizuru:{Q}:collected           string  expires: a collector has lately begun a pass
 //   orizuru:{Q}:swept               string  the same for the search for lists without an owner
 //   orizuru:{Q}:scheduled           zset    messages not yet due, each behind an 8-byte number
 //   orizuru:{Q}:scheduled:sequence  string  the last such number

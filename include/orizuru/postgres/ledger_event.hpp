@@ -4,6 +4,9 @@
 
 // The events of a LedgerReconciler, handed to LedgerReconcilerOptions::on_event.
 
+#include <orizuru/detail/base/line_writer.hpp>
+
+#include <string>
 #include <string_view>
 
 namespace orizuru {
@@ -53,6 +56,22 @@ struct LedgerEvent {
         return "held";
     }
     return "unknown";
+}
+
+/// Writes a line to stderr (descriptor 2). The default of LedgerReconcilerOptions::on_event; to
+/// switch it off, pass `[](const LedgerEvent&) {}`. It never waits for room, as write_event.
+inline void write_ledger_event(const LedgerEvent& event) {
+    std::string line = "orizuru: ledger ";
+    line.append(to_string(event.kind));
+    const auto add = [&line](std::string_view name, std::string_view value) {
+        if (!value.empty()) {
+            line.append(" ").append(name).append(value);
+        }
+    };
+    add("queue=", event.queue);
+    add("job=", event.job_id);
+    add("", event.detail);
+    detail::write_stderr_line(line);
 }
 
 } // namespace orizuru

@@ -26,7 +26,8 @@ struct LedgerReconcilerOptions {
     /// Ledger::purge. Takes the rights of TableUse::purge. A job to which a foreign key of a table
     /// of yours refers stays, is told of, and is tried again an hour later.
     std::optional<std::chrono::seconds> purge_after = {};
-    std::function<void(const LedgerEvent&)> on_event = {};
+    /// The default writes lines to stderr.
+    std::function<void(const LedgerEvent&)> on_event = write_ledger_event;
     /// When a job whose message was buried is tried again: `backoff` and `retry_for`, as in
     /// LedgerOptions; choose them as there. The rest must be as it is there, too.
     RetryPolicy retry = {};

@@ -42,14 +42,11 @@ class Passes {
     Passes(Keys keys, Connection& connection, GarbageCollectorOptions options);
 
     Collected collect() {
-        try {
-            return pass(Sweeps::own);
-        } catch (const ReplyError& error) {
-            if (!is_redirected(error.what())) {
-                throw;
-            }
+        const Collected collected = collect_once();
+        if (m_met_consumers) {
+            leave_mark();
         }
-        return pass(Sweeps::own); // on the node that has the queue now
+        return collected;
     }
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
     TimePoint step(std::chrono::milliseconds interval) {
@@ -74,11 +71,32 @@ class Passes {
     /// Whether the search for orphans serves this collector or the fleet.
     enum class Sweeps { own, shared };
 
+    Collected collect_once() {
+        try {
+            return pass(Sweeps::own);
+        } catch (const ReplyError& error) {
+            if (!is_redirected(error.what())) {
+                throw;
+            }
+        }
+        return pass(Sweeps::own); // on the node that has the queue now
+    }
+    /// For consumers, which look for the key of the turns. It is too short-lived to delay one.
+    void leave_mark() noexcept {
+        try {
+            constexpr std::chrono::milliseconds day = PassTurns::longest_interval;
+            m_connection.command(m_keys.source(), "SET", m_keys.collected(), "", "NX", "PX",
+                                 day.count());
+        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
+            // The pass is done.
+        }
+    }
     Collected pass(Sweeps sweeps) {
         // On another connection the grace begins anew.
         const Connection::Pin pin(m_connection);
         Collected collected;
         const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
+        m_met_consumers = !registered.empty();
         const std::vector<std::string> unheard =
             unheard_consumers(m_connection, m_keys, registered);
         const bool idle =
@@ -212,6 +230,7 @@ class Passes {
 
     Keys m_keys;
     GarbageCollectorOptions m_options;
+    bool m_met_consumers = false; ///< in the last pass
     Connection& m_connection;
     EventQueue m_events;
     Grace m_grace{m_options.grace};

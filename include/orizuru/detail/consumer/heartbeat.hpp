@@ -94,6 +94,7 @@ class Heartbeat : public std::enable_shared_from_this<Heartbeat> {
     Wake m_wake;                  ///< there is something to do
     Wake m_stop_wake;             ///< ends a beat in flight
     std::unique_ptr<Stream> m_stream;
+    int m_beats = 0; ///< in the last write; what is behind them looks for collectors
 
     std::mutex m_joining; ///< guards the thread; taken before the link's lock
     OwnThread m_thread;
@@ -130,6 +131,11 @@ class Heartbeat::Member : public Linked {
     // For the thread, under the link's lock.
     [[gnu::cold]] void move(std::shared_ptr<Heartbeat> home) noexcept;
     [[gnu::cold]] void append_beat(std::string& commands, int number);
+    [[gnu::cold]] void append_look(std::string& commands, int number);
+    [[gnu::cold]] void take_look(const Reply& reply);
+    [[nodiscard]] std::chrono::milliseconds between_looks() const {
+        return std::min<std::chrono::milliseconds>(20 * m_lease, std::chrono::minutes(10));
+    }
     void repeat(TimePoint now) { m_due = now + std::min(m_lease / 3, m_backoff.next()); }
     [[gnu::cold]] void take(TimePoint when, const Reply& reply, const Node& server);
 
@@ -145,6 +151,8 @@ class Heartbeat::Member : public Linked {
     JitteredPauses m_backoff;
     int m_asked = 0;        ///< the number of its beat in the last write, or 0
     std::string m_asked_id; ///< the consumer's then
+    TimePoint m_look_at;    ///< when to look whether a collector visits the queue
+    int m_look = 0;         ///< the number of that command in the last write, or 0
 };
 
 } // namespace orizuru::detail

@@ -23,7 +23,8 @@ inline Heartbeat::Member::Member(std::shared_ptr<Heartbeat> heartbeat,
       m_lease(options.lease),
       m_callback(options.on_beat),
       m_watch(lane, m_heartbeat->m_wake),
-      m_due(Clock::now() + m_lease / 3) {
+      m_due(Clock::now() + m_lease / 3),
+      m_look_at(Clock::now() + between_looks()) {
     m_heartbeat->join(*this);
 }
 
@@ -42,6 +43,7 @@ inline Heartbeat::Member::~Member() {
 
 inline void Heartbeat::Member::move(std::shared_ptr<Heartbeat> home) noexcept {
     m_asked = 0;
+    m_look = 0;
     m_heartbeat->m_members.erase(*this);
     m_heartbeat = std::move(home);
     m_heartbeat->m_members.push_back(*this);
@@ -148,10 +150,17 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
     int asked = 0;
     for (Member& member : m_members) {
         member.m_asked = 0;
+        member.m_look = 0;
         if (is_due(member) && member.m_lane.running()) {
             member.append_beat(commands, ++asked);
             // By then its lease is over, and the next attempt is due anyway.
             until = std::min(until, now + member.m_lease * 2 / 3);
+        }
+    }
+    m_beats = asked;
+    for (Member& member : m_members) {
+        if (member.m_asked != 0 && member.m_look_at <= now) {
+            member.append_look(commands, ++asked);
         }
     }
     for (Member& member : m_members) { // once nothing can throw any more
@@ -171,8 +180,34 @@ inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
                    m_lease.count());
 }
 
+inline void Heartbeat::Member::append_look(std::string& commands, int number) {
+    m_look = number;
+    m_look_at = Clock::now() + between_looks();
+    // A consumer has the right to TYPE: its beats need it.
+    append_command(commands, "TYPE", m_lane.keys().collected());
+}
+
+/// A refusal tells nothing. The lane's events are delivered by `tell`.
+inline void Heartbeat::Member::take_look(const Reply& reply) {
+    if (reply.is(Reply::Type::status) && reply.text == "none") {
+        m_look_at = TimePoint::max();
+        m_lane.note(EventKind::not_collected,
+                    "no collector has looked after it: rejected messages and those of dead "
+                    "consumers wait; run a GarbageCollector, or set ConsumerOptions::collect");
+    }
+}
+
 /// `when`: the beat was sent. Its member may have left. Throws when the connection is of no use.
 inline void Heartbeat::take(int number, TimePoint when, const Reply& reply) {
+    if (number > m_beats) {
+        const Link::Lock lock(*m_link->mutex());
+        for (Member& member : m_members) {
+            if (member.m_look == number) {
+                member.take_look(reply);
+            }
+        }
+        return;
+    }
     const bool refused = reply.is(Reply::Type::error) && (remedy_for(reply) != Remedy::reconnect ||
                                                           (m_homes && is_astray(reply.text)));
     if (!reply.is(Reply::Type::integer) && !refused) {
