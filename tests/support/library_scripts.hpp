@@ -62,7 +62,6 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"remove one of the dead", remove_dead_script()},
         {"redrive or purge", take_dead_script()},
         {"cut the dead", cut_dead_script()},
-        {"purge the dead", purge_dead_script()},
         {"push what is unique", push_unique_script()},
         {"unlock by a guard", unlock_body().source()},
         {"extend a lock", extend_lock_script()},

@@ -29,6 +29,13 @@ struct Scene {
     std::vector<std::vector<std::string>> before; ///< commands
     std::vector<SceneKey> keys;
     std::vector<std::string> args;
+    std::vector<SceneKey> named = {}; ///< keys that only messages name
+
+    [[nodiscard]] std::vector<SceneKey> all_keys() const {
+        std::vector<SceneKey> all = keys;
+        all.insert(all.end(), named.begin(), named.end());
+        return all;
+    }
 };
 
 class Scenes {
@@ -63,6 +70,11 @@ class Scenes {
         m_all.push_back({std::move(script), std::move(way), std::move(before), std::move(keys),
                          std::move(args)});
     }
+    /// The last scene has a unique job that holds its lock.
+    void with_lock() {
+        m_all.back().before.push_back({"SET", m_lock.name, "ack id"});
+        m_all.back().named.push_back(m_lock);
+    }
     void consumer();
     void guard();
     void collector();
@@ -89,7 +101,14 @@ class Scenes {
     /// An entry of the dead list.
     const std::string m_entry = std::string("\x94\x01\xa1p\xa1r\xcf", 7) + std::string(8, '\x00');
 
+    /// The beginning of a unique job: what says which lock it has.
+    const std::string m_unique_job{"\x9a\x01\xa2id\x01\x01\x01\xc0\xc0\xa0\xa1u\xa0"};
+    const std::string m_dead_job =
+        "\x94\x01" + std::string(1, static_cast<char>(0xa0 + m_unique_job.size())) + m_unique_job +
+        std::string("\xa1r\xcf", 3) + std::string(8, '\x00');
+
     Keys m_keys{"q"};
+    SceneKey m_lock{m_keys.unique("u"), ""};
     SceneKey m_source{"q", "list"};
     SceneKey m_heartbeat{m_keys.heartbeat("id"), "string"};
     SceneKey m_processing{m_keys.processing("id"), "list"};
@@ -165,6 +184,10 @@ inline void Scenes::collector() {
     const auto sha1 = detail::sha1_hex("a");
     often.push_back({"HSET", recoveries.name, std::string(std::string_view(sha1)), "3"});
     add("reap", "and bury", often, keys, {"id", "60000", "3", "1000", "5", "2"});
+    often.push_back({"LPUSH", m_dead.name, m_dead_job});
+    add("reap", "and bury in place of a unique job", often, keys,
+        {"id", "60000", "3", "1000", "1", "2"});
+    with_lock();
     add("reap", "what is fenced",
         {{"SADD", m_consumers.name, "id"}, {"SET", m_processing.name, "reaped orz:n:3"}},
         {{m_heartbeat.name, ""},
@@ -238,8 +261,13 @@ inline void Scenes::dead() {
         {m_entry, "ack id"});
     add("redrive or purge", "to the source", before, {m_dead, m_source}, {"4", "0"});
     add("redrive or purge", "away", before, {m_dead}, {"4", "0", "1000"});
+    add("redrive or purge", "a unique job away", {{"LPUSH", m_dead.name, m_dead_job}}, {m_dead},
+        {"4", "0", "1000"});
+    with_lock();
     add("cut the dead", "", before, {m_dead}, {"1", "1000"});
-    add("purge the dead", "", before, {m_dead}, {});
+    add("cut the dead", "a unique job", {{"LPUSH", m_dead.name, m_dead_job}}, {m_dead},
+        {"0", "1000"});
+    with_lock();
 }
 
 inline void Scenes::unique_and_bounded() {
@@ -250,6 +278,9 @@ inline void Scenes::unique_and_bounded() {
     add("push within a bound", "", {}, {m_source}, {"2", "refuse", "x"});
     add("push within a bound", "the oldest goes", {{"LPUSH", "q", "a", "b"}}, {m_source},
         {"2", "drop", "x"});
+    add("push within a bound", "a unique job goes", {{"LPUSH", "q", m_unique_job}}, {m_source},
+        {"1", "drop", "x"});
+    with_lock();
 }
 
 inline void Scenes::progress() {

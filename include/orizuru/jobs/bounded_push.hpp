@@ -21,7 +21,8 @@ namespace orizuru {
 /// What happens to a message for a queue that is full.
 enum class Overflow {
     refuse,     ///< it is not pushed
-    drop_oldest ///< it is pushed; the messages that would be served next are deleted
+    drop_oldest ///< it is pushed; the messages that would be served next are deleted, and unique
+                ///< jobs among them release their locks (unique.hpp)
 };
 
 struct QueueBound {
@@ -32,8 +33,10 @@ struct QueueBound {
 
 struct BoundedPush {
     bool pushed;
-    std::uint64_t dropped; ///< more than one when the queue was longer than the bound
-    std::uint64_t length;  ///< of the queue after the push
+    /// More than one when the queue was longer than the bound; up to 1000, or as many as have 4
+    /// MiB. If it is longer still, the pushes that follow drop the rest.
+    std::uint64_t dropped;
+    std::uint64_t length; ///< of the queue after the push
 
     friend bool operator==(const BoundedPush&, const BoundedPush&) = default;
 };
@@ -54,10 +57,13 @@ void check(const QueueBound& bound);
 
 /// Puts a message on the queue unless that has `max_length` messages already, or drops the oldest
 /// for it.
-/// Redis: LLEN, LPUSH and LTRIM in one script, O(1) and O(dropped).
+/// Redis: LLEN, LPUSH and LTRIM in one script, O(1) and O(dropped); LRANGE for each that it drops,
+///     and GET and DEL for the lock of a unique job.
 /// Atomic: no other producer that asks for the bound can exceed it.
 /// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
-/// When Redis is full it is refused as OOM, and nothing is dropped.
+/// When Redis is full it is refused as OOM, and nothing is dropped. Without a right to the lock of
+/// a job that is to be dropped, it is refused as NOPERM, unless that is another queue's: then it
+/// stays.
 template <MessageEncodable T>
 [[nodiscard]] BoundedPush push_bounded(Producer<T>& producer, const T& message,
                                        const QueueBound& bound) {

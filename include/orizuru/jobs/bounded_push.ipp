@@ -4,6 +4,7 @@
 
 // The definitions of bounded_push.hpp.
 
+#include <orizuru/detail/redis/own_locks.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/error.hpp>
@@ -19,17 +20,24 @@ ORIZURU_INLINE void check(const QueueBound& bound) {
 }
 
 ORIZURU_INLINE std::string_view push_bounded_script() {
-    static constexpr auto script = adding_script(R"lua(
-local source, most = KEYS[1], tonumber(ARGV[1])
+    static constexpr auto script = adding_script(own_locks_function, oldest_locks_function, R"lua(
+local source, most, locks, dropped = KEYS[1], tonumber(ARGV[1]), {}, 0
 local refused = refusal({{source, 'list'}},
     {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})
 if refused then return refused end
 local length = redis.call('LLEN', source)
 if length >= most and ARGV[2] == 'refuse' then return {0, 0, length} end
+if length >= most then
+    refused = refusal({}, {{'LRANGE', source, '0', '0'}})
+    if refused then return refused end
+    dropped, refused = note_oldest(locks, source, prefix_of(source),
+        math.min(length + 1 - most, 1000), function(job) return job end)
+    if refused then return refused end
+end
 length = redis.call('LPUSH', source, ARGV[3])
-if length <= most then return {1, 0, length} end
-redis.call('LTRIM', source, 0, most - 1)
-return {1, length - most, most}
+if dropped > 0 then redis.call('LTRIM', source, 0, -1 - dropped) end
+release(locks)
+return {1, dropped, length - dropped}
 )lua");
     return script;
 }

@@ -105,22 +105,26 @@ class DeadList {
     bool remove(const DeadEntry& entry);
 
     /// The same for up to `limit` entries, the oldest first. What dies meanwhile stays.
-    /// Redis: a script for each 100, which are one atomic step; O(1) for each entry, or O(n) of the
-    /// unreadable elements that are older.
+    /// Redis: a script for each 100, or 4 MiB, which are one atomic step; O(1) for each entry, or
+    /// O(n) of the unreadable elements that are older.
     Redriven redrive_all(std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
-    /// Removes all there is, unreadable or not; returns how many.
-    /// Redis: UNLINK in a script, O(1).
+    /// Removes all there is, unreadable or not; returns how many. Unique jobs release their locks
+    /// as in remove(), in the same step; without a right to the queue's own ones, a step is refused
+    /// (NOPERM). What dies meanwhile stays.
+    /// Redis: a script for each 1000, or 4 MiB, which are one atomic step: LRANGE for each element,
+    /// GET and DEL for a lock, and LTRIM.
     std::uint64_t purge();
 
-    /// Removes the entries that are at least so old by Redis' clock; returns how many. The oldest
-    /// are looked at first, up to one that is younger.
-    /// Redis: as redrive_all. Throws std::invalid_argument for a negative time.
+    /// Removes the entries that are at least so old by Redis' clock, and their locks as purge();
+    /// returns how many. The oldest are looked at first, up to one that is younger.
+    /// Redis: as redrive_all, and GET and DEL for a lock. Throws std::invalid_argument for a
+    /// negative time.
     std::uint64_t purge(std::chrono::milliseconds age);
 
     /// Removes what is over the limits: the oldest elements beyond `most`, readable or not, and
-    /// entries as purge(oldest) does; returns how many.
-    /// Redis: LTRIM in a script, O(1000), for each 1000 beyond `most`; then as purge(oldest).
+    /// entries as purge(oldest) does; returns how many. Their locks go as in purge().
+    /// Redis: as purge() for those beyond `most`; then as purge(oldest).
     /// Throws std::invalid_argument for a negative limit.
     std::uint64_t trim(const DeadLimits& limits = {});
 
@@ -129,12 +133,18 @@ class DeadList {
     friend class Inspector;
 
     static constexpr std::int64_t batch = 100;
-    static constexpr std::int64_t cut = 1000;
+    static constexpr std::uint64_t most_at_once = 1000;
 
     DeadList(Keys keys, std::shared_ptr<Connection> connection);
 
     DeadEntry entry_of(Reply& reply);
     std::uint64_t count_of(const Reply& reply, std::string_view name);
+    /// What a cut of the list has done.
+    struct Cut {
+        std::uint64_t gone;
+        std::uint64_t over; ///< what is still to go
+    };
+    Cut cut_to(std::int64_t most, std::uint64_t at_once);
     Redriven take(std::uint64_t limit,
                   const std::function<Reply(std::uint64_t most, std::uint64_t passed)>& step);
 

@@ -123,24 +123,40 @@ DeadList::take(std::uint64_t limit,
         const auto most = std::min<std::uint64_t>({unseen, limit - total.redriven, batch});
         const Reply reply = step(most, total.unreadable);
         m_connection->require(reply, Reply::Type::array, "EVAL");
-        if (reply.elements.size() != 2) {
+        if (reply.elements.size() != 3) {
             m_connection->refuse("EVAL");
         }
         const std::uint64_t taken = count_of(reply.elements[0], "EVAL");
         const std::uint64_t passed = count_of(reply.elements[1], "EVAL");
         total.redriven += taken;
         total.unreadable += passed;
-        if (taken + passed != most) {
+        if (count_of(reply.elements[2], "EVAL") == 0 || taken + passed == 0) {
             return total;
         }
-        unseen -= most;
+        unseen -= std::min(unseen, taken + passed);
     }
     return total;
 }
 
+ORIZURU_INLINE DeadList::Cut DeadList::cut_to(std::int64_t most, std::uint64_t at_once) {
+    const Reply reply =
+        m_connection->command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead, most, at_once);
+    m_connection->require(reply, Reply::Type::array, "EVAL");
+    if (reply.elements.size() != 2) {
+        m_connection->refuse("EVAL");
+    }
+    return {count_of(reply.elements[0], "EVAL"), count_of(reply.elements[1], "EVAL")};
+}
+
 ORIZURU_INLINE std::uint64_t DeadList::purge() {
-    return count_of(m_connection->command(m_dead, "EVAL", detail::purge_dead_script(), 1, m_dead),
-                    "EVAL");
+    std::uint64_t removed = 0;
+    // Bounded, or what dies meanwhile would keep it from ever ending.
+    for (std::uint64_t unseen = size(); unseen > 0;) {
+        const Cut cut = cut_to(0, std::min(unseen, most_at_once));
+        removed += cut.gone;
+        unseen = cut.over == 0 ? 0 : unseen - std::min(unseen, cut.gone);
+    }
+    return removed;
 }
 
 ORIZURU_INLINE std::uint64_t DeadList::purge(std::chrono::milliseconds age) {
@@ -158,12 +174,9 @@ ORIZURU_INLINE std::uint64_t DeadList::trim(const DeadLimits& limits) {
     detail::check(limits);
     std::uint64_t removed = 0;
     for (bool over = limits.most > 0; over;) {
-        const std::uint64_t gone =
-            count_of(m_connection->command(m_dead, "EVAL", detail::cut_dead_script(), 1, m_dead,
-                                           limits.most, cut),
-                     "EVAL");
-        removed += gone;
-        over = gone == cut;
+        const Cut cut = cut_to(limits.most, most_at_once);
+        removed += cut.gone;
+        over = cut.over > 0;
     }
     return limits.oldest.count() > 0 ? removed + purge(limits.oldest) : removed;
 }

@@ -10,7 +10,9 @@
 // acks before its handlers run (Guarantee::at_most_once) releases the lock then. The lock belongs
 // to the queue of the push, also when `retry` brings the job to another one
 // (RetryPolicy::retry_queue) or an Inspector moves it there. ScheduledList::cancel releases it as
-// an ack does. A job that is buried or moved otherwise keeps its lock until that expires.
+// an ack does, and so does all else by which the library drops a job for good: push_bounded, an
+// Inspector, and whatever removes it from the dead list. On the dead list, or moved otherwise, a
+// job keeps its lock until that expires; settled by a plain ack, too.
 
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/codec/encoding.hpp>

@@ -10,7 +10,7 @@ namespace orizuru {
 
 /// What ends a job's lock.
 enum class UniqueRelease {
-    on_ack,    ///< ack_unique, ScheduledList::cancel, or the end of its ttl
+    on_ack,    ///< ack_unique, the removal of the job for good, or the end of its ttl
     on_expiry, ///< the end of its ttl alone
     never      ///< nothing: the id is used once; its key stays in Redis for ever
 };

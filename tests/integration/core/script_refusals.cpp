@@ -172,7 +172,7 @@ void check_named(const std::string& error, const std::string& command, const Sce
     CHECK_MESSAGE(contains(error, "NOPERM "), error);
     CHECK_MESSAGE(contains(error, " " + command), error);
     const bool names_key = std::ranges::any_of(
-        scene.keys, [&](const SceneKey& key) { return contains(error, " on " + key.name); });
+        scene.all_keys(), [&](const SceneKey& key) { return contains(error, " on " + key.name); });
     CHECK_MESSAGE((names_key || command == "TIME"), error);
 }
 
@@ -229,12 +229,12 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a right to a key has 
     for (const Scene& scene : scenes()) {
         CAPTURE(scene.script);
         CAPTURE(scene.way);
-        for (const SceneKey& key : scene.keys) {
+        for (const SceneKey& key : scene.all_keys()) {
             CAPTURE(key.name);
             for (const std::string right : {"%R~", "%W~", ""}) {
                 CAPTURE(right);
                 Texts rules{"+@all"};
-                for (const SceneKey& other : scene.keys) {
+                for (const SceneKey& other : scene.all_keys()) {
                     if (other.name != key.name) {
                         rules.push_back("~" + other.name);
                     } else if (!right.empty()) {
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(QueueFixture, "a script that finds a key of another type has c
     for (const Scene& scene : scenes()) {
         CAPTURE(scene.script);
         CAPTURE(scene.way);
-        for (const SceneKey& key : scene.keys) {
+        for (const SceneKey& key : scene.all_keys()) {
             CAPTURE(key.name);
             for (const std::string kind : {"list", "hash", "set", "string"}) {
                 CAPTURE(kind);

@@ -354,7 +354,7 @@ const std::vector<Row> rows{
     {"`BufferedProducer`", nothing, produce_buffered},
     {"`JobProducer`", nothing, produce_jobs},
     {"a push for later", nothing, produce_later},
-    {"a push within a bound", nothing, produce_within_a_bound},
+    {"a push within a bound", leave_a_job, produce_within_a_bound},
     {"a unique push, `extend_unique`", nothing, produce_unique_jobs},
     {consumer_row, leave_messages, consume},
     {"`next_batch`", leave_messages, consume_batches, {consumer_row}},

@@ -5,6 +5,8 @@
 // The collector's Lua scripts. They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/dead_entries.hpp>
+#include <orizuru/detail/redis/own_locks.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <chrono>
@@ -17,7 +19,9 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 /// Requeues a dead consumer's messages at the source's serving end, fences its list and unregisters
 /// it. Blames the oldest messages for the death, as many as ARGV says. Counts the death for each of
 /// them, and moves those with more than the most recoveries to the dead list. Equal blamed messages
-/// count once and move together; an equal message that is not blamed is requeued.
+/// count once and move together; an equal message that is not blamed is requeued. If the dead list
+/// is over its limit then, the oldest entries go, up to 1000 more than are buried, and the locks of
+/// unique jobs among them.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
@@ -25,14 +29,16 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 /// Returns {-1} alive | {-2} fenced already | {moved, buried, payload of each buried message,
 ///   oldest first} | WRONGTYPE | ERR (a stored count is no number)
 /// O(messages held); hashes the payloads of the blamed.
-inline constexpr auto reap_text = moving_script(take_headers_function, dead_entry_function, R"lua(
+inline constexpr auto reap_text =
+    moving_script(take_headers_function, dead_entry_function, read_entry_function,
+                  own_locks_function, oldest_locks_function, dead_job_function, R"lua(
 local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
 local refused = refusal({}, {
     {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
     {'SET', processing, 'x', 'PX', '1'}, {'RPUSH', source, 'x'}, {'DEL', heartbeat},
     {'SREM', consumers, 'x'}, {'HGET', recoveries, 'x'}, {'HINCRBY', recoveries, 'x', '1'},
     {'EXPIRE', recoveries, '1'}, {'HDEL', recoveries, 'x'}, {'LPUSH', dead, 'x'},
-    {'LTRIM', dead, '0', '0'}, {'TIME'}})
+    {'LLEN', dead}, {'LTRIM', dead, '0', '0'}, {'TIME'}})
 if refused then return refused end
 if redis.call('EXISTS', heartbeat) == 1 then return {-1} end
 if redis.call('TYPE', processing).ok == 'string' then
@@ -60,6 +66,20 @@ for i, payload in ipairs(held) do
     end
     to[#to + 1] = payload
 end
+local dropped, locks = 0, {}
+local over = ARGV[5] ~= '0' and #buried > 0 and redis.call('LLEN', dead) + #buried - ARGV[5] or 0
+if over > 0 then
+    refused = refusal({}, {{'LRANGE', dead, '0', '0'}})
+    if refused then return refused end
+    local length, prefix = redis.call('LLEN', dead), string.sub(dead, 1, -5)
+    dropped, refused =
+        note_oldest(locks, dead, prefix, math.min(over, length, 1000 + #buried), dead_job)
+    for i = #buried, #buried - (dropped == length and over - dropped or 0) + 1, -1 do
+        refused = refused or note_lock(locks, buried[i], prefix)
+        dropped = dropped + 1
+    end
+    if refused then return refused end
+end
 for field, times in pairs(deaths) do
     if times > most then
         redis.call('HDEL', recoveries, field)
@@ -75,7 +95,8 @@ for i = #buried, 1, -1 do
             deaths[redis.sha1hex(buried[i])] .. ' consumers that died'))
     outcome[#outcome + 1] = buried[i]
 end
-if #buried > 0 and ARGV[5] ~= '0' then redis.call('LTRIM', dead, 0, ARGV[5] - 1) end
+if dropped > 0 then redis.call('LTRIM', dead, 0, -1 - dropped) end
+release(locks)
 for i = 1, #back, 1000 do
     redis.call('RPUSH', source, unpack(back, i, math.min(i + 999, #back)))
 end

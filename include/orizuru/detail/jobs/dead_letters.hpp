@@ -7,42 +7,13 @@
 // They only move or free, so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/jobs/fresh_wait.hpp>
+#include <orizuru/detail/redis/dead_entries.hpp>
+#include <orizuru/detail/redis/own_locks.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 
 #include <string_view>
 
 namespace orizuru::detail {
-
-/// The Lua function read(entry): the first and last byte of its payload, those of its reason, and
-/// its time; nothing for what is no entry.
-inline constexpr char read_entry_function[] = R"lua(
-local function text(entry, at)
-    local kind = string.byte(entry, at) or 0
-    if kind >= 0xa0 and kind <= 0xbf then return at + 1, at + kind - 0xa0 end
-    local width = ({[0xc4] = 1, [0xc5] = 2, [0xc6] = 4, [0xd9] = 1, [0xda] = 2, [0xdb] = 4})[kind]
-    if width and at + width <= #entry then
-        return at + width + 1, at + width + struct.unpack('>I' .. width, entry, at + 1)
-    end
-end
-local function read(entry)
-    local beginning = string.sub(entry, 1, 2)
-    if beginning ~= '\148\1' and beginning ~= '\148\2' then return end
-    local payload, payload_end = text(entry, 3)
-    if not payload then return end
-    local reason, reason_end = text(entry, payload_end + 1)
-    if not reason then return end
-    local at = reason_end + 1
-    local time = string.byte(entry, at) or 0xc0
-    if time >= 0x80 then
-        local width = ({[0xcc] = 1, [0xcd] = 2, [0xce] = 4, [0xcf] = 8})[time]
-        if not width or at + width > #entry then return end
-        time, at = struct.unpack('>I' .. width, entry, at + 1), at + width
-    end
-    if at == #entry and time <= 253402300799999 then
-        return payload, payload_end, reason, reason_end, time
-    end
-end
-)lua";
 
 // KEYS[1] dead; ARGV[1], [2] the first and last index. Returns each entry with what `read` says.
 inline std::string_view list_dead_script() {
@@ -113,13 +84,14 @@ return 1
     return script;
 }
 
-// Takes entries out, the oldest first. KEYS[1] dead, [2] where their payloads go, if anywhere.
-// ARGV[1] how many entries it looks at, [2] how many at the right end it has passed before: they
-// are no entries and stay; [3] the least age in milliseconds, if there is one: a younger entry ends
-// the step. Returns how many it has taken and how many it has passed.
+// Takes entries out, the oldest first. KEYS[1] dead, [2] where their payloads go, if anywhere; else
+// the locks of unique jobs among them go, too. ARGV[1] how many entries it looks at, [2] how many
+// at the right end it has passed before: they are no entries and stay; [3] the least age in
+// milliseconds, if there is one: a younger entry ends the step. It stops after 4 MiB. Returns how
+// many it has taken and how many it has passed, and whether there may be more: 1 or 0.
 inline std::string_view take_dead_script() {
     static constexpr auto script =
-        moving_script(read_entry_function, waits_from_now_function, R"lua(
+        moving_script(read_entry_function, own_locks_function, waits_from_now_function, R"lua(
 local dead, source = KEYS[1], KEYS[2]
 local kinds = {{dead, 'list'}}
 local commands = {{'TIME'}, {'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
@@ -130,51 +102,55 @@ local refused = refusal(kinds, commands)
 if refused then return refused end
 local clock = redis.call('TIME')
 local before = ARGV[3] and clock[1] * 1000 + math.floor(clock[2] / 1000) - ARGV[3]
-local passed_before, taken, passed = tonumber(ARGV[2]), 0, 0
-for _ = 1, tonumber(ARGV[1]) do
-    local entry = redis.call('LINDEX', dead, -1 - passed_before - passed)
-    if not entry then break end
-    local first, last, _, _, time = read(entry)
-    if not first then
-        passed = passed + 1
-    elseif before and time > before then
+local passed_before, passed, size = tonumber(ARGV[2]), 0, 0
+local entries, jobs, locks, more = {}, {}, {}, 1
+while #entries + passed < tonumber(ARGV[1]) and size < 4194304 do
+    local entry = redis.call('LINDEX', dead, -1 - passed_before - passed - #entries)
+    local first, last, time, _
+    if entry then first, last, _, _, time = read(entry) end
+    if not entry or before and first and time > before then
+        more = 0
         break
+    end
+    size = size + #entry
+    if first then
+        local job = string.sub(entry, first, last)
+        refused = not source and note_lock(locks, job, string.sub(dead, 1, -5))
+        if refused then return refused end
+        entries[#entries + 1], jobs[#jobs + 1] = entry, job
     else
-        redis.call('LREM', dead, -1, entry)
-        if source then
-            redis.call('LPUSH', source, waits_from_now(string.sub(entry, first, last)))
-        end
-        taken = taken + 1
+        passed = passed + 1
     end
 end
-return {taken, passed}
+for i, entry in ipairs(entries) do
+    redis.call('LREM', dead, -1, entry)
+    if source then redis.call('LPUSH', source, waits_from_now(jobs[i])) end
+end
+release(locks)
+return {#entries, passed, more}
 )lua");
     return script;
 }
 
-// KEYS[1] dead; ARGV[1] the most that stay, [2] the most that go. Returns how many have gone.
+// Removes the oldest elements, and the locks of the unique jobs among them. KEYS[1] dead; ARGV[1]
+// the most that stay, [2] the most that go. Returns how many have gone, and how many more are to
+// go: note_oldest bounds what a step looks at.
 inline std::string_view cut_dead_script() {
-    static constexpr auto script = moving_script(R"lua(
-local dead = KEYS[1]
-local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'LTRIM', dead, '0', '0'}})
+    static constexpr auto script = moving_script(read_entry_function, own_locks_function,
+                                                 oldest_locks_function, dead_job_function, R"lua(
+local dead, locks = KEYS[1], {}
+local refused = refusal({{dead, 'list'}},
+    {{'LLEN', dead}, {'LRANGE', dead, '0', '0'}, {'LTRIM', dead, '0', '0'}})
 if refused then return refused end
-local over = math.min(redis.call('LLEN', dead) - ARGV[1], ARGV[2])
-if over <= 0 then return 0 end
-redis.call('LTRIM', dead, 0, -1 - over)
-return over
-)lua");
-    return script;
-}
-
-// KEYS[1] dead. Returns how many there were.
-inline std::string_view purge_dead_script() {
-    static constexpr auto script = moving_script(R"lua(
-local dead = KEYS[1]
-local refused = refusal({{dead, 'list'}}, {{'LLEN', dead}, {'UNLINK', dead}})
+local over = redis.call('LLEN', dead) - ARGV[1]
+if over <= 0 then return {0, 0} end
+local most = math.min(over, tonumber(ARGV[2]))
+local gone
+gone, refused = note_oldest(locks, dead, string.sub(dead, 1, -5), most, dead_job)
 if refused then return refused end
-local size = redis.call('LLEN', dead)
-redis.call('UNLINK', dead)
-return size
+redis.call('LTRIM', dead, 0, -1 - gone)
+release(locks)
+return {gone, over - gone}
 )lua");
     return script;
 }
