@@ -65,7 +65,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"push what is unique", push_unique_script()},
         {"unlock by a guard", unlock_body().source()},
         {"extend a lock", extend_lock_script()},
-        {"push within a bound", push_bounded_script()},
+        {"push within a bound", push_bounded_script().source()},
         {"set progress", set_progress_script()},
         {"set a result", set_result_script()},
         {"claim", claim_script()},

@@ -10,11 +10,15 @@
 #include <orizuru/codec.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/codec/encoding.hpp>
+#include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/producer.hpp>
 #include <orizuru/reply.hpp>
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace orizuru {
 
@@ -48,7 +52,7 @@ void check(const QueueBound& bound);
 
 /// KEYS[1] source; ARGV[1] bound, [2] 'refuse' | 'drop', [3] the message. Returns whether it was
 /// pushed, how many were dropped, and the length.
-[[nodiscard]] std::string_view push_bounded_script();
+[[nodiscard]] const CachedScript& push_bounded_script();
 
 /// From the script's reply; throws ProtocolError when it cannot be that.
 [[nodiscard]] BoundedPush bounded_push(const Reply& reply);
@@ -58,7 +62,8 @@ void check(const QueueBound& bound);
 /// Puts a message on the queue unless that has `max_length` messages already, or drops the oldest
 /// for it.
 /// Redis: LLEN, LPUSH and LTRIM in one script, O(1) and O(dropped); LRANGE for each that it drops,
-///     and GET and DEL for the lock of a unique job.
+///     and GET and DEL for the lock of a unique job. By EVALSHA, and by EVAL where Redis does not
+///     know the script.
 /// Atomic: no other producer that asks for the bound can exceed it.
 /// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
 /// When Redis is full it is refused as OOM, and nothing is dropped. Without a right to the lock of
@@ -70,9 +75,19 @@ template <MessageEncodable T>
     detail::check(bound);
     std::string payload;
     detail::encode(message, payload, producer.options().max_payload);
-    return detail::bounded_push(producer.command(
-        "EVAL", detail::push_bounded_script(), 1, producer.keys().source(), bound.max_length,
-        bound.overflow == Overflow::refuse ? "refuse" : "drop", payload));
+    const auto run = [&](std::string_view command, std::string_view script) {
+        return producer.command(command, script, 1, producer.keys().source(), bound.max_length,
+                                bound.overflow == Overflow::refuse ? "refuse" : "drop", payload);
+    };
+    const detail::CachedScript& script = detail::push_bounded_script();
+    try {
+        return detail::bounded_push(run("EVALSHA", script.sha1()));
+    } catch (const ReplyError& error) {
+        if (detail::remedy_for(error) != detail::Remedy::send_body) {
+            throw;
+        }
+    }
+    return detail::bounded_push(run("EVAL", script.source()));
 }
 
 } // namespace orizuru

@@ -19,8 +19,8 @@ ORIZURU_INLINE void check(const QueueBound& bound) {
     }
 }
 
-ORIZURU_INLINE std::string_view push_bounded_script() {
-    static constexpr auto script = adding_script(own_locks_function, oldest_locks_function, R"lua(
+ORIZURU_INLINE const CachedScript& push_bounded_script() {
+    static constexpr auto text = adding_script(own_locks_function, oldest_locks_function, R"lua(
 local source, most, locks, dropped = KEYS[1], tonumber(ARGV[1]), {}, 0
 local refused = refusal({{source, 'list'}},
     {{'LLEN', source}, {'LPUSH', source, 'x'}, {'LTRIM', source, '0', '0'}})
@@ -39,6 +39,7 @@ if dropped > 0 then redis.call('LTRIM', source, 0, -1 - dropped) end
 release(locks)
 return {1, dropped, length - dropped}
 )lua");
+    static constinit const CachedScript script(text);
     return script;
 }
 

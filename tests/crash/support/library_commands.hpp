@@ -110,7 +110,8 @@ inline bool bury(const Texts& argv) { return is_body(argv, detail::bury_body());
 inline bool put_off(const Texts& argv) { return is_body(argv, detail::schedule_body()); }
 inline bool schedule(const Texts& argv) { return is_script(argv, detail::schedule_script(), ""); }
 inline bool bounded(const Texts& argv) {
-    return is_script(argv, detail::push_bounded_script(), "");
+    const detail::CachedScript& script = detail::push_bounded_script();
+    return is_script(argv, script.source(), script.sha1());
 }
 inline bool own_script(const Texts& argv) { return is_body(argv, CommandUsers::own_script()); }
 inline bool release(const Texts& argv) {

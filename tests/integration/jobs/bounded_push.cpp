@@ -58,10 +58,11 @@ TEST_CASE_FIXTURE(Fixture, "a full queue drops its oldest message for a new one"
 }
 
 TEST_CASE_FIXTURE(Fixture, "a bounded push is one command") {
-    push({"a"});
+    CHECK(push_bounded(producer, {"a"}, {.max_length = 1}).pushed); // Redis knows the script then
     redis.command({"CONFIG", "RESETSTAT"});
     CHECK(push_bounded(producer, {"b"}, {1, Overflow::drop_oldest}).pushed);
-    CHECK(info("commandstats", "cmdstat_eval:calls") == 1);
+    CHECK(info("commandstats", "cmdstat_evalsha:calls") == 1);
+    CHECK(info("commandstats", "cmdstat_eval:calls") == 0);
     CHECK(info("commandstats", "cmdstat_multi:calls") == 0);
 }
 

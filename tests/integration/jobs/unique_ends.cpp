@@ -132,7 +132,8 @@ TEST_CASE_FIXTURE(Fixture, "a unique job that is dropped for a new one releases 
                                {static_cast<std::int64_t>(count), Overflow::drop_oldest}) ==
                   BoundedPush{true, 1, count});
         }
-        CHECK(scripts_run() == static_cast<std::int64_t>(count));
+        CHECK(info("commandstats", "cmdstat_evalsha:calls") == static_cast<std::int64_t>(count));
+        CHECK(scripts_run() <= 1); // if Redis did not know the script
     }
     CHECK(locks() == left);
 }
