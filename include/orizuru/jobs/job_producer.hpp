@@ -9,6 +9,7 @@
 #include <orizuru/detail/jobs/bulk_schedule.hpp>
 #include <orizuru/detail/jobs/job_envelope.hpp>
 #include <orizuru/detail/jobs/schedule.hpp>
+#include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/jobs/bounded_push.hpp>
@@ -42,7 +43,7 @@ using PushMiddleware = std::function<void(Job<T>& job, const std::function<void(
 
 /// What can be chosen for one job.
 struct JobOptions {
-    /// How long after it is due it expires.
+    /// How long after it is due it expires, by Redis' clock.
     std::optional<std::chrono::milliseconds> expires_after = {};
     /// How long it waits before it is due, by Redis' clock; 0 or less = it is due at once.
     std::chrono::milliseconds delay{};
@@ -83,6 +84,10 @@ class JobProducer : detail::NoCodec<T, detail::Coding::encode> {
 };
 
 /// A producer of jobs for one queue: one connection, used by one thread at a time.
+///
+/// The times of its jobs are Redis', however wrong the host's clock is: it asks for TIME once in
+/// each connection, when that is made or by the first push after that. A user without that right
+/// (NOPERM) gets the host's times.
 template <MessageEncodable T>
 class JobProducer<T> {
   public:
@@ -91,16 +96,20 @@ class JobProducer<T> {
     JobProducer(const Endpoint& endpoint, std::string queue, JobProducerOptions<T> options = {})
         : m_options(checked(std::move(options))),
           m_producer(endpoint, std::move(queue),
-                     {.max_payload = m_options.max_payload, .replicas = m_options.replicas}) {}
+                     {.max_payload = m_options.max_payload, .replicas = m_options.replicas}) {
+        read_clock();
+    }
 
     /// Makes a job and pushes it; returns its id, or nothing when the middleware has not pushed it,
     /// another job holds its lock, or the queue is full.
-    /// Redis: LPUSH, or a script when it is unique, bounded or for later. Blocks and throws as
+    /// Redis: LPUSH, or a script when it is unique, bounded or for later; in a new connection TIME
+    /// before it. Blocks and throws as
     /// Producer::push, push_at (scheduler.hpp), push_unique or push_bounded, and what the
     /// middleware throws; EncodeError for attributes or a max_attempts that cannot be,
     /// std::invalid_argument for options that do not go together. Nothing was sent then.
     std::optional<std::string> push(T payload, const JobOptions& options = {}) {
         check(options);
+        read_clock();
         Job<T> job = made(std::move(payload), options);
         bool pushed = false;
         push_through(0, job, [&] { pushed = send(job, options); });
@@ -119,6 +128,7 @@ class JobProducer<T> {
     template <RangeOf<T> R>
     std::vector<std::string> push_all(R&& payloads, const JobOptions& options = {}) {
         check(options);
+        read_clock();
         std::vector<Job<T>> jobs;
         for (const T& payload : payloads) {
             Job<T> job = made(payload, options);
@@ -161,12 +171,14 @@ class JobProducer<T> {
             throw std::invalid_argument("a job with a bound can be neither unique nor for later");
         }
     }
+    void read_clock() { detail::ProducerAccess::core(m_producer).read(m_clock); }
     [[nodiscard]] Job<T> made(T payload, const JobOptions& options) const {
         Job<T> job = make_job(std::move(payload));
         job.kind = m_options.kind;
         job.attributes = options.attributes;
         job.max_attempts = options.max_attempts;
-        job.enqueued_at = due(options, job.enqueued_at);
+        job.first_enqueued_at = std::chrono::floor<std::chrono::milliseconds>(m_clock.now());
+        job.enqueued_at = due(options, job.first_enqueued_at);
         if (options.expires_after) {
             job.expires_at = detail::later(job.enqueued_at, *options.expires_after);
         }
@@ -236,6 +248,7 @@ class JobProducer<T> {
 
     JobProducerOptions<T> m_options;
     Producer<Job<T>> m_producer;
+    detail::ServerClock m_clock;
 };
 
 } // namespace orizuru

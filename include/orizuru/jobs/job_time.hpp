@@ -9,7 +9,8 @@
 
 namespace orizuru {
 
-/// A moment in a job's life, by the clock of the host that wrote it.
+/// A moment in a job's life. A JobProducer and a Worker write it by Redis' clock, as far as they
+/// know that; make_job and the rest by the clock of their host.
 using JobTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 /// Now, by this host's clock.

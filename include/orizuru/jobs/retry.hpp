@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -92,6 +93,7 @@ struct FailedTry {
     bool last = false; ///< whatever the policy says
     int crashes = 0;
     const JobAttributes* attributes = nullptr; ///< of the next try; null: as they are
+    std::optional<JobTime> now = {};           ///< empty: by the host's clock
 };
 
 /// The exception's text, and what its type asks for.

@@ -88,7 +88,7 @@ ORIZURU_INLINE ThrownFailure failure_of(const std::exception_ptr& error) {
 ORIZURU_INLINE Retried retry(GuardCore& guard, RetryPolicy policy, const FailedTry& failed) {
     Scratch scratch;
     auto next = decode<Job<Raw>>(guard.payload(), scratch);
-    const JobTime now = job_time();
+    const JobTime now = failed.now.value_or(job_time());
     next.attempt += std::min(failed.crashes, std::numeric_limits<int>::max() - 1 - next.attempt);
     next.first_failed_at = next.first_failed_at.value_or(now);
     policy.max_attempts = failed.last ? 1 : next.max_attempts.value_or(policy.max_attempts);

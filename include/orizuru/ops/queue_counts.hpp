@@ -23,7 +23,7 @@ struct DayCounts {
 struct WorkerReport {
     /// The worker's consumer of this queue; `label:host:pid:` are its first parts.
     std::string consumer_id;
-    JobTime started; ///< by its host's clock
+    JobTime started; ///< by Redis' clock, as the worker knew it
     std::uint64_t running = 0;
     std::uint64_t threads = 0; ///< for all of its queues
     /// Since it began.

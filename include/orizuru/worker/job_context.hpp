@@ -12,6 +12,7 @@
 #include <orizuru/jobs/do_not_retry.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_attributes.hpp>
+#include <orizuru/jobs/job_time.hpp>
 #include <orizuru/message_guard.hpp>
 
 #include <atomic>
@@ -42,6 +43,8 @@ class JobHost {
 
     [[nodiscard]] virtual const std::string& queue() const noexcept = 0;
     [[nodiscard]] virtual std::stop_token stop_token() const noexcept = 0;
+    /// By Redis' clock, as far as it is known.
+    [[nodiscard]] virtual JobTime now() const noexcept = 0;
     /// When the job that is made now was taken: later than the one before it.
     [[nodiscard]] virtual std::chrono::steady_clock::time_point take_time() noexcept = 0;
     virtual bool progress(std::string_view job_id, double fraction, std::string_view note) = 0;

@@ -29,7 +29,7 @@ inline void write_line_to_stderr(std::string_view line) { detail::write_stderr_l
 ///     buried    so it has, for the reason in `why`
 ///     requeued  the worker shuts down, and the run does not count
 ///
-/// `waited` counts from when this try was enqueued, by the hosts' clocks, and has its delay in it;
+/// `waited` counts from when this try was enqueued, by Redis' clock, and has its delay in it;
 /// `ran` counts from since(). Values with a space or a quote are in quotes, and control characters
 /// escaped, so that a line is a line. What Redis answers to the settlement, and jobs that reach no
 /// handler, are told to on_event. Of a batch it sees the first job.

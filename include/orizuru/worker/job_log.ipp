@@ -28,7 +28,7 @@ class JobLog {
     explicit JobLog(std::function<void(std::string_view)> write) : m_write(std::move(write)) {}
 
     void run(JobRun& job, const std::function<void()>& next) {
-        const JobTime begun = job_time();
+        const JobTime begun = job.m_host->now();
         try {
             next();
         } catch (...) {

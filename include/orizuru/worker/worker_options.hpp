@@ -74,7 +74,8 @@ struct QueueOptions {
     /// ends, however it ends, also while the worker shuts down.
     std::optional<std::chrono::milliseconds> time_limit = {};
     /// How long after its first push a job that has no expires_at of its own expires, 1 ms or more;
-    /// a delay of the push counts. Empty: never.
+    /// a delay of the push counts. Empty: never. The worker goes by Redis' clock, for which it asks
+    /// once in each connection: the host's may be wrong, and may be set meanwhile.
     std::optional<std::chrono::milliseconds> expires_after = {};
     Guarantee guarantee = Guarantee::at_least_once;
     /// How long the worker may be unheard before its jobs go to others; 100 ms to 24 h.

@@ -46,7 +46,7 @@ struct QueueStatistics {
     /// The runs of handlers, with their middleware, but for those that a shutdown interrupted. The
     /// runs of a batch are as long as the batch's.
     Durations runs = {};
-    /// How long a job had been due when such a run began, by the hosts' clocks.
+    /// How long a job had been due when such a run began, by Redis' clock.
     Durations waits = {};
 };
 

@@ -18,6 +18,8 @@
 
 namespace orizuru::detail {
 
+class ServerClock;
+
 /// For one thread at a time. Blocks and throws as Producer documents.
 class ProducerCore {
   public:
@@ -34,6 +36,8 @@ class ProducerCore {
     /// Pushes all messages of `payloads`.
     std::uint64_t push_all(PayloadSource payloads);
     std::uint64_t length();
+    /// Reads the clock, once in each connection.
+    void read(ServerClock& clock);
     /// Runs a command, given as bytes; error messages contain `name`.
     Reply command(std::string_view name, std::string_view bytes);
 

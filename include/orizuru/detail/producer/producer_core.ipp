@@ -75,6 +75,8 @@ ORIZURU_INLINE std::uint64_t ProducerCore::push_all(PayloadSource payloads) {
 
 ORIZURU_INLINE std::uint64_t ProducerCore::length() { return m_parts->pipeline.length(); }
 
+ORIZURU_INLINE void ProducerCore::read(ServerClock& clock) { m_parts->pipeline.read(clock); }
+
 ORIZURU_INLINE Reply ProducerCore::command(std::string_view name, std::string_view bytes) {
     return m_parts->pipeline.command(name, bytes);
 }

@@ -16,6 +16,7 @@
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
+#include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
@@ -71,6 +72,13 @@ class PushPipeline {
             m_connection.refuse("LLEN");
         }
         return static_cast<std::uint64_t>(reply.integer);
+    }
+
+    /// Reads the clock on this connection, only while nothing is in flight. Throws std::logic_error
+    /// when taken; as ServerClock.
+    void read(ServerClock& clock) {
+        refuse_taken();
+        clock.read(m_connection, m_key);
     }
 
     /// Any command, given as bytes, only while nothing is in flight. Throws as `length` does.

@@ -135,7 +135,7 @@ ORIZURU_INLINE std::optional<JobTime> JobSettling::expires_at() const {
 /// Returns whether the job has expired.
 ORIZURU_INLINE bool JobSettling::end_expired() {
     const std::optional<JobTime> at = expires_at();
-    const bool expired = at && *at <= job_time();
+    const bool expired = at && *at <= m_queue.now();
     if (expired) {
         perform(&JobSettling::expire);
     }
@@ -316,7 +316,8 @@ ORIZURU_INLINE void JobSettling::fail() {
                            .last = m_for_good,
                            .crashes = crashes,
                            .attributes =
-                               m_job.m_attributes_changed ? &m_job.m_head.attributes : nullptr};
+                               m_job.m_attributes_changed ? &m_job.m_head.attributes : nullptr,
+                           .now = m_queue.now()};
     const auto retried = settle([&](GuardCore& guard) { return retry(guard, policy(), failed); });
     if (!retried) {
         return;

@@ -8,10 +8,12 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/consumer/awaited.hpp>
+#include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/reports/queue_counts.hpp>
 #include <orizuru/detail/worker/task.hpp>
 #include <orizuru/detail/worker/worker_shared.hpp>
 #include <orizuru/event.hpp>
+#include <orizuru/jobs/job_time.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/worker/job_context.hpp>
 #include <orizuru/worker/worker_event.hpp>
@@ -113,6 +115,14 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     [[nodiscard]] std::stop_token stop_token() const noexcept override {
         return m_shared->stop.get_token();
     }
+    [[nodiscard]] JobTime now() const noexcept override {
+        return std::chrono::floor<std::chrono::milliseconds>(m_clock.now());
+    }
+    /// For one thread at a time.
+    void set_clock(const ServerClock& clock) noexcept {
+        m_clock = clock;
+        m_counts.read_clocks(now());
+    }
     // The macro here keeps files that only include this from emitting the class.
     ORIZURU_INLINE bool progress(std::string_view job_id, double fraction,
                                  std::string_view note) override;
@@ -167,6 +177,7 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     QueueOptions m_options;
     const KindOptions m_of_no_kind;
     QueueCounts m_counts;
+    ServerClock m_clock;
     std::atomic<int> m_running{0};       ///< tasks that have a place
     std::atomic<bool> m_dead_grew{true}; // earlier workers may have left too many entries
 };

@@ -90,16 +90,17 @@ class QueueCounts {
         });
         return row;
     }
-    /// Call it now and then: the host's clock may be set. A run only adds a difference to the time
-    /// that it has, since a clock costs as much as all that is counted of it.
-    void read_clocks() noexcept { m_wall_ahead.store(ahead(), std::memory_order_relaxed); }
+    /// Call it now and then with the time: it may have been set. A run only adds a difference to
+    /// the time that it has, since a clock costs as much as all that is counted of it.
+    void read_clocks(JobTime now) noexcept {
+        m_wall_ahead.store(ahead(now), std::memory_order_relaxed);
+    }
 
   private:
-    static std::int64_t ahead() noexcept {
+    static std::int64_t ahead(JobTime now) noexcept {
         using std::chrono::microseconds;
-        return std::chrono::floor<microseconds>(
-                   std::chrono::system_clock::now().time_since_epoch() -
-                   Clock::now().time_since_epoch())
+        return std::chrono::floor<microseconds>(now.time_since_epoch() -
+                                                Clock::now().time_since_epoch())
             .count();
     }
     void add(std::size_t position, std::uint64_t count) noexcept {
@@ -120,7 +121,8 @@ class QueueCounts {
     }
 
     std::array<std::atomic<std::uint64_t>, std::tuple_size_v<CountRow>> m_row{};
-    std::atomic<std::int64_t> m_wall_ahead{ahead()}; ///< of the steady clock, in microseconds
+    std::atomic<std::int64_t> m_wall_ahead{
+        ahead(job_time())}; ///< of the steady clock, in microseconds
 };
 
 } // namespace orizuru::detail

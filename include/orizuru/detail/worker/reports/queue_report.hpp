@@ -82,13 +82,13 @@ class QueueReport {
     QueueReport(ServedQueue& queue, std::shared_ptr<Connection> connection)
         : m_queue(queue),
           m_connection(std::move(connection)),
-          m_started(job_time()),
+          m_started(queue.now()),
           m_known(queue.counts().row()) {}
 
     /// Reports what has changed; else, every second time, only that the worker is alive, by
     /// PEXPIRE: a fifth of a report's cost. Throws as Connection does.
     void step(TimePoint now = Clock::now()) {
-        m_queue.counts().read_clocks();
+        m_queue.counts().read_clocks(m_queue.now());
         const std::string id = m_queue.consumer_id();
         if (m_in_doubt) {
             send(expiry);

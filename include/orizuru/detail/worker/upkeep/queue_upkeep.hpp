@@ -17,6 +17,7 @@
 #include <orizuru/detail/redis/node_lines.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/server_clock.hpp>
 #include <orizuru/detail/worker/dispatcher.hpp>
 #include <orizuru/detail/worker/reports/queue_report.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -69,6 +70,7 @@ class QueueUpkeep {
     void report(ServedQueue& queue, std::chrono::milliseconds first);
     void tell_refused(const ServedQueue& queue, const ReplyError& error) noexcept;
     void list_queues();
+    void read_clock();
     void check_pauses_first();
     void check_pauses();
     [[nodiscard]] bool any_paused(const ServedQueues& queues);
@@ -86,6 +88,7 @@ class QueueUpkeep {
     NodeLines& m_lines;
     std::optional<NodeLines::Loan> m_line; ///< while a chore is done
     std::shared_ptr<Connection> m_connection;
+    ServerClock m_clock;
     std::set<std::string> m_paused;
     bool m_together = true; ///< one command may ask for the pauses of all queues
 
@@ -105,8 +108,10 @@ inline QueueUpkeep::QueueUpkeep(Endpoint endpoint, ServedQueues queues, WorkerSh
       m_connection(std::make_shared<Connection>(m_endpoint)) {
     const NodeLines::Loan line(m_lines, *m_connection);
     check_pauses_first();
+    read_clock();
     m_chores.add({.what = "watching the queues", .step = [this] {
                       check_pauses();
+                      read_clock();
                       return deadline_in(m_shared.options.recheck);
                   }});
     schedule(); // first of all that is due at once: a collector's first pass may take long
@@ -249,6 +254,14 @@ inline void QueueUpkeep::list_queues() {
         }
     } catch (const ReplyError&) { // NOLINT(bugprone-empty-catch)
         // It is no more than a hint.
+    }
+}
+
+/// Once in each connection: after a failover Redis is another host.
+inline void QueueUpkeep::read_clock() {
+    m_clock.read(*m_connection, "the clock");
+    for (const auto& queue : m_queues) {
+        queue->set_clock(m_clock);
     }
 }
 
