@@ -291,6 +291,24 @@ TEST_CASE_FIXTURE(Fixture, "a long payload is cut but with --full, and bytes com
     CHECK(messages[1].at("payload_encoding") == "hex");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a payload in msgpack shows as JSON, and any other as its bytes") {
+    const std::string map = "\x82\xa6"
+                            "amount\x03\xa4"
+                            "name\xa3g\x1bm";
+    const std::string deep = std::string(1000, '\x91') + "\x01";
+    push({map, std::string("\x93\x01\xc3\xc0", 4), "plain", "[1]", map + "x", deep,
+          "\xc4\x02\x01\xff"});
+    const std::string table = text({"peek", "q", "--where", "waiting"});
+    CHECK(contains(table, R"(msgpack {"amount":3,"name":"g\\u001bm"})"));
+    CHECK(contains(table, "msgpack [1,true,null]\n"));
+    CHECK(contains(table, "  plain\n"));
+    CHECK(contains(table, "  [1]\n"));
+    CHECK(contains(table, R"(\x82\xa6amount\u{3}\xa4name\xa3g\u{1b}mx)"));
+    CHECK(contains(table, R"(\x91\x91\x91)"));
+    CHECK(is_harmless(table));
+    CHECK(json({"peek", "q", "--where", "waiting"}).at("messages")[1].at("payload") == "9301c3c0");
+}
+
 TEST_CASE_FIXTURE(Fixture, "a formatter shows the payloads of its queue") {
     cli.formatter("q", [](const PlacedMessage& message) -> std::string {
         if (message.payload == "bad") {

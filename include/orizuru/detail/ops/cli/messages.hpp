@@ -14,6 +14,7 @@
 #include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/detail/ops/web/payload_text.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
 #include <orizuru/ops/queue_state.hpp>
@@ -45,6 +46,20 @@ namespace orizuru::detail::cli {
     return shown;
 }
 
+/// Text as it is, and msgpack as JSON behind this word; of other bytes each shows as an escape.
+[[nodiscard]] inline std::string readable(std::string_view payload) {
+    constexpr std::size_t most_decoded = std::size_t{64} << 10;
+    if (!is_plain_text(payload) && payload.size() <= most_decoded &&
+        web::is_shallow_msgpack(payload)) {
+        const auto value =
+            nlohmann::json::from_msgpack(payload.begin(), payload.end(), true, false);
+        if (!value.is_discarded()) {
+            return "msgpack " + value.dump(-1, ' ', false, Json::error_handler_t::replace);
+        }
+    }
+    return std::string(payload);
+}
+
 [[nodiscard]] inline Table::Row row_of(const CliCall& call, const PlacedMessage& message) {
     const std::optional<Job<Raw>> job = message.job();
     const std::string& payload = job ? job->payload.bytes : message.payload;
@@ -57,7 +72,8 @@ namespace orizuru::detail::cli {
             optional_text(message.time ? message.time : enqueued),
             message.consumer,
             excerpt(call, !dead && job ? job->last_error : message.reason, 60),
-            excerpt(call, call.has_format() ? call.formatted(message, payload) : payload, 80)};
+            excerpt(call, call.has_format() ? call.formatted(message, payload) : readable(payload),
+                    80)};
 }
 
 /// The time is when a message died or is due, else when it was enqueued.
