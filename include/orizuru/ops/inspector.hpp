@@ -49,11 +49,12 @@ class Inspector {
     /// Takes a queue off that list, until a worker serves it; false when it is not there. Nothing
     /// else changes. Redis: SREM, O(1).
     bool forget(const std::string& queue);
-    /// The queues that have a key of this library, sorted: also those that no worker has served.
-    /// One that only plain producers have used has none, and cannot be told from other lists. Ends
-    /// early at a stop, with what it has found. In a Cluster it asks all masters, with connections
-    /// of their own. Redis: SCAN to its end, O(keys of the database), 1000 in each step; in a
-    /// Cluster CLUSTER SLOTS.
+    /// The queues that have a key of this library or whose next message is a job, sorted: also
+    /// those that no worker has served. A queue of other messages that only producers have used
+    /// cannot be told from other lists. Ends early at a stop, with what it has found. In a Cluster
+    /// it asks all masters, with connections of their own. Redis: two SCANs to their end, O(keys of
+    /// the database), 1000 in each step, and LINDEX for each list of others; in a Cluster CLUSTER
+    /// SLOTS.
     [[nodiscard]] std::vector<std::string> find_queues(const std::stop_token& token = {});
 
     /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a

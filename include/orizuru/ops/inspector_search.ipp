@@ -7,6 +7,7 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/address.hpp>
 #include <orizuru/detail/base/endpoint_parts.hpp>
+#include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/inspector_scripts.hpp>
 #include <orizuru/detail/ops/masters.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
@@ -16,6 +17,7 @@
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/route.hpp>
 #include <orizuru/detail/redis/wire.hpp>
+#include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
 #include <algorithm>
@@ -59,6 +61,41 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
     } while (cursor != "0" && !token.stop_requested());
 }
 
+/// Whether the message of this list that is served next is a job; false when the list has gone, or
+/// is none that the user may read.
+[[nodiscard]] inline bool serves_jobs(Connection& connection, const std::string& list) {
+    try {
+        const Reply next = connection.command(list, "LINDEX", list, -1);
+        return next.is(Reply::Type::string) && envelope_time(next.text).has_value();
+    } catch (const ReplyError&) {
+        return false;
+    }
+}
+
+/// Adds the queues of a node that have no key of this library but hold jobs.
+inline void scan_jobs(Connection& connection, const std::stop_token& token,
+                      std::set<std::string>& queues) {
+    std::string cursor = "0";
+    while (!token.stop_requested()) {
+        const Reply page = connection.command("*", "SCAN", cursor, "TYPE", "list", "COUNT", 1000);
+        if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
+            !is_strings(page.elements[1])) {
+            connection.refuse("SCAN");
+        }
+        for (const Reply& key : page.elements[1].elements) {
+            const bool ours = key.text.starts_with("orizuru:");
+            if (!ours && !token.stop_requested() && !queues.contains(key.text) &&
+                serves_jobs(connection, key.text)) {
+                queues.insert(key.text);
+            }
+        }
+        cursor = page.elements[0].text;
+        if (cursor == "0") {
+            return;
+        }
+    }
+}
+
 } // namespace detail
 
 ORIZURU_INLINE std::vector<std::string> Inspector::find_queues(const std::stop_token& token) {
@@ -67,6 +104,7 @@ ORIZURU_INLINE std::vector<std::string> Inspector::find_queues(const std::stop_t
     const auto topology = detail::EndpointParts::of(endpoint).address->topology;
     if (topology != detail::Topology::cluster) {
         detail::scan_queues(*m_connections.of_queues(), token, found);
+        detail::scan_jobs(*m_connections.of_queues(), token, found);
         return {found.begin(), found.end()};
     }
     for (const detail::Node& master : detail::masters_of(endpoint)) {
@@ -75,6 +113,7 @@ ORIZURU_INLINE std::vector<std::string> Inspector::find_queues(const std::stop_t
         }
         Connection connection(detail::Route::to_node(endpoint, master));
         detail::scan_queues(connection, token, found);
+        detail::scan_jobs(connection, token, found);
     }
     return {found.begin(), found.end()};
 }

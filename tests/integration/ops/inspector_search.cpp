@@ -266,12 +266,19 @@ TEST_CASE_FIXTURE(Fixture, "queues that no worker has served are found by their 
         many.insert(many.end(), {"orizuru:{r}:result:" + std::to_string(i), "x"});
     }
     redis.command(many);
-    CHECK(inspector.find_queues() == Texts{"q", "r", "{t}paused"});
+    // A name that nobody else uses has no key but this one.
+    orizuru::JobProducer<Raw>(uri, "misspelt").push({"a"});
+    redis.set("no list", "x");
+    CHECK(inspector.find_queues() == Texts{"misspelt", "q", "r", "{t}paused"});
+    redis.command({"ACL", "SETUSER", "scanner", "reset", "on", ">x", "~orizuru:*", "+scan"});
+    CHECK(Inspector("unix://scanner:x@" + server().socket_path()).find_queues() ==
+          Texts{"q", "r", "{t}paused"});
+    redis.command({"ACL", "DELUSER", "scanner"});
     CHECK(inspector.queues().empty());
     std::stop_source stop;
     stop.request_stop();
     redis.command({"CONFIG", "RESETSTAT"});
-    CHECK(inspector.find_queues(stop.get_token()).size() <= 3);
+    CHECK(inspector.find_queues(stop.get_token()).size() <= 4);
     CHECK(info("commandstats", "cmdstat_scan:calls") == 1);
 }
 
