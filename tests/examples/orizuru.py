@@ -56,6 +56,41 @@ def check_commands_of_readme(redis):
         assert redis.command("LLEN", place) == (1 if dead else 2) - removes, command
 
 
+def fields_of(document):
+    """Their names, in order; of an object in it with its own."""
+    return [(name, fields_of(value)) if isinstance(value, dict) and name != "attributes" else name
+            for name, value in document.items()]
+
+
+def check_json_of_readme(redis):
+    """examples/README.md shows the fields of --json."""
+    text = (support.SOURCE_ROOT / "examples/README.md").read_text(encoding="utf-8")
+    section = text.split("\n## The program\n", 1)[1].split("\n## ", 1)[0]
+    shown = [json.loads(block) for block in
+             re.findall(r"^```json\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)]
+    queue, consumer, message = map(fields_of, shown)
+    redis.command("LPUSH", "orizuru:{orders}:dead", DEAD)
+    redis.command("SADD", "orizuru:{orders}:consumers", "w:h:1:0123456789abcdef")
+    redis.command("HSET", "orizuru:{orders}:worker:w:h:1:0123456789abcdef", "threads", "4")
+
+    def answer(*arguments):
+        ended = support.run(ORIZURU, "-u", redis.address, *arguments, "--json")
+        return json.loads(ended.stdout)
+
+    assert fields_of(answer("ls", "orders")["queues"][0]) == queue
+    assert fields_of(answer("show", "orders")) == [*queue, "consumer_list"]
+    assert fields_of(answer("workers", "orders")["consumers"][0]) == consumer
+    assert fields_of(answer("peek", "orders", "--where", "dead")["messages"][0]) == message
+    redis.command("SADD", "orizuru:queues", "orders")
+    steps = {"rm orders 5f0c --dry-run": "run`, `rm", "pause orders": "pause",
+             "resume orders": "resume", "forget orders": "forget"}
+    for command, name in steps.items():
+        row = re.search(rf"^\| `{name}.*", section, re.MULTILINE)[0]
+        for field in answer(*command.split()):
+            assert f'"{field}":' in row, (field, row)
+    redis.command("FLUSHALL")
+
+
 def check_exit_codes(redis):
     listed = support.run(ORIZURU, "-u", redis.address, "ls", "q", "--json", env=environment("x://"))
     assert json.loads(listed.stdout)["queues"][0]["waiting"] == 1
@@ -249,4 +284,6 @@ with support.private_redis() as server:
     check_web(server)
     check_terminal(server)
     check_small_terminal(server)
+    server.command("FLUSHALL")
+    check_json_of_readme(server)
     check_commands_of_readme(server)
