@@ -39,15 +39,15 @@ class Schema {
     /// are newer than this library.
     int apply();
 
-    /// 0 = there are none.
+    /// 0 = there are none. Throws SchemaError when they are in a schema that the user may not use.
     [[nodiscard]] int applied();
 
     /// The statements that `apply` would run from a version on, as one transaction for psql; from
     /// this version, those that bind the functions.
     [[nodiscard]] std::string sql(int from = 0) const;
 
-    /// The statements that give a role the least rights that a use takes. The owner of the tables
-    /// needs none.
+    /// The statements that give a role the least rights that a use takes, USAGE on the schema that
+    /// has the tables among them. The owner of the tables needs none.
     [[nodiscard]] std::string grants(std::string_view role, TableUse use) const;
 
   private:

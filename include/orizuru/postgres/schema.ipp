@@ -77,7 +77,7 @@ ORIZURU_INLINE std::string Schema::table_of_versions() const {
 
 ORIZURU_INLINE int Schema::applied() {
     return detail::connected(m_database, [this](pqxx::work& transaction) {
-        return detail::schema_version(transaction, m_database.prefix());
+        return detail::schema_version(transaction, m_database);
     });
 }
 
@@ -87,7 +87,7 @@ ORIZURU_INLINE int Schema::apply() {
         transaction.exec("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
         detail::execute(transaction, "SELECT pg_advisory_xact_lock(hashtext($1))",
                         m_database.prefix() + "schema");
-        const int found = detail::schema_version(transaction, m_database.prefix());
+        const int found = detail::schema_version(transaction, m_database);
         if (found > version) {
             throw SchemaError(detail::wrong_version(m_database, found));
         }
@@ -119,12 +119,27 @@ ORIZURU_INLINE std::string Schema::sql(int from) const {
 }
 
 ORIZURU_INLINE std::string Schema::grants(std::string_view role, TableUse use) const {
-    std::string quoted = "\"";
-    for (const char c : role) {
-        quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    const auto quote = [role](char mark) {
+        std::string quoted(1, mark);
+        for (const char c : role) {
+            quoted += std::string(c == mark ? 2 : 1, c);
+        }
+        return quoted + mark;
+    };
+    const std::string quoted = quote('"');
+    const std::string literal = quote('\'');
+    std::string dollars = "$do$";
+    while (role.find(dollars) != std::string_view::npos) {
+        dollars.insert(1, "_");
     }
-    quoted += '"';
-    std::string text;
+    // In `public` all have the right, and the owner of the tables may not be the one to give it.
+    std::string text = with_own_prefix(
+        "DO " + dollars +
+        " DECLARE home text := (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON "
+        "n.oid = c.relnamespace WHERE c.oid = to_regclass('$p$schema')); "
+        "BEGIN IF NOT has_schema_privilege(" +
+        literal + ", home, 'USAGE') THEN EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', home, " +
+        literal + "); END IF; END " + dollars + ";\n");
     for (const detail::Right& right : detail::table_rights) {
         if (right.use == use) {
             text += "GRANT " + std::string(right.privilege) + " ON TABLE " + m_database.prefix() +

@@ -17,7 +17,6 @@
 
 #include <functional>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -32,11 +31,9 @@ struct Tables : LedgerFixture {
     struct Role {
         Role(Tables& tables, TableUse use) : fixture(tables) {
             fixture.sql("CREATE ROLE " + name + " LOGIN");
-            std::istringstream lines(Schema(fixture.database).grants(name, use));
-            for (std::string line; std::getline(lines, line);) {
-                grants.push_back(line);
-                fixture.sql(line);
-            }
+            const std::string all = Schema(fixture.database).grants(name, use);
+            fixture.sql(all);
+            grants = table_grants(all);
         }
         Role(const Role&) = delete;
         Role& operator=(const Role&) = delete;

@@ -17,7 +17,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -428,9 +427,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay needs each of the rights of TableUse::r
     sql(grants);
     const Database as_relay(database.conninfo() + " user=relay");
     OutboxRelay relay(as_relay, uri, options());
-    std::istringstream lines(grants);
-    int count = 0;
-    for (std::string grant; std::getline(lines, grant); ++count) {
+    for (const std::string& grant : table_grants(grants)) {
         CAPTURE(grant);
         commit("a");
         sql("REVOKE" + grant.substr(5, grant.rfind(" TO ") - 5) + " FROM relay");
@@ -442,7 +439,7 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay needs each of the rights of TableUse::r
         sql(grant);
         CHECK(relay.relay() == 1);
     }
-    CHECK(count == 8);
+    CHECK(table_grants(grants).size() == 8);
     sql("DROP OWNED BY relay");
 }
 

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -72,6 +73,18 @@ inline std::string sql_of_version(const Database& database, int version) {
     const auto rest = later.substr(later.rfind('\n', begin) + 1);
     REQUIRE(all.ends_with(rest));
     return all.substr(0, all.size() - rest.size()) + "COMMIT;";
+}
+
+/// Those of Schema::grants that give a right to a table, one each.
+inline std::vector<std::string> table_grants(const std::string& statements) {
+    std::vector<std::string> grants;
+    std::istringstream lines(statements);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("GRANT ")) {
+            grants.push_back(line);
+        }
+    }
+    return grants;
 }
 
 /// Assertions do not work in a forked child.

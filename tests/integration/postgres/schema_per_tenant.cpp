@@ -246,6 +246,44 @@ TEST_CASE_FIXTURE(Tenants,
     CHECK(relay("a") == 0);
 }
 
+TEST_CASE_FIXTURE(Tenants, "a role with the rights that are granted can use the schema's tables") {
+    sql("DROP ROLE IF EXISTS \"o'neil $do$\"; CREATE ROLE \"o'neil $do$\" LOGIN");
+    const auto as_role = [&](const std::string& schema) {
+        return Database(of(schema).conninfo() + " user='o\\'neil $do$'");
+    };
+    const auto refusal = [&] { return message_of<SchemaError>([&] { Inbox(as_role(b), "s"); }); };
+    CHECK(contains(refusal(), "has no right to USAGE on schema \"b c\""));
+    CHECK(contains(refusal(), "'o'neil $do$'"));
+    CHECK(contains(
+        message_of<SchemaError>([&] { static_cast<void>(Schema(as_role("a")).applied()); }),
+        "no right to USAGE on schema a, where the tables 'orizuru_...' are"));
+    CHECK_THROWS_AS(Schema(as_role("public,a")).apply(), SchemaError);
+    {
+        pqxx::connection owner(of(b).conninfo());
+        pqxx::nontransaction transaction(owner);
+        for (const TableUse use : {TableUse::inbox, TableUse::outbox, TableUse::relay,
+                                   TableUse::ledger, TableUse::reconcile, TableUse::purge}) {
+            transaction.exec(Schema(of(b)).grants("o'neil $do$", use));
+        }
+    }
+    CHECK(Inbox(as_role(b), "s").run("i", [](pqxx::work&) {}) == InboxOutcome::ran);
+    CHECK(Inbox(as_role(b), "s").purge(0s) == 1);
+    {
+        pqxx::connection user(as_role(b).conninfo());
+        pqxx::work tx(user);
+        Outbox<std::string>("q").push(tx, "x");
+        tx.commit();
+    }
+    CHECK(OutboxRelay(as_role(b), uri).relay() == 1);
+    Ledger<std::string> ledger(as_role(b), "jobs");
+    const std::string id = ledger.submit("x");
+    CHECK(LedgerReconciler(as_role(b), uri).reconcile().sent == 1);
+    CHECK(ledger.run(id, [](pqxx::work&) {}) == LedgerOutcome::completed);
+    CHECK(ledger.purge(0s) == 1);
+    CHECK_THROWS_AS(Inbox(as_role("a"), "s"), SchemaError);
+    sql("DROP OWNED BY \"o'neil $do$\"; DROP ROLE \"o'neil $do$\"");
+}
+
 TEST_CASE_FIXTURE(Tenants, "a migration goes to where the tables are, not to the first schema") {
     sql("DROP SCHEMA a CASCADE; CREATE SCHEMA a; CREATE SCHEMA renamed; SET search_path = a;" +
         sql_of_version(of("a"), 13) + "RESET search_path");

@@ -76,14 +76,37 @@ inline constexpr std::array table_rights{
     return !execute(transaction, "SELECT to_regclass($1)", prefix + "schema")[0][0].is_null();
 }
 
-/// 0 = there are no tables.
+/// PostgreSQL leaves out schemas of search_path that the user has no USAGE of, as if they were not
+/// there. Throws SchemaError when the tables are in one of these.
+inline void check_no_hidden_tables(pqxx::transaction_base& transaction, const Database& database) {
+    const pqxx::result hidden = transaction.exec(with_prefix(R"sql(
+SELECT current_user, quote_ident(n.nspname)
+FROM unnest(string_to_array(current_setting('search_path'), ','))
+    WITH ORDINALITY AS path (entry, place)
+JOIN pg_namespace AS n ON n.nspname = CASE WHEN btrim(entry) IN ('"$user"', '$user')
+    THEN current_user ELSE replace(btrim(entry, ' "'), '""', '"') END
+JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = '$p$schema'
+WHERE NOT has_schema_privilege(n.oid, 'USAGE') ORDER BY place LIMIT 1
+)sql",
+                                                             database.prefix()));
+    if (!hidden.empty()) {
+        throw SchemaError(database.address() + ": the user '" + hidden[0][0].as<std::string>() +
+                          "' has no right to USAGE on schema " + hidden[0][1].as<std::string>() +
+                          ", where the tables '" + database.prefix() +
+                          "...' are: see Schema::grants");
+    }
+}
+
+/// 0 = there are no tables. Throws SchemaError when there are some that the user cannot see.
 [[nodiscard]] inline int schema_version(pqxx::transaction_base& transaction,
-                                        const std::string& prefix) {
-    return has_tables(transaction, prefix)
-               ? transaction
-                     .exec("SELECT coalesce(max(version), 0) FROM " + prefix + "schema")[0][0]
-                     .as<int>()
-               : 0;
+                                        const Database& database) {
+    if (!has_tables(transaction, database.prefix())) {
+        check_no_hidden_tables(transaction, database);
+        return 0;
+    }
+    return transaction
+        .exec("SELECT coalesce(max(version), 0) FROM " + database.prefix() + "schema")[0][0]
+        .as<int>();
 }
 
 [[nodiscard]] inline std::string wrong_version(const Database& database, int found) {
@@ -137,7 +160,7 @@ inline void check_tables(pqxx::transaction_base& transaction, const Database& da
     if (has_tables(transaction, database.prefix())) {
         need([&](const Right& right) { return right.use == use && right.table == "schema"; });
     }
-    const int found = schema_version(transaction, database.prefix());
+    const int found = schema_version(transaction, database);
     if (found != schema_needed) {
         throw SchemaError(wrong_version(database, found));
     }
