@@ -47,7 +47,8 @@ class OutboxRelay {
     ///
     /// PostgreSQL: for a step 5 round trips; a queue's lock is held until its COMMIT, and the
     ///     session is ended when it waits in a step for 30 s, or twice as long as Redis may take.
-    ///     A look at which queues wait, O(queues ever used), for each round of a step for each.
+    ///     A look at which queues wait, a search of an index for each, for each round of a step for
+    ///     each.
     ///     Redis: an LPUSH for a step; a PING when one fails.
     /// Blocks: for the statements, and at most connect_timeout and command_timeout for each LPUSH.
     /// Throws: ReplyError when Redis has refused a queue, the first ConnectionError, ProtocolError

@@ -421,6 +421,30 @@ TEST_CASE_FIXTURE(RelayFixture, "a relay refuses what cannot be") {
     CHECK_THROWS_AS(OutboxRelay(database, "unix:///nowhere", {}), ConnectionError);
 }
 
+TEST_CASE_FIXTURE(RelayFixture, "a look costs what waits, not the queues that were ever used") {
+    sql("INSERT INTO orizuru_outbox_queue SELECT 'q' || n FROM generate_series(1, 20000) n");
+    for (const std::string queue : {"q7", "q", "q19000"}) {
+        commit("x", queue);
+        pqxx::work tx(postgres_connection);
+        Outbox<std::string>(queue, {.order = OutboxOrder::none}).push(tx, "y");
+        tx.commit();
+    }
+    const auto searches = [this] {
+        // Other sessions have counted when they have ended.
+        REQUIRE(eventually([this] {
+            return number("SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                          "current_database() AND pid <> pg_backend_pid() "
+                          "AND backend_type = 'client backend'") == 0;
+        }));
+        return number("SELECT sum(idx_scan) + sum(seq_scan) + sum(seq_tup_read) FROM "
+                      "pg_stat_user_tables WHERE relname LIKE 'orizuru_outbox%'");
+    };
+    const int before = searches();
+    CHECK(relay() == 6);
+    CHECK(searches() - before < 200);
+    CHECK(sent("q19000") == Texts{"x", "y"});
+}
+
 TEST_CASE_FIXTURE(RelayFixture, "a relay needs each of the rights of TableUse::relay") {
     sql("DROP ROLE IF EXISTS relay; CREATE ROLE relay LOGIN");
     const std::string grants = Schema(database).grants("relay", TableUse::relay);
