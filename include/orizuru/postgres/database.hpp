@@ -11,8 +11,8 @@
 // environment (PGHOST, PGPASSFILE...), as by every program that uses libpq.
 //
 // After a failover each session to a server that can only be read is replaced, at the latest when
-// it is to write something. For that either the string has all hosts, `host=db1,db2`, or the name
-// leads to the new primary.
+// it is to write something; since PostgreSQL 14 when it has read something, too. For that either
+// the string has all hosts, `host=db1,db2`, or the name leads to the new primary.
 
 #include <orizuru/detail/base/config.hpp>
 #include <orizuru/detail/postgres/common.hpp>

@@ -89,6 +89,16 @@ TEST_CASE_FIXTURE(TwoServers, "work goes on at the new primary although the old 
     CHECK(standby.ask("SELECT count(DISTINCT id) FROM effects") == "4");
 }
 
+TEST_CASE_FIXTURE(TwoServers, "who only reads sees what is written at the new primary although the "
+                              "old one answers") {
+    Ledger<std::string> ledger(database, "q");
+    const std::string id = ledger.submit("x");
+    fail_over();
+    CHECK(Ledger<std::string>(standby.conninfo(), "q").run(id, effect(id)) ==
+          LedgerOutcome::completed);
+    CHECK(eventually([&] { return ledger.find(id).value().state == LedgerState::completed; }));
+}
+
 TEST_CASE_FIXTURE(TwoServers, "a relay and a reconciler that sleep hear of commits at the new "
                               "primary although the old one answers") {
     const std::jthread relaying([&](const std::stop_token& token) {

@@ -8,8 +8,10 @@
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/standard_descriptors.hpp>
 #include <orizuru/detail/postgres/last_words.hpp>
+#include <orizuru/detail/postgres/libpq_handle.hpp>
 #include <orizuru/postgres/database.hpp>
 
+#include <libpq-fe.h>
 #include <pqxx/pqxx>
 
 #include <poll.h>
@@ -17,6 +19,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace orizuru::detail {
 
@@ -55,6 +58,17 @@ class Client {
         } catch (const pqxx::failure&) {
             return false;
         }
+    }
+    /// True when the server has said, with its answer to a statement, that it can only be read.
+    /// Such a session must not be kept by those who only read, either: what is written meanwhile is
+    /// written at another server. A server says so since version 14.
+    [[nodiscard]] bool said_read_only() noexcept {
+        const auto is_on = [this](const char* setting) {
+            const char* const value =
+                ::PQparameterStatus(handle_of(m_session->connection), setting);
+            return value != nullptr && std::string_view(value) == "on";
+        };
+        return is_on("default_transaction_read_only") || is_on("in_hot_standby");
     }
     /// Whether nothing is to be read. When no statement runs, the server only sends something to
     /// end the session.

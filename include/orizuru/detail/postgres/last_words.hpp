@@ -6,6 +6,8 @@
 // last one only, which says that the connection is closed. The one before has the server's words,
 // and libpq shows each to an event procedure.
 
+#include <orizuru/detail/postgres/libpq_handle.hpp>
+
 #include <libpq-fe.h>
 #include <pqxx/pqxx>
 
@@ -55,23 +57,6 @@ inline int note_last_words(PGEventId event, void* info, void* words) {
     }
     return 1;
 }
-
-#if !defined(PQXX_VERSION_MAJOR) || PQXX_VERSION_MAJOR < 7
-using PqxxHandleOwner = pqxx::connection_base;
-#else
-using PqxxHandleOwner = pqxx::connection;
-#endif
-
-// libpqxx 6 to 8 keep libpq's handle in this private member. An explicit instantiation may name it;
-// what they offer instead is another type of connection (6), or one that is not set up (since 7.7).
-PGconn* handle_of(const PqxxHandleOwner& connection) noexcept;
-template <auto Handle>
-struct PqxxHandle {
-    friend PGconn* handle_of(const PqxxHandleOwner& connection) noexcept {
-        return connection.*Handle;
-    }
-};
-template struct PqxxHandle<&PqxxHandleOwner::m_conn>;
 
 inline void LastWords::listen_to(const pqxx::connection& connection) {
     if (::PQregisterEventProc(handle_of(connection), note_last_words, "orizuru", this) == 0) {

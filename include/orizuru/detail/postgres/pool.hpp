@@ -94,7 +94,9 @@ class Pool {
         return client;
     }
     void give_back(std::unique_ptr<Client> client) {
-        m_idle->give_back(std::move(client), m_isolation);
+        if (!client->said_read_only()) {
+            m_idle->give_back(std::move(client), m_isolation);
+        }
     }
     /// True when the server is there now, and can be written to.
     [[nodiscard]] bool answers() {
