@@ -79,7 +79,8 @@ TEST_CASE_FIXTURE(Fixture, "a producer's and a consumer's connections leave clos
                       close_all(closed);
                       Producer<Raw> producer(address, "q");
                       bool good = act_as_closed(closed);
-                      Consumer<Raw> consumer(address, "q");
+                      Consumer<Raw> consumer(address, "q",
+                                             {.on_event = [](const orizuru::Event&) {}});
                       producer.push({"a"});
                       good &= act_as_closed(closed) && consumer.next()->ack();
                       cut_others(address);

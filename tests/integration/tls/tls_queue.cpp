@@ -17,7 +17,10 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -288,6 +291,20 @@ TEST_CASE_FIXTURE(TlsFixture, "a worker runs jobs of several queues, and those t
     running.join();
     CHECK(runs > 60);
     CHECK(redis.keys("one*").empty());
+}
+
+TEST_CASE_FIXTURE(TlsFixture, "a connection over TLS leaves closed standard descriptors alone") {
+    CHECK(status_of_child([&] {
+              for (const int fd : {0, 1, 2}) {
+                  ::close(fd);
+              }
+              Producer<Raw> producer(endpoint, "q");
+              bool good = producer.push({"a"}) == 1;
+              for (const int fd : {0, 1, 2}) {
+                  good &= ::write(fd, "text", 4) == -1 && errno == EBADF;
+              }
+              return good && producer.push({"b"}) == 2 ? as_expected : not_as_expected;
+          }) == as_expected);
 }
 
 } // namespace tls_queue_test
