@@ -104,7 +104,8 @@ Inspector::peek_list(const Keys& keys, Place place, std::int64_t first, std::int
     }
     std::vector<PlacedMessage> found;
     for (Reply& element : reply.elements) {
-        found.push_back({place, element.text, element.text});
+        std::string payload = element.text;
+        found.push_back({place, std::move(payload), std::move(element.text)});
     }
     return found;
 }

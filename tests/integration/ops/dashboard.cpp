@@ -177,6 +177,31 @@ TEST_CASE_FIXTURE(Fixture, "all queues are shown with their numbers, whoever ask
     CHECK(seen("/api/queue?queue=unknown").at("waiting") == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "of large messages a page has few, and the next one has those behind them") {
+    Texts names;
+    for (char name = 'a'; name < 'u'; ++name) { // twenty, of 5 MiB
+        names.push_back(std::string(1, name));
+        push({name + std::string(5 << 20, '.')});
+    }
+    redis.command({"CONFIG", "RESETSTAT"});
+    Texts seen_names;
+    int pages = 0;
+    for (std::int64_t first = 0; first >= 0 && pages < 20; ++pages) {
+        const json page =
+            seen("/api/messages?queue=q&place=waiting&first=" + std::to_string(first));
+        for (const json& row : page.at("messages")) {
+            seen_names.push_back(row.at("preview").get<std::string>().substr(0, 1));
+        }
+        CHECK(page.at("messages").size() <= 3);
+        first = page.at("more") == true
+                    ? first + static_cast<std::int64_t>(page.at("messages").size())
+                    : -1;
+    }
+    CHECK(seen_names == names);
+    CHECK(info("commandstats", "cmdstat_lrange:calls") >= 20); // one in each answer of Redis
+}
+
 TEST_CASE_FIXTURE(Fixture, "of thousands of queues a page is shown, with the sums of all") {
     Texts words{"SADD", "orizuru:queues"};
     for (int i = 0; i < 3000; ++i) {

@@ -49,7 +49,9 @@ inline void check_range(std::int64_t first, std::int64_t& count) {
 /// never much larger, and never hold Redis up for long.
 class ChunkSize {
   public:
-    explicit ChunkSize(std::uint64_t most) : m_most(most) {}
+    /// `first`: so many while nothing is known of their size.
+    explicit ChunkSize(std::uint64_t most, std::uint64_t first = 10)
+        : m_most(most), m_next(first) {}
 
     [[nodiscard]] std::uint64_t next() const noexcept { return m_next; }
     /// The last chunk had so many messages, with so many bytes in all.
@@ -61,7 +63,7 @@ class ChunkSize {
 
   private:
     std::uint64_t m_most;
-    std::uint64_t m_next = 10; ///< nothing is known of their size yet
+    std::uint64_t m_next;
 };
 
 } // namespace orizuru::detail

@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/detail/ops/places.hpp>
 #include <orizuru/detail/ops/web/dashboard_json.hpp>
 #include <orizuru/detail/ops/web/dead_messages.hpp>
 #include <orizuru/detail/ops/web/http_refusal.hpp>
@@ -87,8 +88,8 @@ class DashboardData {
         });
     }
 
-    /// A page of a place, in small steps, so that few large messages are in memory; of the dead
-    /// also those with an error.
+    /// A page of a place, of large messages a part of one, in small steps, so that few of these are
+    /// in memory; of the dead also those with an error.
     [[nodiscard]] std::string messages(const std::string& query) {
         const std::string queue = parameter(query, "queue");
         const auto place = to_place(parameter(query, "place"));
@@ -109,14 +110,21 @@ class DashboardData {
             Json rows = Json::array();
             std::size_t bytes = 0;
             bool more = true;
-            for (std::int64_t at = 0; more && at < page_size && bytes < enough; at += some) {
+            ChunkSize chunk(some, 1);
+            for (std::int64_t at = 0; more && at < page_size && bytes < enough;) {
+                const auto count =
+                    std::min(page_size - at, static_cast<std::int64_t>(chunk.next()));
                 auto found =
-                    m_inspector.peek(queue, *place, static_cast<std::int64_t>(*first) + at, some);
-                more = std::ssize(found) == some;
+                    m_inspector.peek(queue, *place, static_cast<std::int64_t>(*first) + at, count);
+                more = std::ssize(found) == count;
+                at += count;
+                std::size_t size = 0;
                 for (PlacedMessage& message : found) {
-                    bytes += message.bytes.size();
+                    size += message.bytes.size();
                     rows.push_back(row(queue, std::move(message)));
                 }
+                chunk.learn(found.size(), size);
+                bytes += size;
             }
             return json_text({{"messages", std::move(rows)},
                               {"more", more},
@@ -205,7 +213,7 @@ class DashboardData {
 
   private:
     static constexpr std::int64_t page_size = 50;
-    static constexpr std::int64_t some = 10;
+    static constexpr std::uint64_t some = 10;
     static constexpr std::size_t enough = std::size_t{8} << 20;
     /// No list is read farther: Redis would have to walk to what is there.
     static constexpr std::uint64_t farthest = 100'000;

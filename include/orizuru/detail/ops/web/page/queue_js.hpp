@@ -114,7 +114,7 @@ function messagesTable(app, key, place, first) {
     const to = at => `#/queue/${key}/${place}/${at}`;
     const back = el('a', {href: to(Math.max(0, first - PAGE))}, '← Back');
     const range = el('span', {class: 'quiet'});
-    const on = el('a', {href: to(first + PAGE)}, 'More →');
+    const on = el('a', {}, 'More →');
     const pages = el('div', {class: 'row'}, back, range, on);
     let known = {};
     const filter = place === 'dead' && deadFilter(app, key, () => app.refresh());
@@ -167,6 +167,7 @@ function messagesTable(app, key, place, first) {
             pages.hidden = reason ? !more && allCounted : first === 0 && !more;
             back.hidden = reason !== '' || first === 0;
             on.hidden = reason !== '' || !more;
+            on.href = to(first + messages.length); // of large ones there are fewer
             fill(range, !messages.length ? '' : !reason ? `${number(first + 1)} to ${number(first + messages.length)}`
                 : `the newest ${number(messages.length)} of ${number(count)}${allCounted ? '' : ' or more'}`);
         },
