@@ -34,6 +34,8 @@ struct QueueState {
     std::uint64_t consumers = 0; ///< registered, whether they are alive or not
     std::uint64_t unheard = 0;   ///< of these, for their lease: no collector has been here since
     bool paused = false;
+    /// There are rejected messages, and for a day or longer no collector has been here.
+    bool uncollected = false;
     /// When the message that is served next was enqueued; nothing if it is no job, or there is
     /// none.
     std::optional<JobTime> oldest = {};

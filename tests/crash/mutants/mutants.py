@@ -537,7 +537,7 @@ MUTANTS = [
          "on_event = write_event;", "on_event = {};",
          "default_events"),
     code("a collect() leaves no sign of itself", "detail/collector/passes.hpp",
-         "        if (m_met_consumers) {", "        if (false) {",
+         "        if (m_met_consumers || collected.unacked > 0) {", "        if (false) {",
          "default_events"),
     code("a collect() takes the turn of others", "detail/collector/passes.hpp",
          "constexpr std::chrono::milliseconds day = PassTurns::longest_interval;",

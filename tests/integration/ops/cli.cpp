@@ -327,6 +327,28 @@ TEST_CASE_FIXTURE(Fixture, "a formatter shows the payloads of its queue") {
     CHECK_FALSE(contains(text({"peek", "r", "--where", "waiting"}), "order"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "show asks whether what should move messages runs") {
+    const auto shown = [&] { return text({"show", "q"}); };
+    const std::string of_scheduler = ": does a scheduler run?\n";
+    const std::string of_collector = "rejected, and not put back: does a collector run?\n";
+    jobs.push({"later"}, {.delay = 1h});
+    CHECK_FALSE(contains(shown(), of_scheduler));
+    CHECK_FALSE(contains(shown(), of_collector));
+    const std::string scheduled = "orizuru:{q}:scheduled";
+    const std::string first = redis.command({"ZRANGE", scheduled, "0", "0"}).elements.at(0).text;
+    redis.command({"ZADD", scheduled, std::to_string(server_ms() - 7'000), first});
+    CHECK(contains(shown(), "note       overdue "));
+    CHECK(contains(shown(), of_scheduler));
+    push({"a"});
+    reject_next();
+    CHECK(contains(shown(), of_collector));
+    orizuru::GarbageCollector collector(uri, "q");
+    collector.collect();
+    push({"b"});
+    reject_next();
+    CHECK_FALSE(contains(shown(), of_collector));
+}
+
 TEST_CASE_FIXTURE(Fixture, "pause and resume act on the queue") {
     const Consumer<Raw> consumer(uri, "q");
     CHECK(json({"pause", "q"}) == Json{{"queue", "q"}, {"paused", true}, {"served", true}});

@@ -43,7 +43,7 @@ class Passes {
 
     Collected collect() {
         const Collected collected = collect_once();
-        if (m_met_consumers) {
+        if (m_met_consumers || collected.unacked > 0) {
             leave_mark();
         }
         return collected;

@@ -55,14 +55,15 @@ inline constexpr std::size_t most_queues_together = 100;
 
 // KEYS for each queue source, unack, scheduled, dead, consumers, paused; ARGV how many bytes of the
 // message that is served next; then for each queue the prefixes of its processing lists and of its
-// heartbeats. Returns for each {waiting, held, scheduled, rejected, dead, consumers, how many of
-// them are unheard, paused, that message's beginning, first due or ''}; nil for one that it
-// refuses, if there are others. It ends behind the queue with the 1000th consumer: O(queues +
-// consumers).
+// heartbeats, and the key of its collectors' turns. Returns for each {waiting, held, scheduled,
+// rejected, dead, consumers, how many of them are unheard, paused, whether the rejected ones are
+// collected, that message's beginning, first due or ''}; nil for one that it refuses, if there are
+// others. It ends behind the queue with the 1000th consumer: O(queues + consumers).
 inline std::string_view queue_states_script() {
     static constexpr auto script = reading_script(held_list_function, retired_function, R"lua(
 local seen = 0
-local function state(source, unack, scheduled, dead, consumers, paused, processing, heartbeat)
+local function state(source, unack, scheduled, dead, consumers, paused, processing, heartbeat,
+    collected)
     local kinds = {{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'}, {consumers, 'set'}}
     local refused = refusal({}, {{'TYPE', source}, {'GET', source}})
     if refused then return refused end
@@ -78,17 +79,18 @@ local function state(source, unack, scheduled, dead, consumers, paused, processi
         unheard = unheard + 1 - redis.call('EXISTS', heartbeat .. id)
     end
     seen = seen + #ids
+    local rejected = redis.call('LLEN', unack)
     local next_served = not gone and redis.call('LINDEX', source, -1) or ''
     local due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2] or ''
     return {gone and 0 or redis.call('LLEN', source), held, redis.call('ZCARD', scheduled),
-        redis.call('LLEN', unack), redis.call('LLEN', dead), #ids, unheard,
-        redis.call('EXISTS', paused), string.sub(next_served, 1, ARGV[1]), due}
+        rejected, redis.call('LLEN', dead), #ids, unheard, redis.call('EXISTS', paused),
+        rejected == 0 and 1 or redis.call('EXISTS', collected), string.sub(next_served, 1, ARGV[1]), due}
 end
 local found = {}
 for i = 1, #KEYS / 6 do
     local k = 6 * i
     local one = state(KEYS[k - 5], KEYS[k - 4], KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k],
-        ARGV[2 * i], ARGV[2 * i + 1])
+        ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1])
     if one.err and #KEYS == 6 then return one end
     found[i] = not one.err and one
     if seen >= 1000 then break end
@@ -105,7 +107,7 @@ return found
 queue_states(Connection& connection, std::span<const Keys> queues) {
     const Reply reply =
         connection.roundtrip(queues.front().source(), "EVAL_RO", [&](std::string& out) {
-            begin_command(out, 4 + 8 * queues.size());
+            begin_command(out, 4 + 9 * queues.size());
             append_argument(out, "EVAL_RO");
             append_argument(out, queue_states_script());
             append_argument(out, 6 * queues.size());
@@ -121,6 +123,7 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
             for (const Keys& keys : queues) {
                 append_argument(out, keys.processing(""));
                 append_argument(out, keys.heartbeat(""));
+                append_argument(out, keys.collected());
             }
         });
     const std::size_t size = reply.elements.size();
@@ -136,8 +139,8 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
             continue;
         }
         const auto is_number = [](const Reply& part) { return is_count(part); };
-        if (parts.size() != 10 || !std::all_of(parts.begin(), parts.begin() + 8, is_number) ||
-            !parts[8].is(Reply::Type::string) || !parts[9].is(Reply::Type::string)) {
+        if (parts.size() != 11 || !std::all_of(parts.begin(), parts.begin() + 9, is_number) ||
+            !parts[9].is(Reply::Type::string) || !parts[10].is(Reply::Type::string)) {
             connection.refuse("EVAL_RO");
         }
         const auto count = [&](std::size_t part) {
@@ -153,10 +156,11 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                                                          .consumers = count(5),
                                                          .unheard = count(6),
                                                          .paused = count(7) > 0,
-                                                         .oldest = envelope_time(parts[8].text)})
+                                                         .uncollected = count(8) == 0,
+                                                         .oldest = envelope_time(parts[9].text)})
                                 .value();
-        if (!parts[9].text.empty()) {
-            state.next_due = due_time(parts[9].text);
+        if (!parts[10].text.empty()) {
+            state.next_due = due_time(parts[10].text);
         }
     }
     return found;

@@ -16,6 +16,7 @@
 #include <orizuru/ops/queue_state.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -163,6 +164,9 @@ inline void workers(CliCall& call) {
         [&](std::ostream& out) { out << table_of(consumers); });
 }
 
+// A scheduler looks every 5 s by default, and when the first message comes due.
+inline constexpr std::chrono::seconds most_overdue{5};
+
 [[nodiscard]] inline Table details_of(const QueueState& state) {
     Table table({{"queue"}, {state.queue}});
     table.add({"waiting", std::to_string(state.waiting)});
@@ -176,6 +180,13 @@ inline void workers(CliCall& call) {
     table.add({"consumers", std::to_string(state.consumers)});
     if (is_served(state) == false) {
         table.add({"note", "nobody serves it"});
+    }
+    const auto overdue = age(state.next_due, state.now);
+    if (overdue >= most_overdue) {
+        table.add({"note", "overdue " + optional_text(overdue) + ": does a scheduler run?"});
+    }
+    if (state.uncollected) {
+        table.add({"note", "rejected, and not put back: does a collector run?"});
     }
     return table;
 }
