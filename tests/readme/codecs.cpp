@@ -55,6 +55,11 @@ int main() {
     require(std::get<Refund>(decoded<Task>("\x92\x01\x91\x08"sv)).order == 8, "Task in msgpack");
     require_refused<Task>({""sv, "\x92"sv, "\x92\x02\x91\x08"sv, "\x92\xff\x91\x08"sv,
                            "\x93\x01\x91\x08"sv, "\x92\x01"sv, "\x92\x01\x91\x08\x08"sv});
+    require(decoded<Car>("\x91\xa5Green"sv).colour == Colour::green, "Car of Rust");
+    require(there_and_back(Car{Colour::green}).colour == Colour::green, "Car");
+    require_refused<Car>({"\x91\xa4"
+                          "Blue"sv,
+                          "\x91\x01"sv});
 #ifdef HAS_JSON
     require(there_and_back(Invoice{{}, 12}).number == 12, "Invoice");
     require(decoded<Invoice>(R"({"number":3})").number == 3, "Invoice in JSON");
