@@ -204,4 +204,22 @@ inline int Lua::pack(lua_State* state) {
     return 1;
 }
 
+/// Of the formats, those of the library's scripts: '>I' and a width; and where the number ends.
+inline int Lua::unpack(lua_State* state) {
+    const auto width = static_cast<std::size_t>(std::stoi(text_at(state, 1).substr(2)));
+    const std::string text = text_at(state, 2);
+    const auto at = static_cast<std::size_t>(lua_tonumber(state, 3));
+    if (at - 1 + width > text.size()) {
+        push(state, "data string too short");
+        return -1;
+    }
+    std::uint64_t value = 0;
+    for (const char byte : text.substr(at - 1, width)) {
+        value = value << 8U | static_cast<unsigned char>(byte);
+    }
+    lua_pushnumber(state, static_cast<lua_Number>(value));
+    lua_pushnumber(state, static_cast<lua_Number>(at + width));
+    return 2;
+}
+
 } // namespace orizuru::test

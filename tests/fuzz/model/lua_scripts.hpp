@@ -74,6 +74,7 @@ class Lua {
     static int may_run(lua_State* state);
     static int sha1hex(lua_State* state);
     static int pack(lua_State* state);
+    static int unpack(lua_State* state);
     static int protected_call(lua_State* state);
     static int locate(lua_State* state);
 
@@ -121,7 +122,8 @@ inline Lua::Lua() {
                                      {"acl_check_cmd", &raising<&Lua::may_run>},
                                      {"sha1hex", &raising<&Lua::sha1hex>},
                                      {nullptr, nullptr}};
-    static const luaL_Reg structs[] = {{"pack", &raising<&Lua::pack>}, {nullptr, nullptr}};
+    static const luaL_Reg structs[] = {
+        {"pack", &raising<&Lua::pack>}, {"unpack", &raising<&Lua::unpack>}, {nullptr, nullptr}};
     luaL_register(state, "redis", redis);
     luaL_register(state, "struct", structs);
     lua_pushcfunction(state, &Lua::protected_call);
