@@ -64,12 +64,14 @@ TEST_CASE_FIXTURE(Jobs, "a job that too few replicas confirm is in doubt, and is
     long there = 0;
     for (const auto& [command, options] : ways()) {
         CAPTURE(there);
-        const std::string expected = command + " 'q': done, but only 0 of 1 replicas have it";
-        CHECK(contains(doubt_of([&, &with = options] { jobs_of.push({"a"}, with); }), expected));
+        const auto is_expected = [&, &name = command](const std::string& doubt) {
+            return contains(doubt, name) && // EVALSHA, too
+                   contains(doubt, " 'q': done, but only 0 of 1 replicas have it");
+        };
+        CHECK(is_expected(doubt_of([&, &with = options] { jobs_of.push({"a"}, with); })));
         CHECK(jobs(redis) == ++there);
         if (!options.unique) {
-            CHECK(contains(doubt_of([&, &with = options] { jobs_of.push_all({{"b"}}, with); }),
-                           expected));
+            CHECK(is_expected(doubt_of([&, &with = options] { jobs_of.push_all({{"b"}}, with); })));
             CHECK(jobs(redis) == ++there);
         }
     }
