@@ -33,8 +33,9 @@ class NodeLinks final : public Homes, public std::enable_shared_from_this<NodeLi
     /// As start_link(). Any thread.
     [[nodiscard]] std::shared_ptr<Heartbeat> start_of(const Keys& keys);
 
-    std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) override;
-    std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) override;
+    // Declared inline, files that only include this do not emit the class.
+    inline std::shared_ptr<Heartbeat> of_astray(Lane& lane, Heartbeat& here) override;
+    inline std::shared_ptr<Heartbeat> in_place_of(const Heartbeat& here) override;
 
   private:
     struct Home {
