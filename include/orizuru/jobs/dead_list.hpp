@@ -139,7 +139,7 @@ class DeadList {
 
     DeadEntry entry_of(Reply& reply);
     std::uint64_t count_of(const Reply& reply, std::string_view name);
-    /// What a cut of the list has done.
+    /// The result of a cut of the list.
     struct Cut {
         std::uint64_t gone;
         std::uint64_t over; ///< what is still to go

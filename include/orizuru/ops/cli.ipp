@@ -35,7 +35,7 @@ what is not known, and a payload as text when its payload_encoding is "utf-8", e
 With ls -n there is a document in each line.
 )";
 
-/// Of this library, as meson.build has it.
+/// The library's version, as meson.build has it.
 inline constexpr const char* cli_version = "0.1.0";
 
 /// Its first line is the description; with the others it is what --help says of the command alone.
@@ -47,7 +47,7 @@ inline void describe(CLI::App& command, const std::string& about) {
     }
 }
 
-/// What --help says of a command, or, with an empty name, of the program. Throws
+/// Returns the help on a command, or, with an empty name, of the program. Throws
 /// std::invalid_argument when there is no such command.
 [[nodiscard]] inline std::string help_of(CLI::App& app, const std::string& name) {
     if (name.empty()) {

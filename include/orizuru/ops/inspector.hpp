@@ -75,7 +75,8 @@ class Inspector {
     /// What workers have reported of the queue's jobs since ever; they do so every 5 s and when
     /// they stop. Jobs that a plain consumer takes are not in it. Redis: HGETALL, O(1).
     [[nodiscard]] QueueStatistics counts(const std::string& queue);
-    /// The same of many queues, as `states`. Redis: a script for up to 100, in a Cluster for each.
+    /// Counts for many queues, as `states` does. Redis: a script for up to 100, in a Cluster for
+    /// each.
     [[nodiscard]] std::vector<QueueStatistics> all_counts(std::span<const std::string> queues,
                                                           const Refused& refused = {});
     /// The outcomes of the last `count` days, 90 at most, the oldest first and today's last, with
@@ -158,7 +159,7 @@ class Inspector {
     /// number.
     [[nodiscard]] std::vector<PlacedMessage> find(const std::string& queue,
                                                   const std::string& job_id, std::int64_t most);
-    /// The same for the jobs whose ids begin with this.
+    /// Finds, as `find` does, the jobs whose ids begin with this.
     [[nodiscard]] std::vector<PlacedMessage>
     find_prefix(const std::string& queue, const std::string& id_prefix, std::int64_t most);
 

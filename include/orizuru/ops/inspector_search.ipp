@@ -61,7 +61,7 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
     } while (cursor != "0" && !token.stop_requested());
 }
 
-/// Whether the message of this list that is served next is a job; false when the list has gone, or
+/// True if the message of this list that is served next is a job; false when the list has gone, or
 /// is none that the user may read.
 [[nodiscard]] inline bool serves_jobs(Connection& connection, const std::string& list) {
     try {

@@ -60,10 +60,10 @@ class Database {
     /// The server in messages: host, port, database and user as far as they were given; no
     /// password, and no name in which one may be, as it has '=' or '@'.
     [[nodiscard]] const std::string& address() const noexcept { return m_conninfo.address(); }
-    /// What libpq is given: with the password, and, unless the string or libpq's environment says
-    /// otherwise, with 5 s to connect, an end to connections of which nothing is heard for 30 s,
-    /// and target_session_attrs=read-write: of several hosts or addresses it takes the one that can
-    /// be written to, and refuses a server that can only be read. Always in UTF-8.
+    /// The string that libpq gets: with the password, and, unless the string or libpq's environment
+    /// says otherwise, with 5 s to connect, an end to connections of which nothing is heard for 30
+    /// s, and target_session_attrs=read-write: of several hosts or addresses it takes the one that
+    /// can be written to, and refuses a server that can only be read. Always in UTF-8.
     [[nodiscard]] const std::string& conninfo() const noexcept { return m_conninfo.text(); }
 
   private:

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How msgpack-c writes and reads what it does not know. MSGPACK_ADD_ENUM and any other adaptor for
+// Teaches msgpack-c types that it does not know. MSGPACK_ADD_ENUM and any other adaptor for
 // one type is preferred to these.
 
 #include <msgpack.hpp>

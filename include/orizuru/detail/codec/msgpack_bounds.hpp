@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// How deep a payload may nest and how many values it may have. Reading has these bounds, since a
-// tree of objects takes many times the bytes that describe it, and so has writing, since nobody
-// could read the rest.
+// Bounds how deep a payload may nest and how many values it may have. Reading has these bounds,
+// since a tree of objects takes many times the bytes that describe it, and so has writing, since
+// nobody could read the rest.
 
 #include <algorithm>
 #include <cstddef>

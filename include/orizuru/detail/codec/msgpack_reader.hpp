@@ -52,7 +52,7 @@ class MsgpackReader {
         return value;
     }
 
-    /// The same without a tree. It reads arrays and maps without keeping them.
+    /// Does the same without a tree: it reads arrays and maps and keeps none.
     static void check(std::string_view bytes) {
         static_cast<void>(MsgpackReader(bytes, nullptr).read());
     }

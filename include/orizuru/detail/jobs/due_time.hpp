@@ -21,8 +21,8 @@ namespace orizuru::detail {
 /// A message's element has a number of 8 bytes before it.
 inline constexpr std::size_t scheduled_number = 8;
 
-/// Nothing for what is no number. What another program has scheduled beyond all times is due at the
-/// first or the last of them.
+/// Returns nothing for what is no number. A time beyond all that are allowed, which another program
+/// has scheduled, becomes the first or the last of these.
 [[nodiscard]] inline std::optional<JobTime> due_time(const std::string& score) {
     double number = 0;
     const char* const end = score.data() + score.size();

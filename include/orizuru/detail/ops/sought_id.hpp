@@ -17,7 +17,7 @@ struct SoughtId {
     std::string text;
     Match match = Match::whole;
 
-    /// Whether the envelope, or its beginning, is of a job with such an id.
+    /// True if the envelope, or its beginning, is that of a job with such an id.
     [[nodiscard]] bool is_of(std::string_view envelope) const {
         const auto id = envelope_id(envelope);
         return id && (match == Match::whole ? *id == text : id->starts_with(text));

@@ -36,7 +36,7 @@ namespace orizuru::detail {
                                                                               : failure;
 }
 
-/// What the server said when it ended the session; else what `error` says.
+/// Returns the server's words from the end of the session; without them, the text of `error`.
 [[nodiscard]] inline std::string reason_of(const std::unique_ptr<Client>& client,
                                            const std::exception& error) {
     return client && !client->last_words().text.empty() ? client->last_words().text : error.what();

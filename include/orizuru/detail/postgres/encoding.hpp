@@ -47,7 +47,7 @@ namespace orizuru::detail {
     return out;
 }
 
-/// How the reason of a failure is stored.
+/// The forms in which the reason of a failure is stored.
 enum class ReasonForm {
     whole,
     ascii ///< the database's encoding has not all its characters

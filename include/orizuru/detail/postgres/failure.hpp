@@ -80,7 +80,7 @@ enum class Failure {
     }
 }
 
-/// What pqxx or the server says, which is often several lines, in one.
+/// Puts the text of pqxx or the server, often several lines, into one.
 [[nodiscard]] inline DatabaseError database_error(const Database& database,
                                                   const std::string& reason) {
     std::string text = database.address() + ":";

@@ -20,7 +20,7 @@
 
 namespace orizuru::detail {
 
-/// What the server said when it ended the session; empty as long as it has not.
+/// The server's words from the end of the session; empty until then.
 struct LastWords {
     std::string state; ///< SQLSTATE
     std::string text;

@@ -36,7 +36,7 @@ struct Purged {
 /// One thread's at a time.
 class Purge {
   public:
-    /// Of the inbox's scope or the ledger's queue `name`; `who` is "inbox" or "ledger".
+    /// Purges the inbox's scope or the ledger's queue `name`; `who` is "inbox" or "ledger".
     Purge(const std::string& prefix, const std::string& who, std::string name,
           std::chrono::seconds age)
         // A COMMIT that a crash forgets is made up for by the next purge.

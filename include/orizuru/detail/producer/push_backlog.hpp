@@ -81,7 +81,7 @@ class PushBacklog {
     [[nodiscard]] TimePoint retry_at() const noexcept { return m_retry_at; }
     [[nodiscard]] bool failed() const noexcept { return m_retry_at != TimePoint(); }
 
-    /// How many bytes the messages have that Redis refused for themselves.
+    /// Returns the size of the messages that Redis refused for their length.
     [[nodiscard]] std::size_t refused_bytes() const noexcept { return m_refused_bytes; }
     /// Throws RefusedError for the oldest of them, which is then no longer kept, if there is one.
     void give_back() {
@@ -235,7 +235,8 @@ inline void PushBacklog::take(const Reply& reply, Lock& lock) {
     }
 }
 
-/// What is left of the chunk is sent again, and what was behind it.
+/// Keeps the largest message of the refused chunk apart. The rest of the chunk is sent again, and
+/// so are the chunks behind it.
 inline void PushBacklog::set_aside_largest(const Reply& reply) {
     PushChunk& chunk = m_chunks[m_order[m_refused]];
     m_too_long.push_back(m_pipeline.refusal_of(chunk.largest(), reply));

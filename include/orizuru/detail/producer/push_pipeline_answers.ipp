@@ -15,13 +15,13 @@ inline Reply* PushPipeline::send_and_look() {
     return stream().next_reply();
 }
 
-/// In a handler of what `send` throws: returns what the server has answered before it closed the
-/// connection, and at last why; rethrows if nothing is left.
+/// Call it in the handler of an exception of `send`. Returns the server's answers from before it
+/// closed the connection, the last of which says why; rethrows when there are no more.
 inline Reply* PushPipeline::last_words() {
     try {
         stream().fill();
     } catch (const Error&) { // NOLINT(bugprone-empty-catch)
-        // The same failure.
+        // It is the failure that is being handled.
     }
     Reply* const reply = stream().next_reply();
     if (reply == nullptr) {

@@ -88,7 +88,7 @@ inline constexpr std::string_view redirected = " (the next attempt goes to anoth
     return reply.is(Reply::Type::error) && remedy_for(reply) == Remedy::reconnect;
 }
 
-/// Whether the server closes the connection because a string of the command is longer than its
+/// True if the server closes the connection because a string of the command is longer than its
 /// proto-max-bulk-len. It has run neither this command nor those behind it.
 [[nodiscard]] [[gnu::cold]] inline bool refuses_a_length(const Reply& reply) noexcept {
     return reply.is(Reply::Type::error) &&

@@ -125,7 +125,7 @@ class CliCall {
             }
         }
     }
-    /// What each_queue does with a queue that is refused, for what looks at many together.
+    /// Returns what leaves a refused queue out, as each_queue does; for a look at many together.
     [[nodiscard]] Inspector::Refused leaving_out() {
         if (!m_options.queues.empty()) {
             return {};
@@ -140,7 +140,7 @@ class CliCall {
                           m_streams.screen == Screen::terminal && !m_options.json;
         return fits ? std::optional(size_of_stdout()) : std::nullopt;
     }
-    /// Whether a terminal shows the answer as it is.
+    /// True if a terminal shows the answer as it is.
     [[nodiscard]] bool on_terminal() const noexcept { return m_streams.screen != Screen::none; }
 
     [[nodiscard]] bool is_whole() const noexcept { return m_left_out.empty(); }

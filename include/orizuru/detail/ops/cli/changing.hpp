@@ -29,8 +29,7 @@
 
 namespace orizuru::detail::cli {
 
-/// Whether anybody serves the queue, or did before it was paused; nothing when Redis refuses to
-/// tell.
+/// True if anybody serves the queue, or did before it was paused; empty when Redis refuses to tell.
 [[nodiscard]] inline std::optional<bool> is_served(CliCall& call) {
     const std::string& queue = call.options().queue;
     try {
@@ -143,7 +142,7 @@ change_job(CliCall& call, const std::function<bool(const PlacedMessage&)>& chang
     return count;
 }
 
-/// How many messages of the place the arguments choose, of those that `possible` is true for.
+/// Counts the messages of the place that the arguments choose and that `possible` is true for.
 [[nodiscard]] inline std::uint64_t
 count_chosen(CliCall& call, const std::function<bool(const PlacedMessage&)>& possible) {
     std::uint64_t count = 0;

@@ -18,7 +18,7 @@
 
 namespace orizuru::detail::cli {
 
-/// When a message died, else when its job was enqueued first; nothing when that is not known.
+/// Returns when a message died, else when its job was enqueued first; nothing when that is unknown.
 [[nodiscard]] inline std::optional<JobTime> begin_of(const PlacedMessage& message,
                                                      const std::optional<Job<Raw>>& job) {
     if (message.place == Place::dead) {
@@ -27,7 +27,7 @@ namespace orizuru::detail::cli {
     return job ? std::optional(job->first_enqueued_at) : std::nullopt;
 }
 
-/// Whether the arguments choose a message.
+/// Returns a predicate: do the arguments choose this message?
 [[nodiscard]] inline std::function<bool(const PlacedMessage&)> choice(CliCall& call) {
     const CliOptions& options = call.options();
     std::optional<JobTime> latest;

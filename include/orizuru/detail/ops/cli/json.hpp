@@ -56,8 +56,8 @@ namespace orizuru::detail::cli {
     return length ? Json(length->count()) : Json();
 }
 
-/// Whether a live consumer serves the queue; nothing for a paused one without, from which workers
-/// stay away.
+/// True if a live consumer serves the queue; empty for a paused queue without one, since workers
+/// stay away from it.
 [[nodiscard]] inline std::optional<bool> is_served(const QueueState& state) noexcept {
     const bool served = state.consumers > state.unheard;
     return served || !state.paused ? std::optional(served) : std::nullopt;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What shows the standard output.
+// The screen on which the standard output appears.
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ struct ScreenSize {
     return type == nullptr || std::string_view(type) == "dumb" ? Screen::lines : Screen::terminal;
 }
 
-/// Of a terminal that does not say, 24 x 80.
+/// Takes 24 x 80 for a terminal that does not say.
 [[nodiscard]] inline ScreenSize size_of_stdout() noexcept {
     winsize size{};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) {

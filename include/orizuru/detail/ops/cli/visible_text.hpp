@@ -79,14 +79,14 @@ template <std::size_t Size>
     return character;
 }
 
-/// How many of a terminal's columns a character that is not hidden takes.
+/// Returns the columns of a terminal that a character takes; it must not be hidden.
 [[nodiscard]] inline std::size_t columns_of(char32_t character) noexcept {
     return is_among(character, combining_characters) ? 0
            : is_among(character, wide_characters)    ? 2
                                                      : 1;
 }
 
-/// Of UTF-8 without hidden characters.
+/// Does so for UTF-8 without hidden characters.
 [[nodiscard]] inline std::size_t visible_columns(std::string_view text) noexcept {
     std::size_t columns = 0;
     while (!text.empty()) {

@@ -154,7 +154,7 @@ class DashboardData {
         });
     }
 
-    /// Of a queue, or of all; of very many those that are found within half a second.
+    /// Lists those of a queue, or of all; of very many those that are found within half a second.
     [[nodiscard]] std::string workers(const std::string& query) {
         return shared("workers?", query, [&] {
             std::vector<std::string> queues;

@@ -111,8 +111,8 @@ class QueueSampler {
         }
         return found;
     }
-    /// How many jobs of these were done from the last point but one to the last; nothing while that
-    /// is known of none.
+    /// Returns how many jobs of these were done between the last two points; nothing while none of
+    /// them has two.
     [[nodiscard]] std::optional<std::uint64_t>
     last_step(std::span<const QueueSample::Row* const> rows) const {
         std::optional<std::uint64_t> sum;

@@ -21,7 +21,7 @@
 
 namespace orizuru::detail::web {
 
-/// Of a sample the queues that a query chooses: `queue` is a whole name, `filter` a part of a name
+/// The queues of a sample that a query chooses: `queue` is a whole name, `filter` a part of a name
 /// in any case of ASCII; the page of them begins behind the `first` ones, and has `most`.
 class QueueSelection {
   public:

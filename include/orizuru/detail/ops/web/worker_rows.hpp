@@ -18,7 +18,7 @@
 
 namespace orizuru::detail::web {
 
-/// Of very many queues those that are found within half a second, with `more`.
+/// Lists, of very many queues, those that are found within half a second, and says `more`.
 [[nodiscard]] inline Json worker_rows(Inspector& inspector, std::span<const std::string> queues) {
     using Clock = std::chrono::steady_clock;
     constexpr std::size_t most = 500;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// What is done to a ledger's jobs from outside: given up, cancelled, revived.
+// Changes a ledger's jobs from outside: gives them up, cancels and revives them.
 
 #include <orizuru/detail/postgres/attempts.hpp>
 #include <orizuru/detail/postgres/encoding.hpp>

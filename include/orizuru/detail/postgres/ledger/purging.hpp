@@ -75,8 +75,8 @@ class LedgerPurging {
     }
 
   private:
-    // What is held is tried again only after this time: each try takes a transaction's number, and
-    // a million of them with each sweep would soon use those up.
+    // A held job is tried again only after this time: each try takes a transaction's number, and a
+    // million of them with each sweep would soon use those up.
     static constexpr std::chrono::hours held_for{1};
 
     struct Place {
