@@ -176,14 +176,14 @@ TEST_CASE("the options that nobody chose are those of the design") {
     CHECK(consumer.prefetch == 1);
     CHECK(consumer.ack == AckMode::immediate);
     CHECK(consumer.max_payload == 16 * 1024 * 1024);
-    CHECK_FALSE(consumer.on_event);
+    CHECK(consumer.on_event);
     CHECK_FALSE(consumer.on_beat);
     const GarbageCollectorOptions collector;
     CHECK(collector.max_recoveries == 3);
     CHECK(collector.batch == 1000);
     CHECK(collector.grace == std::chrono::seconds(10));
     CHECK(collector.dead_limit == 0);
-    CHECK_FALSE(collector.on_event);
+    CHECK(collector.on_event);
     CHECK(collector.blamed == 1);
     CHECK(every_consumer_option.prefetch == 1);
     CHECK(every_collector_option.batch == 1);
