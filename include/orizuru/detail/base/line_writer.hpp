@@ -8,7 +8,6 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 
-#include <limits.h>
 #include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>

@@ -82,13 +82,17 @@ class Passes {
         return pass(Sweeps::own); // on the node that has the queue now
     }
     /// For consumers, which look for the key of the turns. It is too short-lived to delay one.
-    void leave_mark() noexcept {
+    /// Refusals and lost connections concern nobody: the pass is done.
+    void leave_mark() {
+        constexpr std::chrono::milliseconds day = PassTurns::longest_interval;
         try {
-            constexpr std::chrono::milliseconds day = PassTurns::longest_interval;
-            m_connection.command(m_keys.source(), "SET", m_keys.collected(), "", "NX", "PX",
-                                 day.count());
-        } catch (const std::exception&) { // NOLINT(bugprone-empty-catch)
-            // The pass is done.
+            const Reply reply = m_connection.command(m_keys.source(), "SET", m_keys.collected(), "",
+                                                     "NX", "PX", day.count());
+            if (!reply.is(Reply::Type::nil)) {
+                m_connection.require(reply, Reply::Type::status, "SET");
+            }
+        } catch (const ReplyError&) {      // NOLINT(bugprone-empty-catch)
+        } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
         }
     }
     Collected pass(Sweeps sweeps) {

@@ -145,10 +145,10 @@ class PushBacklog {
     void remove_oldest() noexcept;
     [[gnu::cold]] void set_aside_largest(const Reply& reply);
     [[noreturn]] [[gnu::cold]] void throw_refused() {
-        const RefusedError error = std::move(m_too_long.front());
+        const RefusedError refused = std::move(m_too_long.front());
         m_too_long.pop_front();
-        m_refused_bytes -= error.payload().size();
-        throw error;
+        m_refused_bytes -= refused.payload().size();
+        throw RefusedError(refused);
     }
     [[nodiscard]] std::optional<Reply> ask(const Reply& refusal, Lock& lock) {
         return m_pipeline.ask(refusal, m_chunks[m_order[m_refused]].command(), [&](auto push) {

@@ -14,7 +14,6 @@
 #include <orizuru/error.hpp>
 #include <orizuru/reply.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -24,27 +23,45 @@
 
 namespace orizuru::detail {
 
-/// One thread at a time reads it; any thread may ask for the time meanwhile.
-class ServerClock {
+/// The time of a Redis as a value: how far it is ahead of this host's time since boot.
+class ServerTime {
   public:
     using Time = std::chrono::sys_time<std::chrono::microseconds>;
+    using Microseconds = std::chrono::microseconds;
 
-    ServerClock() = default;
-    ServerClock(const ServerClock& other) noexcept { *this = other; }
-    ServerClock& operator=(const ServerClock& other) noexcept {
-        m_ahead.store(other.m_ahead.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        m_read_in = other.m_read_in;
-        return *this;
+    /// Tells the host's own time.
+    ServerTime() = default;
+    /// Redis' time was `time` when the host had run for `since_boot`.
+    ServerTime(Time time, Microseconds since_boot) noexcept
+        : m_ahead((time.time_since_epoch() - since_boot).count()) {}
+
+    [[nodiscard]] Time now() const noexcept {
+        return m_ahead == unknown
+                   ? std::chrono::floor<Microseconds>(std::chrono::system_clock::now())
+                   : Time(since_boot() + Microseconds(m_ahead));
     }
-    ~ServerClock() = default;
+
+    static Microseconds since_boot() noexcept {
+        timespec time{};
+        ::clock_gettime(CLOCK_BOOTTIME, &time);
+        return std::chrono::duration_cast<Microseconds>(std::chrono::seconds(time.tv_sec) +
+                                                        std::chrono::nanoseconds(time.tv_nsec));
+    }
+
+  private:
+    static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
+
+    std::int64_t m_ahead = unknown; ///< in microseconds
+};
+
+/// For one thread at a time.
+class ServerClock {
+  public:
+    using Time = ServerTime::Time;
 
     /// The host's time before read(), and when Redis refuses to say its own.
-    [[nodiscard]] Time now() const noexcept {
-        using std::chrono::microseconds;
-        const std::int64_t ahead = m_ahead.load(std::memory_order_relaxed);
-        return ahead == unknown ? std::chrono::floor<microseconds>(std::chrono::system_clock::now())
-                                : Time(since_boot() + microseconds(ahead));
-    }
+    [[nodiscard]] ServerTime time() const noexcept { return m_time; }
+    [[nodiscard]] Time now() const noexcept { return m_time.now(); }
 
     /// Asks Redis for its time, unless this connection was asked before; error messages name
     /// `about`. Blocks as Connection::command. Throws ConnectionError, which is never in doubt, and
@@ -53,10 +70,9 @@ class ServerClock {
         if (m_read_in == connection.connected_at()) {
             return;
         }
-        std::chrono::microseconds asked{};
+        const auto asked = ServerTime::since_boot();
         std::optional<Time> time;
         try {
-            asked = since_boot();
             time = time_in(connection.command(about, "TIME"));
         } catch (const ConnectionError& error) {
             throw ConnectionError(error.what());
@@ -65,21 +81,12 @@ class ServerClock {
                 return;
             }
         }
-        const auto answered = since_boot();
-        m_ahead.store(time ? (time->time_since_epoch() - (asked + answered) / 2).count() : unknown,
-                      std::memory_order_relaxed);
+        const auto answered = ServerTime::since_boot();
+        m_time = time ? ServerTime(*time, (asked + answered) / 2) : ServerTime();
         m_read_in = connection.connected_at();
     }
 
   private:
-    static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
-
-    static std::chrono::microseconds since_boot() noexcept {
-        timespec time{};
-        ::clock_gettime(CLOCK_BOOTTIME, &time);
-        return std::chrono::duration_cast<std::chrono::microseconds>(
-            std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-    }
     static std::optional<Time> time_in(const Reply& reply) {
         if (!is_strings(reply) || reply.elements.size() != 2) {
             return std::nullopt;
@@ -93,8 +100,8 @@ class ServerClock {
         return Time(std::chrono::seconds(*seconds) + std::chrono::microseconds(*microseconds));
     }
 
-    std::atomic<std::int64_t> m_ahead{unknown}; ///< of the time since boot, in microseconds
-    std::optional<TimePoint> m_read_in;         ///< the connection
+    ServerTime m_time;
+    std::optional<TimePoint> m_read_in; ///< the connection
 };
 
 } // namespace orizuru::detail

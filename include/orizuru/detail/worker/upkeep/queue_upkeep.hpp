@@ -261,7 +261,7 @@ inline void QueueUpkeep::list_queues() {
 inline void QueueUpkeep::read_clock() {
     m_clock.read(*m_connection, "the clock");
     for (const auto& queue : m_queues) {
-        queue->set_clock(m_clock);
+        queue->set_time(m_clock.time());
     }
 }
 
