@@ -100,6 +100,9 @@ std::optional<Reply> PushPipeline::ask(const Reply& refusal, std::string_view co
     return guarded([&]() -> std::optional<Reply> {
         Reply reply = wait([&] { return m_asked.push(*other, command, m_wait); });
         check(reply);
+        if (refuses_a_length(reply)) {
+            abandon(); // as next() does: the answer to the LPUSH behind it would be taken for its
+        }
         return reply;
     });
 }
