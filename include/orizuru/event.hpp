@@ -33,7 +33,8 @@ enum class EventKind {
                     ///< detail: Redis' error
     not_collected   ///< for a day or longer no collector has looked after the queue, or none ever
                     ///< has: what was rejected, and what dead consumers held, waits. Told once,
-                    ///< by a consumer that has run for 20 leases or 10 minutes
+                    ///< by a consumer that has run for 20 leases or 10 minutes; also where
+                    ///< collect() is only called by a program of version 0.1.0
 };
 
 /// One event. The views are valid only during the call of `on_event`.

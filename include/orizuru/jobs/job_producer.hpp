@@ -85,9 +85,9 @@ class JobProducer : detail::NoCodec<T, detail::Coding::encode> {
 
 /// A producer of jobs for one queue: one connection, used by one thread at a time.
 ///
-/// The times of its jobs are Redis', however wrong the host's clock is: it asks for TIME once in
-/// each connection, when that is made or by the first push after that. A user without that right
-/// (NOPERM) gets the host's times.
+/// The times of its jobs are Redis', however wrong the host's clock is: it asks for TIME in each
+/// connection, when that is made or by the first push after that, and by a push a minute later. A
+/// user without that right (NOPERM) gets the host's times.
 template <MessageEncodable T>
 class JobProducer<T> {
   public:

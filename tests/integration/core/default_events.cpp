@@ -89,11 +89,25 @@ TEST_CASE_FIXTURE(Fixture, "a consumer whose queue no collector visits says so; 
     GarbageCollector(uri, "now and then", at_once).collect();
     const Consumer<Raw> consumer(uri, "q", options);
     CHECK(eventually([&] { return diary.count(EventKind::not_collected) > 0; }, 20s));
-    std::this_thread::sleep_for(200ms); // the others have looked by then, too
     const auto told = diary.of(EventKind::not_collected);
     REQUIRE(told.size() == 1);
     CHECK(told.front().queue == "q");
     CHECK(contains(told.front().detail, "GarbageCollector"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "each collect() makes its mark last for a day more") {
+    const Consumer<Raw> consumer(uri, "q");
+    GarbageCollector collector(uri, "q", GarbageCollectorOptions{.grace = 0ms});
+    collector.collect();
+    redis.command({"PEXPIRE", collected, "5000"});
+    collector.collect();
+    const auto day = std::chrono::milliseconds(24h).count();
+    CHECK(redis.command({"PTTL", collected}).integer > day / 2);
+    CHECK(redis.command({"PTTL", collected}).integer <= day);
+    // The one of a turn lasts longer.
+    redis.command({"PEXPIRE", collected, std::to_string(2 * day)});
+    collector.collect();
+    CHECK(redis.command({"PTTL", collected}).integer > day);
 }
 
 TEST_CASE_FIXTURE(Fixture, "collect() delays no turn of a collector that runs") {

@@ -66,6 +66,9 @@ class OwnClock {
     static void set(std::chrono::seconds ahead) { own_seconds_ahead = ahead.count(); }
 };
 
+/// By how much the time since boot is moved on, for all threads.
+std::atomic<std::int64_t> boot_seconds_ahead{0};
+
 /// Sets the clock of all threads, as long as it exists.
 class HostClock {
   public:
@@ -83,6 +86,9 @@ extern "C" int clock_gettime(clockid_t id, timespec* time) noexcept {
     const int result = static_cast<int>(::syscall(SYS_clock_gettime, id, time));
     if (id == CLOCK_REALTIME) {
         time->tv_sec += has_own ? own_seconds_ahead : seconds_ahead.load();
+    }
+    if (id == CLOCK_BOOTTIME) {
+        time->tv_sec += boot_seconds_ahead.load();
     }
     return result;
 }
@@ -210,6 +216,17 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(eventually(push));
     CHECK(eventually(push));
     CHECK(times_asked() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a producer asks for the time again after a minute") {
+    JobProducer<Raw> producer(uri, "q");
+    redis.command({"CONFIG", "RESETSTAT"});
+    boot_seconds_ahead = 61;
+    producer.push({"a"});
+    producer.push({"b"});
+    CHECK(times_asked() == 1);
+    CHECK(is_now(first_of().first_enqueued_at));
+    boot_seconds_ahead = 0;
 }
 
 TEST_CASE_FIXTURE(Fixture, "a producer that may not ask for the time has its host's") {

@@ -86,11 +86,15 @@ class Passes {
     void leave_mark() {
         constexpr std::chrono::milliseconds day = PassTurns::longest_interval;
         try {
-            const Reply reply = m_connection.command(m_keys.source(), "SET", m_keys.collected(), "",
-                                                     "NX", "PX", day.count());
-            if (!reply.is(Reply::Type::nil)) {
-                m_connection.require(reply, Reply::Type::status, "SET");
+            const Reply set = m_connection.command(m_keys.source(), "SET", m_keys.collected(), "",
+                                                   "NX", "PX", day.count());
+            if (!set.is(Reply::Type::nil)) {
+                m_connection.require(set, Reply::Type::status, "SET");
+                return;
             }
+            const Reply longer = m_connection.command(m_keys.source(), "PEXPIRE",
+                                                      m_keys.collected(), day.count(), "GT");
+            m_connection.require(longer, Reply::Type::integer, "PEXPIRE");
         } catch (const ReplyError&) {      // NOLINT(bugprone-empty-catch)
         } catch (const ConnectionError&) { // NOLINT(bugprone-empty-catch)
         }
@@ -140,6 +144,7 @@ class Passes {
             return;
         }
         m_turns.done();
+        leave_mark(); // a turn that Redis refuses leaves none
     }
     /// Leaves the turns to collectors that may be able to make the pass that this one cannot.
     void leave_turns() noexcept {

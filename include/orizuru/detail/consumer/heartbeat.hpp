@@ -134,7 +134,7 @@ class Heartbeat::Member : public Linked {
     [[gnu::cold]] void append_look(std::string& commands, int number);
     [[gnu::cold]] void take_look(const Reply& reply);
     [[nodiscard]] std::chrono::milliseconds between_looks() const {
-        return std::min<std::chrono::milliseconds>(20 * m_lease, std::chrono::minutes(10));
+        return std::min<std::chrono::milliseconds>(10 * m_lease, std::chrono::minutes(5));
     }
     void repeat(TimePoint now) { m_due = now + std::min(m_lease / 3, m_backoff.next()); }
     [[gnu::cold]] void take(TimePoint when, const Reply& reply, const Node& server);
@@ -153,6 +153,7 @@ class Heartbeat::Member : public Linked {
     std::string m_asked_id; ///< the consumer's then
     TimePoint m_look_at;    ///< when to look whether a collector visits the queue
     int m_look = 0;         ///< the number of that command in the last write, or 0
+    bool m_missed = false;  ///< the last look found no collector
 };
 
 } // namespace orizuru::detail

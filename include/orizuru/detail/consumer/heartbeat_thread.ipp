@@ -189,12 +189,15 @@ inline void Heartbeat::Member::append_look(std::string& commands, int number) {
 
 /// A refusal tells nothing. The lane's events are delivered by `tell`.
 inline void Heartbeat::Member::take_look(const Reply& reply) {
-    if (reply.is(Reply::Type::status) && reply.text == "none") {
+    const bool none = reply.is(Reply::Type::status) && reply.text == "none";
+    // The first time a collector may just have given its turn back.
+    if (none && m_missed) {
         m_look_at = TimePoint::max();
         m_lane.note(EventKind::not_collected,
                     "no collector has looked after it: rejected messages and those of dead "
                     "consumers wait; run a GarbageCollector, or set ConsumerOptions::collect");
     }
+    m_missed = none;
 }
 
 /// `when`: the beat was sent. Its member may have left. Throws when the connection is of no use.

@@ -36,7 +36,7 @@ class ProducerCore {
     /// Pushes all messages of `payloads`.
     std::uint64_t push_all(PayloadSource payloads);
     std::uint64_t length();
-    /// Reads the clock, once in each connection.
+    /// Reads the clock, as ServerClock does.
     void read(ServerClock& clock);
     /// Runs a command, given as bytes; error messages contain `name`.
     Reply command(std::string_view name, std::string_view bytes);

@@ -2,10 +2,9 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// Redis' time, known on this host. Redis is asked once in each connection; from then on
-// CLOCK_BOOTTIME tells how much time has passed: it goes on while the host sleeps, and no
-// correction of the host's wrong clock moves it. When Redis' own clock is set, that is seen in the
-// next connection.
+// Redis' time, known on this host. Redis is asked in each connection, and again after a minute;
+// from then on CLOCK_BOOTTIME tells how much time has passed: it goes on while the host sleeps, and
+// no correction of the host's wrong clock moves it.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/clock.hpp>
@@ -63,14 +62,15 @@ class ServerClock {
     [[nodiscard]] ServerTime time() const noexcept { return m_time; }
     [[nodiscard]] Time now() const noexcept { return m_time.now(); }
 
-    /// Asks Redis for its time, unless this connection was asked before; error messages name
-    /// `about`. Blocks as Connection::command. Throws ConnectionError, which is never in doubt, and
-    /// ProtocolError. What keeps Redis from answering now is for the next command to tell.
+    /// Asks Redis for its time, unless this connection was asked in the last minute; error messages
+    /// name `about`. Blocks as Connection::command. Throws ConnectionError, which is never in
+    /// doubt, and ProtocolError. What keeps Redis from answering now is for the next command to
+    /// tell.
     void read(Connection& connection, std::string_view about) {
-        if (m_read_in == connection.connected_at()) {
+        const auto asked = ServerTime::since_boot();
+        if (m_read_in == connection.connected_at() && asked - m_read_at < validity) {
             return;
         }
-        const auto asked = ServerTime::since_boot();
         std::optional<Time> time;
         try {
             time = time_in(connection.command(about, "TIME"));
@@ -84,6 +84,7 @@ class ServerClock {
         const auto answered = ServerTime::since_boot();
         m_time = time ? ServerTime(*time, (asked + answered) / 2) : ServerTime();
         m_read_in = connection.connected_at();
+        m_read_at = answered;
     }
 
   private:
@@ -100,8 +101,12 @@ class ServerClock {
         return Time(std::chrono::seconds(*seconds) + std::chrono::microseconds(*microseconds));
     }
 
+    // A virtual machine that was paused has missed that time, and a clock may run fast.
+    static constexpr std::chrono::minutes validity{1};
+
     ServerTime m_time;
     std::optional<TimePoint> m_read_in; ///< the connection
+    ServerTime::Microseconds m_read_at{};
 };
 
 } // namespace orizuru::detail
