@@ -54,6 +54,9 @@ struct Tenants : QueueFixture {
         }
         return {conninfo + " options='-c search_path=" + schema + "'"};
     }
+    [[nodiscard]] Database of(const std::string& schema, const std::string& prefix) const {
+        return {of(schema).conninfo(), {.prefix = prefix}};
+    }
     pqxx::result sql(const std::string& statement) {
         return pqxx::nontransaction(connection)
             .exec("SET client_min_messages = warning;" + statement);
@@ -293,6 +296,71 @@ TEST_CASE_FIXTURE(Tenants, "a migration goes to where the tables are, not to the
     CHECK(text("SELECT a.orizuru_home()") == "a");
     sql("SET search_path = renamed, a; " + Schema(both).sql(Schema::version));
     CHECK(number("SELECT count(*) FROM pg_proc WHERE pronamespace = 'renamed'::regnamespace") == 0);
+}
+
+/// Everything that the functions do, once.
+void use_all(const Database& database, const std::string& uri) {
+    for (const OutboxOrder order : {OutboxOrder::commits, OutboxOrder::none}) {
+        pqxx::connection user(database.conninfo());
+        pqxx::work tx(user);
+        Outbox<std::string>("q", {.prefix = database.prefix(), .order = order}).push(tx, "x");
+        tx.commit();
+        CHECK(OutboxRelay(database, uri, {.on_event = {}}).relay() == 1);
+    }
+    Ledger<std::string> ledger(database, database.prefix());
+    const std::vector<std::string> ids = ledger.submit_all(Texts{"x", "y", "z"});
+    CHECK(LedgerReconciler(database, uri, {.on_event = {}}).reconcile().sent == 3);
+    CHECK(ledger.run(ids[0], [](pqxx::work&) {}) == LedgerOutcome::completed);
+    CHECK(ledger.run_batch(std::vector{ids[1]}, [](pqxx::work&, auto) {}) ==
+          std::vector{LedgerOutcome::completed});
+    CHECK(ledger.cancel(ids[2], "no"));
+    CHECK(ledger.purge(0s) == 3);
+    Inbox inbox(database, "s");
+    CHECK(inbox.run("i", [](pqxx::work&) {}) == InboxOutcome::ran);
+    CHECK(inbox.purge(0s) == 1);
+    pqxx::connection user(database.conninfo());
+    for (const std::string who : {"outbox", "ledger"}) {
+        CHECK_NOTHROW(pqxx::nontransaction(user).exec("SELECT " + database.prefix() + "wake('" +
+                                                      who + "'), " + database.prefix() + "doze('" +
+                                                      who + "', 1)"));
+    }
+}
+
+TEST_CASE_FIXTURE(Tenants,
+                  "a prefix may begin the names of columns, or of another prefix's tables") {
+    const Texts prefixes{"job", "q", "id", "st", "t", "s", "x_", "x_outbox_", "x_ledger_"};
+    for (const std::string& prefix : prefixes) {
+        CAPTURE(prefix);
+        Schema(of(b, prefix)).apply();
+        sql("SET search_path = a;" + sql_of_version(of("a", prefix), 13) + "RESET search_path");
+    }
+    for (const std::string& prefix : prefixes) {
+        CHECK(Schema(of("a", prefix)).apply() == 13);
+    }
+    const auto use_each = [&](const std::string& schema) {
+        for (const std::string& prefix : prefixes) {
+            CAPTURE(schema);
+            CAPTURE(prefix);
+            use_all(of(schema, prefix), uri);
+        }
+    };
+    use_each("a");
+    use_each(b);
+    sql("ALTER SCHEMA a RENAME TO renamed");
+    for (const std::string& prefix : prefixes) {
+        Schema(of("renamed", prefix)).apply();
+    }
+    use_each("renamed");
+}
+
+TEST_CASE_FIXTURE(Tenants, "the name of a schema may have what ends a string in SQL") {
+    const std::string name = "\"$p$ $function$ $bind$ o'neil \\1\"";
+    sql("ALTER SCHEMA a RENAME TO " + name);
+    sql("ALTER DATABASE test SET search_path = " + name);
+    const Database database(conninfo);
+    CHECK(Schema(database).apply() == Schema::version);
+    use_all(database, uri);
+    sql("ALTER SCHEMA " + name + " RENAME TO a");
 }
 
 } // namespace schema_per_tenant_test

@@ -52,9 +52,9 @@ class LedgerBook {
     /// To be called once, before all else, with the name of the schema that has the tables, quoted:
     /// a function of yours may set search_path for its transaction.
     void work_in(const std::string& schema) {
-        m_complete = m_pool.sql("SELECT " + schema + ".$p$ledger_complete(");
-        m_before = m_pool.sql("SELECT state FROM " + schema +
-                              ".$p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
+        m_complete = "SELECT " + schema + "." + m_pool.sql("$p$ledger_complete(");
+        m_before = "SELECT state FROM " + schema + "." +
+                   m_pool.sql("$p$ledger WHERE id = $1 AND token = $2 AND worker = $3");
     }
 
     [[nodiscard]] Pool& pool() noexcept { return m_pool; }

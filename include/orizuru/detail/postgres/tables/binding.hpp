@@ -105,28 +105,40 @@ $do$;
 
 // Ends each migration; alone it binds tables that were moved or copied to another schema. It finds
 // the names of the library in the functions' sources, but for those in strings, and puts the schema
-// before them, in place of the one from which they came.
+// before them, in place of the one from which they came. It looks for whole names, since a prefix
+// may begin the name of a column. It tells its functions by the number of their arguments, too:
+// <prefix>outbox_wake is a function of two prefixes, when one is <prefix>outbox_.
 inline constexpr std::string_view bind_tables = R"sql(
 DO $bind$
 DECLARE
+    names text := '$p$(home|sleep_of|refuse_moved|purge|inbox|outbox|outbox_order|outbox_queue'
+        '|outbox_sleep|ledger|ledger_history|ledger_queue|ledger_sleep|ledger_timeline'
+        '|ledger_recover|ledger_hold)\M';
+    before text := quote_ident($p$home()) || '.';
     here record;
     f record;
     source text;
 BEGIN
     SELECT n.oid, n.nspname INTO STRICT here FROM pg_class AS c
         JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass('$p$schema');
-    FOR f IN SELECT oid, prosrc FROM pg_proc WHERE pronamespace = here.oid AND proname = ANY (
-            SELECT '$p$' || unnest('{doze, wake, sleep_of, refuse_moved, purge, inbox_mark, outbox_commit,
-                outbox_wake, ledger_timeline, ledger_follow, ledger_refuse, ledger_write,
-                ledger_recover, ledger_purge, ledger_revive, ledger_live_on, ledger_wake,
-                ledger_look, ledger_row, ledger_claim, ledger_hold, ledger_complete, ledger_take,
-                ledger_sent}'::text[])) LOOP
-        source := replace(f.prosrc, coalesce(quote_ident($p$home()), '') || '.$p$', '$p$');
-        source := regexp_replace(source, '(^|[^[:alnum:]_.''"])$p$(home|sleep_of|refuse_moved|purge|inbox'
-            '|outbox|outbox_order|outbox_queue|outbox_sleep|ledger|ledger_history|ledger_queue'
-            '|ledger_sleep|ledger_timeline|ledger_recover|ledger_hold)\M',
+    FOR f IN SELECT prosrc, pg_get_functiondef(oid) AS definition FROM pg_proc
+            WHERE pronamespace = here.oid AND proname || '/' || pronargs = ANY (
+            SELECT '$p$' || unnest('{doze/2, wake/1, sleep_of/1, refuse_moved/1, purge/5,
+                inbox_mark/3, outbox_commit/0, outbox_wake/0, ledger_timeline/0, ledger_follow/0,
+                ledger_refuse/0, ledger_write/0, ledger_recover/2, ledger_purge/2, ledger_revive/0,
+                ledger_live_on/0, ledger_wake/0, ledger_look/0, ledger_row/0, ledger_claim/3,
+                ledger_hold/1, ledger_complete/3, ledger_complete/5, ledger_take/4,
+                ledger_sent/6}'::text[])) LOOP
+        source := f.prosrc;
+        IF before IS NOT NULL THEN
+            source := regexp_replace(source, '(^|[^[:alnum:]_.''"])'
+                || regexp_replace(before, '(\W)', '\\\1', 'g') || names, '\1$p$\2', 'g');
+        END IF;
+        source := regexp_replace(source, '(^|[^[:alnum:]_.''"])' || names,
             '\1' || replace(quote_ident(here.nspname), '\', '\\') || '.$p$\2', 'g');
-        EXECUTE replace(pg_get_functiondef(f.oid), f.prosrc, source);
+        -- In a string's quotes: the name of the schema may have what ends those of the definition.
+        EXECUTE regexp_replace(left(f.definition, strpos(f.definition, f.prosrc) - 1), '\S+$', '')
+            || quote_literal(source);
     END LOOP;
     EXECUTE format('CREATE OR REPLACE FUNCTION $p$home() RETURNS text LANGUAGE sql IMMUTABLE '
                    'AS %L', format('SELECT %L::text', here.nspname));
