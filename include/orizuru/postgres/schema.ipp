@@ -43,6 +43,9 @@ inline constexpr std::array<std::string_view, schema_needed> migrations{
     ledger_history_tables, outbox_unordered_tables, ledger_rows_tables,  ledger_run_tables,
     ledger_step_tables,    binding_tables,          purging_tables};
 
+/// The statements below have backslashes in their strings.
+inline constexpr const char* as_sql_says = "SET LOCAL standard_conforming_strings = on;\n";
+
 /// Returns what `use` does in a transaction of its own; throws DatabaseError.
 ORIZURU_INLINE int connected(const Database& database, const std::function<int(pqxx::work&)>& use) {
     try {
@@ -85,6 +88,7 @@ ORIZURU_INLINE int Schema::apply() {
     return detail::connected(m_database, [this](pqxx::work& transaction) {
         // Else what it looks at is what was before the lock, when that is the database's default.
         transaction.exec("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+        transaction.exec(detail::as_sql_says);
         detail::execute(transaction, "SELECT pg_advisory_xact_lock(hashtext($1))",
                         m_database.prefix() + "schema");
         const int found = detail::schema_version(transaction, m_database);
@@ -107,7 +111,7 @@ ORIZURU_INLINE std::string Schema::sql(int from) const {
         throw std::invalid_argument("there is no version " + std::to_string(from) +
                                     " of the tables to migrate from");
     }
-    std::string text = "BEGIN;\n";
+    std::string text = std::string("BEGIN;\n") + detail::as_sql_says;
     if (from == 0) {
         text += table_of_versions();
     }

@@ -40,7 +40,8 @@ struct Tenants : QueueFixture {
     Tenants& operator=(const Tenants&) = delete;
     ~Tenants() {
         sql("DROP SCHEMA IF EXISTS a CASCADE; DROP SCHEMA IF EXISTS \"b c\" CASCADE;"
-            "DROP SCHEMA IF EXISTS renamed CASCADE");
+            "DROP SCHEMA IF EXISTS renamed CASCADE;"
+            "ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC");
     }
 
     std::string conninfo = emptied_database();
@@ -361,6 +362,49 @@ TEST_CASE_FIXTURE(Tenants, "the name of a schema may have what ends a string in 
     CHECK(Schema(database).apply() == Schema::version);
     use_all(database, uri);
     sql("ALTER SCHEMA " + name + " RENAME TO a");
+}
+
+TEST_CASE_FIXTURE(Tenants, "a migration does without standard_conforming_strings") {
+    const std::string off = " options='-c search_path=renamed -c standard_conforming_strings=off'";
+    for (const bool printed : {false, true}) {
+        sql("CREATE SCHEMA renamed");
+        const Database database(conninfo + off);
+        if (printed) {
+            pqxx::connection user(database.conninfo());
+            pqxx::nontransaction(user).exec(Schema(database).sql());
+        } else {
+            Schema(database).apply();
+        }
+        use_all(database, uri);
+        sql("DROP SCHEMA renamed CASCADE");
+    }
+}
+
+TEST_CASE_FIXTURE(Tenants, "a migration leaves it to its new functions to be executed by all") {
+    sql("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;"
+        "DROP ROLE IF EXISTS producing; CREATE ROLE producing LOGIN;"
+        "CREATE SCHEMA renamed; SET search_path = renamed;" +
+        sql_of_version(of("renamed"), 13) +
+        "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA renamed TO producing; RESET search_path");
+    Schema(of("renamed")).apply();
+    sql("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC; SET search_path = "
+        "renamed;" +
+        Schema(of("renamed")).grants("producing", TableUse::outbox) +
+        Schema(of("renamed")).grants("producing", TableUse::purge) +
+        Schema(of("renamed")).grants("producing", TableUse::inbox) +
+        Schema(of("renamed")).grants("producing", TableUse::reconcile) + "RESET search_path");
+    const Database database(of("renamed").conninfo() + " user=producing");
+    for (const OutboxOrder order : {OutboxOrder::commits, OutboxOrder::none}) {
+        pqxx::connection user(database.conninfo());
+        pqxx::work tx(user);
+        Outbox<std::string>("q", {.order = order}).push(tx, "x");
+        CHECK_NOTHROW(tx.commit());
+    }
+    Inbox inbox(database, "s");
+    CHECK(inbox.run("i", [](pqxx::work&) {}) == InboxOutcome::ran);
+    CHECK(inbox.purge(0s) == 1);
+    CHECK_NOTHROW(LedgerReconciler(database, uri).reconcile());
+    sql("DROP OWNED BY producing; DROP ROLE producing");
 }
 
 } // namespace schema_per_tenant_test

@@ -88,6 +88,8 @@ BEGIN
     RETURN NULL;
 END
 $$;
+-- The trigger functions above call them as the user who pushes.
+GRANT EXECUTE ON FUNCTION $p$home(), $p$sleep_of(text), $p$refuse_moved(text) TO PUBLIC;
 )sql";
 
 // Has what follows in this transaction be made in the schema of the tables that search_path finds,

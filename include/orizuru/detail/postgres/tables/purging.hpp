@@ -87,6 +87,8 @@ BEGIN
 END
 $$;
 
+GRANT EXECUTE ON FUNCTION $p$purge(text, text, bigint, bigint, text[]) TO PUBLIC;
+
 CREATE OR REPLACE FUNCTION $p$ledger_purge(of_queue text, age_s bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
