@@ -28,8 +28,9 @@ def environment(address):
     return {**os.environ, "ORIZURU_URL": address}
 
 
-# An envelope with the id 5f0c9d2e, enqueued in 1970; and the entry of the dead list with that payload.
-JOB = b"\x9b\x01\xa85f0c9d2e\x01\x00\x00\xc0\xc0\xa0\xa0\xa0\xc4\x01x"
+# An envelope with an id of 32 digits, enqueued in 1970; and the entry of the dead list with that payload.
+ID = b"5f0c9d2e" * 4
+JOB = b"\x9b\x01\xd9\x20" + ID + b"\x01\x00\x00\xc0\xc0\xa0\xa0\xa0\xc4\x01x"
 DEAD = b"\x94\x02" + b"".join(
     b"\xc6" + len(part).to_bytes(4, "big") + part for part in (JOB, b"no such user: 7")
 ) + b"\x00"
@@ -50,7 +51,8 @@ def check_commands_of_readme(redis):
         dead = "dead" in command
         place = "orizuru:{orders}:dead" if dead else "orders"
         redis.command("LPUSH", place, DEAD if dead else JOB)
-        support.run(ORIZURU, *shlex.split(command), env=environment(redis.address))
+        ended = support.run(ORIZURU, *shlex.split(command), env=environment(redis.address))
+        assert "5f0c" not in command or ID in ended.stdout, ended
         removes = command.split()[0] in ("rm", "mv", "clear") or command.startswith("run") and dead
         removes = removes and "--dry-run" not in command
         assert redis.command("LLEN", place) == (1 if dead else 2) - removes, command

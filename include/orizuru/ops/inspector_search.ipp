@@ -31,15 +31,6 @@ namespace detail {
 /// So many messages one step of a search looks at.
 inline constexpr std::int64_t most_searched = 1000;
 
-/// A search ends with so many messages, or when they have so many bytes.
-[[nodiscard]] inline bool is_enough(const std::vector<PlacedMessage>& found) {
-    std::size_t bytes = 0;
-    for (const PlacedMessage& message : found) {
-        bytes += message.bytes.size();
-    }
-    return found.size() >= 200 || bytes >= 16 << 20;
-}
-
 /// Adds the queues whose keys a node has.
 inline void scan_queues(Connection& connection, const std::stop_token& token,
                         std::set<std::string>& queues) {

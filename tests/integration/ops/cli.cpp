@@ -85,6 +85,13 @@ struct Fixture : QueueFixture {
         Consumer<Raw> consumer(uri, "q");
         consumer.next()->bury(reason);
     }
+    void push_as(const std::string& id, const std::string& payload = "payload") {
+        orizuru::Job<Raw> job = orizuru::make_job(Raw{payload});
+        job.id = id;
+        std::string bytes;
+        orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
+        push({bytes});
+    }
     void reject_next() {
         Consumer<Raw> consumer(uri, "q");
         consumer.next()->reject();
@@ -452,21 +459,22 @@ TEST_CASE_FIXTURE(
     const std::string b = *jobs.push({"b"});
     const std::string later = *jobs.push({"later"}, {.delay = 1h});
     const auto payloads = [&] { return payloads_in("waiting"); };
-    CHECK(json({"run", "q", b}) == Json{{"queue", "q"}, {"messages", 1}});
+    CHECK(json({"run", "q", b}) == Json{{"queue", "q"}, {"id", b}, {"messages", 1}});
     CHECK(payloads() == "b a ");
     CHECK(contains(text({"run", "q", later}), "1 message "));
     CHECK(payloads() == "b a later ");
-    CHECK(text({"rm", "q", a}) == "1 message removed\n");
+    CHECK(text({"rm", "q", a}) == "1 message removed: job '" + a + "'\n");
     CHECK_FALSE(redis.exists("orizuru:{q}:unique:u"));
     CHECK(payloads() == "b later ");
-    CHECK(text({"mv", "q", b, "r"}) == "1 message moved\n");
+    CHECK(text({"mv", "q", b, "r"}) == "1 message moved: job '" + b + "'\n");
     CHECK(payloads() == "later ");
     CHECK(redis.llen("r") == 1);
     const std::string before = all_keys();
     for (const std::string command : {"rm", "run"}) {
         CHECK(contains(text({command, "q", later, "--dry-run"}), "1 message would be "));
     }
-    CHECK(text({"mv", "q", later, "r", "--dry-run"}) == "1 message would be moved\n");
+    CHECK(text({"mv", "q", later, "r", "--dry-run"}) ==
+          "1 message would be moved: job '" + later + "'\n");
     for (const Texts& arguments : std::vector<Texts>{
              {"rm", "q", a}, {"run", "q", a}, {"mv", "q", b, "s"}, {"rm", "q", ""}}) {
         const Ran ran = run(arguments);
@@ -478,15 +486,13 @@ TEST_CASE_FIXTURE(
     CHECK(all_keys() == before);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what only one job's id begins with is enough, from 4 characters on") {
-    const auto push_as = [&](const std::string& id) {
-        orizuru::Job<Raw> job = orizuru::make_job(Raw{"payload of " + id});
-        job.id = id;
-        std::string bytes;
-        orizuru::Codec<orizuru::Job<Raw>>::encode(job, bytes);
-        push({bytes});
-    };
-    for (const std::string id : {"5f0c", "5f0c1111", "5f0d2222", "5f0d3333", "abc", "7777777"}) {
+TEST_CASE_FIXTURE(Fixture, "what only one job's id begins with is enough, from 4 digits on") {
+    const std::string rest(24, 'e');
+    const std::string c1 = "5f0c1111" + rest;
+    const std::string d2 = "5f0d2222" + rest;
+    const std::string d3 = "5f0d3333" + rest;
+    for (const std::string& id : {std::string("5f0c"), c1, d2, d3, std::string("abc"),
+                                  "7777777" + rest + "7", std::string("6666-x")}) {
         push_as(id);
     }
     const auto found = [&](const std::string& id) {
@@ -494,25 +500,67 @@ TEST_CASE_FIXTURE(Fixture, "what only one job's id begins with is enough, from 4
         CHECK(messages.size() == 1);
         return messages.at(0).at("job").at("id");
     };
-    CHECK(found("5f0c1") == "5f0c1111");
+    CHECK(found("5f0c1") == c1);
     CHECK(found("5f0c") == "5f0c"); // whole ones come first
     CHECK(found("abc") == "abc");
-    CHECK(found("7777") == "7777777");
+    CHECK(found("7") == "7777777" + rest + "7");
+    CHECK(found("6666-") == "6666-x");
     const std::string before = all_keys();
     for (const Texts& arguments :
          std::vector<Texts>{{"find", "q", "5f0d"}, {"rm", "q", "5f0d"}, {"mv", "q", "5f0d", "r"}}) {
-        CHECK(contains(complaint(arguments), "begin with '5f0d': '5f0d2222', '5f0d3333'"));
+        CHECK(contains(complaint(arguments), "begin with '5f0d': '" + d2 + "', '" + d3 + "'"));
     }
-    CHECK(run({"rm", "q", "777"}).status == 1);
-    CHECK(run({"rm", "q", "f0c1111"}).status == 1);
-    CHECK(run({"rm", "q", "payload"}).status == 1);
+    for (const std::string part : {"777", "f0c1111", "payload", "6666", "6666-", "5f0D2"}) {
+        CHECK(run({"rm", "q", part}).status == 1);
+    }
     CHECK(all_keys() == before);
-    CHECK(text({"rm", "q", "5f0d2"}) == "1 message removed\n");
-    CHECK(text({"run", "q", "5f0d3"}) == "1 message put back to be served\n");
+    CHECK(text({"rm", "q", "5f0d2"}) == "1 message removed: job '" + d2 + "'\n");
+    CHECK(json({"run", "q", "5f0d3"}) == Json{{"queue", "q"}, {"id", d3}, {"messages", 1}});
     Consumer<Raw> consumer(uri, "q");
     const auto guard = consumer.next();
-    CHECK(found("5f0d3") == "5f0d3333");
-    CHECK(contains(run({"rm", "q", "5f0d3"}).err, "holds job '5f0d3333'"));
+    CHECK(found("5f0d3") == d3);
+    CHECK(contains(run({"rm", "q", "5f0d3"}).err, "holds job '" + d3 + "'"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "the whole id of a job that has gone changes no other job") {
+    push_as("order-12345");
+    push_as("1234abcd");
+    push_as(std::string(32, 'a') + "b");
+    const std::string before = all_keys();
+    for (const std::string& gone : {std::string("order-1234"), std::string("1234abc"),
+                                    std::string(32, 'a'), std::string(31, 'a')}) {
+        for (const Texts& arguments :
+             std::vector<Texts>{{"rm", "q", gone}, {"run", "q", gone}, {"mv", "q", gone, "r"}}) {
+            const Ran ran = run(arguments);
+            CHECK(ran.status == 1);
+            CHECK(ran.out.empty());
+            CHECK(contains(ran.err, "queue 'q' has no job '" + gone + "'"));
+        }
+    }
+    CHECK(all_keys() == before);
+    CHECK(contains(run({"rm", "q", "1234abc"}).err, "'1234abcd' begins with it"));
+    CHECK(contains(text({"find", "q", "order-1234"}), "order-12345"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a search that ends before it has seen all takes no job for the one") {
+    const std::string large(16 << 20, 'x');
+    SUBCASE("a whole id") {
+        push_as("load-77");
+        push_as("load-77b", large);
+        CHECK(contains(text({"rm", "q", "load-77"}), "1 message removed"));
+        CHECK(redis.llen("q") == 1);
+        CHECK(contains(text({"find", "q", "load-77b"}), "load-77b"));
+        CHECK(contains(complaint({"find", "q", "load-77"}), "'load-77b' and perhaps others"));
+    }
+    SUBCASE("the beginning of an id") {
+        push_as("5f0c" + std::string(28, '1'));
+        push_as("5f0c" + std::string(28, '2'), large);
+        for (const Texts& arguments : std::vector<Texts>{
+                 {"find", "q", "5f0c"}, {"rm", "q", "5f0c"}, {"mv", "q", "5f0c", "r"}}) {
+            CHECK(contains(complaint(arguments), "5f0c" + std::string(28, '2') + "' and perhaps"));
+        }
+        CHECK(redis.llen("q") == 2);
+    }
 }
 
 TEST_CASE_FIXTURE(Fixture, "what a consumer holds stays with it") {

@@ -2,12 +2,15 @@
 // Copyright (c) 2026 The Orizuru authors
 #pragma once
 
-// The id of a job that a search looks for, or the beginning of it.
+// The id of a job that a search looks for, or the beginning of it, and where such a search ends.
 
 #include <orizuru/detail/jobs/envelope_id.hpp>
+#include <orizuru/ops/queue_state.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orizuru::detail {
 
@@ -23,5 +26,14 @@ struct SoughtId {
         return id && (match == Match::whole ? *id == text : id->starts_with(text));
     }
 };
+
+/// A search ends with so many messages, or when they have so many bytes: there may be more then.
+[[nodiscard]] inline bool is_enough(const std::vector<PlacedMessage>& found) {
+    std::size_t bytes = 0;
+    for (const PlacedMessage& message : found) {
+        bytes += message.bytes.size();
+    }
+    return found.size() >= 200 || bytes >= 16 << 20;
+}
 
 } // namespace orizuru::detail

@@ -131,17 +131,20 @@ inline void dry_run_argument(CLI::App& command, CliOptions& options) {
     command.add_flag("--dry-run", options.dry_run, "Only say how many messages it would change");
 }
 
+/// For a command that changes the job.
 inline CLI::Option* id_argument(CLI::App& command, CliOptions& options) {
     return command
         .add_option("ID", options.id,
-                    "Id of a job, or 4 characters or more that only this one's begins "
-                    "with")
+                    "Whole id of a job; of an id that the library has made, 4 of its 32 "
+                    "hexadecimal digits or more suffice, if only this one's begins with them")
         ->type_name("");
 }
 
 inline void find_arguments(CLI::App& command, CliOptions& options) {
     queue_argument(command, options);
-    id_argument(command, options)->required();
+    command.add_option("ID", options.id, "Id of a job, or what only this one's begins with")
+        ->required()
+        ->type_name("");
     full_argument(command, options);
 }
 

@@ -6,7 +6,6 @@
 
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/base/numbers.hpp>
-#include <orizuru/detail/jobs/envelope_id.hpp>
 #include <orizuru/detail/ops/cli/call.hpp>
 #include <orizuru/detail/ops/cli/chosen_messages.hpp>
 #include <orizuru/detail/ops/cli/json.hpp>
@@ -103,31 +102,43 @@ inline void forget(CliCall& call) {
     return joined({Digits(count), count == 1 ? " message" : " messages"});
 }
 
-/// With --dry-run it says what would be done.
-inline void answer_with(CliCall& call, std::string_view done, std::uint64_t count) {
+/// What a command has changed, or with --dry-run would.
+struct Changed {
+    std::uint64_t messages = 0;
+    std::optional<std::string> id = std::nullopt; ///< of the job, if they are one job's
+};
+
+/// Names the job: the arguments may have only what its id begins with.
+inline void answer_with(CliCall& call, std::string_view done, const Changed& changed) {
     const bool dry = call.options().dry_run;
     call.answer(
         [&] {
-            Json document{{"queue", call.options().queue}, {"messages", count}};
+            Json document{{"queue", call.options().queue}, {"messages", changed.messages}};
+            if (changed.id) {
+                document["id"] = *changed.id;
+            }
             if (dry) {
                 document["dry_run"] = true;
             }
             return document;
         },
         [&](std::ostream& out) {
-            out << messages_text(count) << (dry ? " would be " : " ") << done << '\n';
+            out << messages_text(changed.messages) << (dry ? " would be " : " ") << done;
+            if (changed.id) {
+                out << ": job '" << VisibleText(*changed.id) << '\'';
+            }
+            out << '\n';
         });
 }
 
 /// Calls `change`, which says whether it has, with each message of the job that no consumer holds.
 /// With --dry-run it only counts these. Throws when nothing changes.
-[[nodiscard]] inline std::uint64_t
-change_job(CliCall& call, const std::function<bool(const PlacedMessage&)>& change) {
+[[nodiscard]] inline Changed change_job(CliCall& call,
+                                        const std::function<bool(const PlacedMessage&)>& change) {
+    const FoundJob job = job_to_change(call);
     std::uint64_t count = 0;
     std::string holder;
-    std::string id;
-    for (const PlacedMessage& message : messages_of_job(call)) {
-        id = envelope_id(message.payload).value_or("");
+    for (const PlacedMessage& message : job.messages) {
         if (message.place == Place::held) {
             holder = message.consumer;
         } else if (call.options().dry_run || change(message)) {
@@ -135,11 +146,11 @@ change_job(CliCall& call, const std::function<bool(const PlacedMessage&)>& chang
         }
     }
     if (count == 0) {
-        throw std::runtime_error(holder.empty()
-                                     ? joined({"job '", id, "' has gone from where it was"})
-                                     : joined({"consumer '", holder, "' holds job '", id, "'"}));
+        throw std::runtime_error(
+            holder.empty() ? joined({"job '", job.id, "' has gone from where it was"})
+                           : joined({"consumer '", holder, "' holds job '", job.id, "'"}));
     }
-    return count;
+    return {count, job.id};
 }
 
 /// Counts the messages of the place that the arguments choose and that `possible` is true for.
@@ -175,9 +186,10 @@ inline void run_now(CliCall& call) {
                    : inspector.run_if(options.queue, *options.where, choice(call), options.limit);
     };
     answer_with(call, "put back to be served",
-                options.where ? run_chosen() : change_job(call, [&](const PlacedMessage& message) {
-                    return inspector.run_now(options.queue, message);
-                }));
+                options.where ? Changed{run_chosen()}
+                              : change_job(call, [&](const PlacedMessage& message) {
+                                    return inspector.run_now(options.queue, message);
+                                }));
 }
 
 inline void remove(CliCall& call) {
@@ -193,7 +205,7 @@ inline void remove(CliCall& call) {
                                                      options.limit);
     };
     answer_with(call, "removed",
-                options.where ? remove_chosen()
+                options.where ? Changed{remove_chosen()}
                               : change_job(call, [&](const PlacedMessage& message) {
                                     return inspector.remove(options.queue, message);
                                 }));
@@ -210,7 +222,8 @@ inline void clear(CliCall& call) {
     const CliOptions& options = call.options();
     const Place place = options.where.value();
     if (options.dry_run) {
-        answer_with(call, "removed", count_in(call.inspector().state(options.queue), place));
+        answer_with(call, "removed",
+                    Changed{count_in(call.inspector().state(options.queue), place)});
         return;
     }
     if (!options.yes) {
@@ -219,7 +232,7 @@ inline void clear(CliCall& call) {
             joined({"this removes ", messages_text(count_in(state, place)), " (", place_name(place),
                     ") of queue '", options.queue, "': say --yes"}));
     }
-    answer_with(call, "removed", call.inspector().clear(options.queue, place));
+    answer_with(call, "removed", Changed{call.inspector().clear(options.queue, place)});
 }
 
 } // namespace orizuru::detail::cli

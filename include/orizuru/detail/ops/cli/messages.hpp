@@ -14,6 +14,7 @@
 #include <orizuru/detail/ops/cli/time_text.hpp>
 #include <orizuru/detail/ops/cli/visible_text.hpp>
 #include <orizuru/detail/ops/place_name.hpp>
+#include <orizuru/detail/ops/sought_id.hpp>
 #include <orizuru/detail/ops/web/payload_text.hpp>
 #include <orizuru/jobs/job.hpp>
 #include <orizuru/jobs/job_time.hpp>
@@ -125,55 +126,105 @@ inline void peek(CliCall& call) {
     answer_with(call, messages);
 }
 
-/// Shorter beginnings of ids must be whole: one that is unique by chance is soon so no more.
-inline constexpr std::size_t shortest_prefix = 4;
+/// So many digits has an id that make_job has made.
+inline constexpr std::size_t made_id_size = 32;
 
-/// Refuses the beginning of the ids of several jobs.
+[[nodiscard]] inline bool is_lower_hex(std::string_view text) {
+    return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Refuses the beginning of the ids of several jobs, or of one when the search ended before it had
+/// seen all.
 [[noreturn]] inline void refuse_ambiguous(const CliOptions& options,
-                                          const std::set<std::string>& ids) {
+                                          const std::set<std::string>& ids, bool seen_all) {
     constexpr std::size_t most_named = 10;
     std::string named;
     std::size_t count = 0;
     for (const std::string& id : ids) {
         if (count++ == most_named) {
-            named += " and others";
             break;
         }
         named += joined({named.empty() ? "'" : ", '", id, "'"});
     }
+    named += ids.size() > most_named ? " and others" : seen_all ? "" : " and perhaps others";
     throw std::invalid_argument(joined({"ids of several jobs in queue '", options.queue,
                                         "' begin with '", options.id, "': ", named}));
 }
 
-/// The messages of the job that the arguments name, by its id or what only its id begins with: one
-/// in most cases. Throws when there is none, or more than one such job.
-[[nodiscard]] inline std::vector<PlacedMessage> messages_of_job(CliCall& call) {
-    constexpr auto all = std::numeric_limits<std::int64_t>::max();
+struct FoundJob {
+    std::string id;
+    std::vector<PlacedMessage> messages; ///< one in most cases
+};
+
+[[nodiscard]] inline std::vector<PlacedMessage> messages_with_id(CliCall& call) {
     const CliOptions& options = call.options();
-    Inspector& inspector = call.inspector();
-    if (options.id.size() >= shortest_prefix) {
-        std::vector<PlacedMessage> found = inspector.find_prefix(options.queue, options.id, all);
-        std::set<std::string> ids;
-        for (const PlacedMessage& message : found) {
-            ids.emplace(envelope_id(message.payload).value_or(""));
-        }
-        if (ids.size() == 1) {
-            return found;
-        }
-        // A whole id may be what others begin with, and the search may have ended before it.
-        if (ids.size() > 1) {
-            found = inspector.find(options.queue, options.id, all);
-            if (found.empty()) {
-                refuse_ambiguous(options, ids);
-            }
-            return found;
-        }
-    } else if (auto found = inspector.find(options.queue, options.id, all); !found.empty()) {
-        return found;
-    }
-    throw std::runtime_error(joined({"queue '", options.queue, "' has no job '", options.id, "'"}));
+    return call.inspector().find(options.queue, options.id,
+                                 std::numeric_limits<std::int64_t>::max());
 }
 
-inline void find(CliCall& call) { answer_with(call, messages_of_job(call)); }
+/// The only job whose id begins with the argument; none if there is no such job. Throws when there
+/// are several, or may be.
+[[nodiscard]] inline std::optional<FoundJob> job_with_prefix(CliCall& call) {
+    const CliOptions& options = call.options();
+    std::vector<PlacedMessage> found = call.inspector().find_prefix(
+        options.queue, options.id, std::numeric_limits<std::int64_t>::max());
+    std::set<std::string> ids;
+    for (const PlacedMessage& message : found) {
+        ids.emplace(envelope_id(message.payload).value_or(""));
+    }
+    if (ids.empty()) {
+        return std::nullopt;
+    }
+    const bool seen_all = !is_enough(found);
+    if (ids.size() > 1 || !seen_all) {
+        refuse_ambiguous(options, ids, seen_all);
+    }
+    return FoundJob{*ids.begin(), std::move(found)};
+}
+
+[[nodiscard]] inline std::string no_such_job(const CliOptions& options) {
+    return joined({"queue '", options.queue, "' has no job '", options.id, "'"});
+}
+
+/// The job that the argument names, by its id or the beginning of it. Throws when there is none, or
+/// more than one.
+[[nodiscard]] inline FoundJob job_to_show(CliCall& call) {
+    if (auto found = messages_with_id(call); !found.empty()) {
+        return {call.options().id, std::move(found)};
+    }
+    if (auto found = job_with_prefix(call)) {
+        return *std::move(found);
+    }
+    throw std::runtime_error(no_such_job(call.options()));
+}
+
+/// True if a job's id can begin so that make_job has made, and no such id ends there.
+[[nodiscard]] inline bool may_begin_made_id(std::string_view text) {
+    constexpr std::size_t shortest = 4; // one that is unique by chance is soon so no more
+    return text.size() >= shortest && text.size() < made_id_size && is_lower_hex(text);
+}
+
+/// The same job for a command that changes it. An id of the user's own must be whole: one whose job
+/// has gone may be what the ids of others begin with.
+[[nodiscard]] inline FoundJob job_to_change(CliCall& call) {
+    const CliOptions& options = call.options();
+    if (auto found = messages_with_id(call); !found.empty()) {
+        return {options.id, std::move(found)};
+    }
+    if (!may_begin_made_id(options.id)) {
+        throw std::runtime_error(no_such_job(options));
+    }
+    auto found = job_with_prefix(call);
+    if (!found) {
+        throw std::runtime_error(no_such_job(options));
+    }
+    if (found->id.size() != made_id_size || !is_lower_hex(found->id)) {
+        throw std::runtime_error(joined({no_such_job(options), "; '", found->id,
+                                         "' begins with it, and is only changed by its whole id"}));
+    }
+    return *std::move(found);
+}
+
+inline void find(CliCall& call) { answer_with(call, job_to_show(call).messages); }
 
 } // namespace orizuru::detail::cli
