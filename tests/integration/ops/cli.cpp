@@ -729,6 +729,23 @@ TEST_CASE_FIXTURE(Fixture, "metrics are Prometheus' text of the queues") {
     CHECK(contains(complaint({"metrics", "--json"}), "not JSON"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "what a queue at rest has counted stays in metrics") {
+    Texts queues{"metrics"};
+    for (int i = 0; i < 250; ++i) {
+        queues.push_back("idle" + std::to_string(i));
+    }
+    redis.command({"HSET", "orizuru:{idle7}:counts", "succeeded", "80"});
+    redis.command({"HSET", "orizuru:{idle249}:counts", "wait:0", "1"});
+    redis.command({"HSET", "orizuru:{idle8}:counts", "succeeded", "0"});
+    redis.command({"CONFIG", "RESETSTAT"});
+    const std::string all = text(queues);
+    CHECK(info("commandstats", "cmdstat_eval_ro:calls") == 6); // 100 queues in each
+    CHECK(contains(all, "orizuru_jobs_total{queue=\"idle7\",outcome=\"succeeded\"} 80\n"));
+    CHECK(contains(all, "orizuru_job_wait_seconds_count{queue=\"idle249\"} 1\n"));
+    CHECK(contains(all, "\norizuru_queue_messages{queue=\"idle8\",state=\"dead\"} 0\n"));
+    CHECK_FALSE(contains(all, "orizuru_jobs_total{queue=\"idle8\""));
+}
+
 TEST_CASE_FIXTURE(Fixture, "what others have chosen cannot move a terminal") {
     redis.command({"SADD", "orizuru:queues", hostile});
     orizuru::Job<Raw> job = orizuru::make_job(Raw{hostile});

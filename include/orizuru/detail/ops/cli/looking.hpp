@@ -14,6 +14,7 @@
 #include <orizuru/ops/metrics.hpp>
 #include <orizuru/ops/queue_counts.hpp>
 #include <orizuru/ops/queue_state.hpp>
+#include <orizuru/worker/worker_statistics.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -76,18 +78,37 @@ inline void ls(CliCall& call) {
     });
 }
 
+/// True if workers have ever reported something of the queue.
+[[nodiscard]] inline bool has_counted(const QueueStatistics& statistics) noexcept {
+    const WorkerStatistics& ended = statistics.outcomes;
+    const auto has_any = [](const Durations& durations) {
+        return std::ranges::any_of(durations.counts, [](std::uint64_t count) { return count > 0; });
+    };
+    return ended.succeeded + ended.failed + ended.died + ended.expired + ended.settled +
+                   ended.requeued + ended.discarded >
+               0 ||
+           has_any(statistics.runs) || has_any(statistics.waits);
+}
+
+/// Of queues at rest that have never counted anything it has one line each: thousands cost little.
 inline void metrics(CliCall& call) {
     if (call.options().json) {
         throw std::invalid_argument("metrics are Prometheus' text, not JSON");
     }
     std::vector<QueueState> states = states_of(call);
-    std::vector<std::string> busy;
+    std::vector<std::string> names;
+    std::set<std::string> resting;
     for (const QueueState& state : states) {
-        if (!is_at_rest(state)) {
-            busy.push_back(state.queue);
+        names.push_back(state.queue);
+        if (is_at_rest(state)) {
+            resting.insert(state.queue);
         }
     }
-    std::vector<QueueStatistics> counts = call.inspector().all_counts(busy, call.leaving_out());
+    std::vector<QueueStatistics> counts = call.inspector().all_counts(names, call.leaving_out());
+    // A counter that goes while its queue rests would hide what happens before the next scrape.
+    std::erase_if(counts, [&](const QueueStatistics& one) {
+        return resting.contains(one.queue) && !has_counted(one);
+    });
     // For Prometheus the label is the name as other programs have it.
     if (call.on_terminal()) {
         const auto show = [](auto& one) { one.queue = VisibleText(one.queue).text(); };
