@@ -63,9 +63,9 @@ class Inspector {
     /// Why a queue is left out.
     using Refused = std::function<void(const std::string& queue, const std::exception& reason)>;
     /// The numbers of many queues, in their order. Calls `refused` for a queue that cannot be, or
-    /// that Redis refuses, and leaves it out; without `refused` it throws. Redis: a script,
-    /// O(queues
-    /// + consumers), and TIME for up to 100 queues and about 1000 consumers; in a Cluster for each.
+    /// that Redis refuses, and leaves it out; without `refused` it throws. Redis: for up to 100
+    /// queues and about 1000 consumers a script, O(queues + consumers), and TIME; in a Cluster for
+    /// each.
     [[nodiscard]] std::vector<QueueState> states(std::span<const std::string> queues,
                                                  const Refused& refused = {});
 

@@ -21,7 +21,8 @@ namespace orizuru {
 ///                                   scheduler runs
 ///   orizuru_queue_consumers         how many are registered
 ///   orizuru_queue_consumers_unheard how many of these are unheard for their lease: no collector
-///   runs orizuru_queue_paused            1 while workers must not take from it
+///                                   runs
+///   orizuru_queue_paused            1 while workers must not take from it
 ///
 /// Ages are missing where Redis' clock is not known, and where what is served next is no job. A
 /// queue without messages and consumers that is not paused has only that it has no dead messages:
