@@ -129,8 +129,9 @@ class Inbox {
     /// PostgreSQL refuses, and what was forgotten stays so; std::invalid_argument for an age that
     /// is not 0 to 100 years.
     /// An id to which a foreign key of a table of yours refers stays, and the rest is forgotten:
-    /// `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. Each one
-    /// costs a statement that is rolled back, and some more when few are held.
+    /// `on_held(id, reason)` is told of it, between transactions, in PostgreSQL's words. So does
+    /// one that another transaction has locked for longer than 50 ms. Each one costs a statement
+    /// that is rolled back, and some more when few are held.
     std::uint64_t
     purge(std::chrono::seconds age,
           const std::function<void(std::string_view id, std::string_view reason)>& on_held = {});

@@ -20,7 +20,8 @@ enum class LedgerEventKind {
                   ///< detail: what it has, and what it should have
     postgres_replaced, ///< by a standby or from a backup: all that is pending is sent again
     failed, ///< a queue, or all of them, could not be looked after; detail: why; tried again
-    held    ///< a job was not forgotten, as a foreign key of yours refers to it; detail: which
+    held ///< a job was not forgotten, as a foreign key of yours refers to it, or a transaction has
+         ///< locked it; detail: which
 };
 
 /// One thing that happened, and is committed. The views are valid during the call of `on_event`

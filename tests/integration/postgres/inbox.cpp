@@ -592,6 +592,30 @@ TEST_CASE_FIXTURE(InboxFixture, "a mark that a foreign key refers to stays, and 
     CHECK(inbox.purge(24h) == 0);
 }
 
+TEST_CASE_FIXTURE(InboxFixture, "a purge leaves an id that is marked anew meanwhile") {
+    sql("INSERT INTO orizuru_inbox SELECT 'payments', id, now() - interval '2 days' "
+        "FROM unnest('{a, b}'::text[]) AS id");
+    sql("CREATE TABLE receipts (scope text, id text, FOREIGN KEY (scope, id) REFERENCES "
+        "orizuru_inbox); INSERT INTO receipts VALUES ('payments', 'a')");
+    // The purge has read which are old, and waits before it comes to `b`. Then `a` fails, and `b`
+    // is tried alone.
+    sql("CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "
+        "PERFORM set_config(''lock_timeout'', ''0'', true), pg_advisory_xact_lock(7); "
+        "RETURN OLD; END'; CREATE TRIGGER pause BEFORE DELETE ON orizuru_inbox "
+        "FOR EACH ROW WHEN (OLD.id = 'a') EXECUTE FUNCTION pause()");
+    pqxx::connection pausing(database.conninfo());
+    pqxx::work pause(pausing);
+    pause.exec("SELECT pg_advisory_xact_lock(7)");
+    auto purged = std::async(std::launch::async, [&] { return inbox.purge(24h); });
+    CHECK(someone_dozes_off());
+    CHECK(number("SELECT purged FROM orizuru_purge('inbox', 'payments', 86400, 0, '{a}')") == 1);
+    CHECK(inbox.run("b", [](pqxx::work& tx) { effect(tx, "b"); }) == InboxOutcome::ran);
+    pause.commit();
+    CHECK(purged.get() == 0);
+    CHECK(inbox.run("b", [](pqxx::work& tx) { effect(tx, "b"); }) == InboxOutcome::repeated);
+    CHECK(effects() == 1);
+}
+
 TEST_CASE_FIXTURE(InboxFixture, "a purge reads only old marks") {
     sql("INSERT INTO orizuru_inbox SELECT 'payments', n::text FROM generate_series(1, 5000) n");
     sql("ANALYZE orizuru_inbox");

@@ -134,6 +134,51 @@ TEST_CASE_FIXTURE(Purging, "jobs behind more that are held than a step takes are
     CHECK(jobs() == 2'500);
 }
 
+TEST_CASE_FIXTURE(Purging, "a job to which an open transaction refers stays, and nothing waits") {
+    fill(10, "2 h");
+    refer("SELECT id FROM orizuru_ledger LIMIT 0");
+    pqxx::connection user(database.conninfo());
+    pqxx::work open(user);
+    open.exec("INSERT INTO orders VALUES ('2 hq5')");
+    {
+        const std::jthread running([&, this](const std::stop_token& token) {
+            LedgerReconciler(database, uri, purging(1h)).run(token);
+        });
+        const bool forgotten = eventually([&] { return jobs() == 1; });
+        CHECK(forgotten);
+        if (!forgotten) {
+            open.abort(); // else the reconciler never ends
+        }
+        ledger.submit("x");
+        CHECK(eventually([&] { return redis.llen("q") == 1; }));
+    }
+    REQUIRE(count(LedgerEventKind::held) == 1);
+    CHECK(count(LedgerEventKind::failed) == 0);
+    CHECK(purge() == 0);
+    CHECK(held == std::vector<std::string>{"2 hq5"});
+    CHECK(contains(reasons.back(), "lock timeout"));
+    open.abort();
+    CHECK(purge() == 1);
+}
+
+TEST_CASE_FIXTURE(Purging, "a purge waits a second at most for what others have locked") {
+    fill(1'000, "2 h");
+    pqxx::connection user(database.conninfo());
+    pqxx::work open(user);
+    open.exec("SELECT FROM orizuru_ledger FOR KEY SHARE");
+    const auto step = [&] {
+        return number("SELECT count(*) FROM orizuru_purge('ledger', 'q', 3600, 0, '{}')") - 1;
+    };
+    const auto begun = std::chrono::steady_clock::now();
+    const int found_held = step();
+    CHECK(found_held > 0);
+    CHECK(found_held < 20);
+    CHECK(std::chrono::steady_clock::now() - begun < 10s);
+    CHECK(text("SHOW lock_timeout") == "0");
+    open.commit();
+    CHECK(purge() == 1'000);
+}
+
 TEST_CASE_FIXTURE(Purging, "a key that refers to the history holds its job, too") {
     fill(10, "2 h");
     sql("CREATE TABLE audit (job text, number bigint, "

@@ -16,6 +16,9 @@ namespace orizuru::detail {
 // half as many, down to one, and after a success with twice as many again. Keys that are DEFERRED
 // are checked at once: else COMMIT would fail.
 //
+// One that another transaction has locked, which may be about to refer to it, is held, too. A call
+// waits 20 times 50 ms at most, and leaves the rest to the next one: other work waits for it.
+//
 // ledger_purge is for programs that run since a version before.
 inline constexpr std::string_view purging_tables = R"sql(
 CREATE FUNCTION $p$purge(who text, of_name text, age_s bigint, from_us bigint, but text[])
@@ -31,6 +34,8 @@ DECLARE
     reasons text[] := '{}';
     first integer := 1;
     many integer := 1000;
+    waits integer := 0;
+    users_timeout text := current_setting('lock_timeout');
 BEGIN
     IF who = 'ledger' THEN
         SELECT array_agg(l.id), array_agg(l.finished_at) INTO old, ends FROM (
@@ -46,6 +51,7 @@ BEGIN
     purged := 0;
     next_us := from_us;
     next_but := but;
+    PERFORM set_config('lock_timeout', '50', true);
     LOOP -- once at least: one without the rights is refused, whatever there is
         BEGIN
             SET CONSTRAINTS ALL IMMEDIATE;
@@ -58,13 +64,17 @@ BEGIN
             ELSE
                 WITH deleted AS (
                     DELETE FROM $p$inbox WHERE scope = of_name
-                        AND id = ANY (old[first:first + many - 1]) RETURNING id)
+                        AND id = ANY (old[first:first + many - 1]) AND processed_at < until
+                        RETURNING id)
                 SELECT array_agg(id) INTO gone FROM deleted;
             END IF;
             purged := purged + coalesce(cardinality(gone), 0);
             first := first + many;
             many := least(many * 2, 1000);
-        EXCEPTION WHEN foreign_key_violation OR restrict_violation THEN
+        EXCEPTION WHEN foreign_key_violation OR restrict_violation OR lock_not_available THEN
+            IF SQLSTATE = '55P03' THEN
+                waits := waits + 1;
+            END IF;
             IF many > 1 THEN
                 many := many / 2;
                 CONTINUE;
@@ -79,8 +89,9 @@ BEGIN
             next_but := next_but || old[first];
             first := first + 1;
         END;
-        EXIT WHEN first > coalesce(cardinality(old), 0);
+        EXIT WHEN first > coalesce(cardinality(old), 0) OR waits >= 20;
     END LOOP;
+    PERFORM set_config('lock_timeout', users_timeout, true);
     RETURN NEXT;
     RETURN QUERY SELECT NULL::bigint, k.id, k.why, NULL::bigint, NULL::text[]
         FROM unnest(kept, reasons) AS k (id, why);
