@@ -53,8 +53,8 @@ class Inspector {
     /// those that no worker has served. A queue of other messages that only producers have used
     /// cannot be told from other lists. Ends early at a stop, with what it has found. In a Cluster
     /// it asks all masters, with connections of their own. Redis: two SCANs to their end, O(keys of
-    /// the database), 1000 in each step, and LINDEX for each list of others; in a Cluster CLUSTER
-    /// SLOTS.
+    /// the database), 1000 in each step, and a script for the lists of others in each, O(these); in
+    /// a Cluster CLUSTER SLOTS.
     [[nodiscard]] std::vector<std::string> find_queues(const std::stop_token& token = {});
 
     /// The numbers of a queue; zeros for one that does not exist, and for a retired shard. Redis: a

@@ -52,15 +52,32 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
     } while (cursor != "0" && !token.stop_requested());
 }
 
-/// True if the message of this list that is served next is a job; false when the list has gone, or
-/// is none that the user may read.
-[[nodiscard]] inline bool serves_jobs(Connection& connection, const std::string& list) {
+/// The beginnings of what these lists serve next; '' for one that has gone, or that the user may
+/// not read. All are '' for a user without the right to scripts.
+[[nodiscard]] inline std::vector<Reply> next_starts(Connection& connection,
+                                                    const std::vector<std::string>& lists) {
+    Reply reply;
     try {
-        const Reply next = connection.command(list, "LINDEX", list, -1);
-        return next.is(Reply::Type::string) && envelope_time(next.text).has_value();
-    } catch (const ReplyError&) {
-        return false;
+        reply = connection.roundtrip("*", "EVAL_RO", [&](std::string& out) {
+            begin_command(out, 4 + lists.size());
+            append_argument(out, "EVAL_RO");
+            append_argument(out, next_starts_script());
+            append_argument(out, 0);
+            append_argument(out, longest_envelope_start);
+            for (const std::string& list : lists) {
+                append_argument(out, list);
+            }
+        });
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+        return std::vector<Reply>(lists.size());
     }
+    if (!is_strings(reply) || reply.elements.size() != lists.size()) {
+        connection.refuse("EVAL_RO");
+    }
+    return std::move(reply.elements);
 }
 
 /// Adds the queues of a node that have no key of this library but hold jobs.
@@ -68,16 +85,23 @@ inline void scan_jobs(Connection& connection, const std::stop_token& token,
                       std::set<std::string>& queues) {
     std::string cursor = "0";
     while (!token.stop_requested()) {
-        const Reply page = connection.command("*", "SCAN", cursor, "TYPE", "list", "COUNT", 1000);
+        Reply page = connection.command("*", "SCAN", cursor, "TYPE", "list", "COUNT", 1000);
         if (page.elements.size() != 2 || !page.elements[0].is(Reply::Type::string) ||
             !is_strings(page.elements[1])) {
             connection.refuse("SCAN");
         }
-        for (const Reply& key : page.elements[1].elements) {
-            const bool ours = key.text.starts_with("orizuru:");
-            if (!ours && !token.stop_requested() && !queues.contains(key.text) &&
-                serves_jobs(connection, key.text)) {
-                queues.insert(key.text);
+        std::vector<std::string> lists;
+        for (Reply& key : page.elements[1].elements) {
+            if (!key.text.starts_with("orizuru:") && !queues.contains(key.text)) {
+                lists.push_back(std::move(key.text));
+            }
+        }
+        if (!lists.empty() && !token.stop_requested()) {
+            const std::vector<Reply> starts = next_starts(connection, lists);
+            for (std::size_t i = 0; i < lists.size(); ++i) {
+                if (envelope_time(starts[i].text)) {
+                    queues.insert(std::move(lists[i]));
+                }
             }
         }
         cursor = page.elements[0].text;

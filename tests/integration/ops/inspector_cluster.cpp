@@ -73,6 +73,18 @@ TEST_CASE("in a Cluster a message moves within its slot only, and all nodes' que
     CHECK(inspector.find_queues().empty());
 }
 
+TEST_CASE("in a Cluster queues of any slots are found that have jobs but no other key") {
+    Cluster cluster(2);
+    const orizuru::Endpoint endpoint = cluster.uri({0, 1});
+    Texts queues;
+    for (const char name : std::string("abcdefgh")) {
+        queues.emplace_back(1, name);
+        orizuru::JobProducer<Raw>(endpoint, queues.back()).push({"a"});
+        cluster.client_of(queues.back()).lpush(queues.back() + "{" + name + "}", "no job");
+    }
+    CHECK(Inspector(endpoint).find_queues() == queues);
+}
+
 static_assert(std::is_nothrow_move_constructible_v<Inspector>);
 static_assert(std::is_move_assignable_v<Inspector>);
 

@@ -282,4 +282,26 @@ TEST_CASE_FIXTURE(Fixture, "queues that no worker has served are found by their 
     CHECK(info("commandstats", "cmdstat_scan:calls") == 1);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "lists of others are asked a page at a time for their first bytes only") {
+    const std::string large(20'000, 'x');
+    for (int i = 0; i < 1500; ++i) {
+        redis.lpush("other" + std::to_string(i), large);
+    }
+    for (const std::string queue : {"misspelt", "mine", "secret"}) {
+        JobProducer<Raw>(uri, queue).push({large});
+    }
+    redis.command({"CONFIG", "RESETSTAT"});
+    CHECK(inspector.find_queues() == Texts{"mine", "misspelt", "secret"});
+    CHECK(info("stats", "total_reads_processed") < 100);
+    CHECK(info("stats", "total_net_output_bytes") < 2'000'000);
+    // A list without right hides no other.
+    redis.command({"ACL", "SETUSER", "some", "reset", "on", ">x", "~m*", "+@read", "+eval_ro"});
+    redis.command({"ACL", "LOG", "RESET"});
+    CHECK(Inspector("unix://some:x@" + server().socket_path()).find_queues() ==
+          Texts{"mine", "misspelt"});
+    CHECK(redis.command({"ACL", "LOG"}).elements.empty());
+    redis.command({"ACL", "DELUSER", "some"});
+}
+
 } // namespace inspector_search_test

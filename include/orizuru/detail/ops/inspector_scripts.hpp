@@ -82,6 +82,22 @@ end
 local function may_be(element, id) return string.find(string.sub(element, 1, 700), id, 1, true) end
 )lua";
 
+// ARGV how many bytes; then lists that a SCAN of this node has found, of any slots. Returns for
+// each so many bytes of what it serves next, '' if it has gone or the user may not read it.
+// O(lists)
+inline constexpr std::string_view next_starts_script() {
+    return R"lua(#!lua flags=no-writes,allow-cross-slot-keys
+local starts = {}
+for i = 2, #ARGV do
+    local known, allowed = pcall(redis.acl_check_cmd, 'LINDEX', ARGV[i], '-1')
+    local read, element = false, false
+    if known and allowed then read, element = pcall(redis.call, 'LINDEX', ARGV[i], -1) end
+    starts[i - 1] = read and element and string.sub(element, 1, ARGV[1]) or ''
+end
+return starts
+)lua";
+}
+
 // KEYS where the messages of a place are; ARGV the first to look at, the newest being 0, those due
 // last of scheduled ones; how many at most; a job's id; the place. It ends when it has read a
 // mebibyte. Returns how many it has looked at, whether these were the last (0 or 1), and those that
