@@ -26,7 +26,8 @@ struct GarbageCollectorOptions {
     /// from the pass that sees it in INFO.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries that the dead list keeps when this collector buries; 0 = unbounded. At most
-    /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp).
+    /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp). Without
+    /// the right to GET and DEL the lock of one that is to go, all stay, and the list grows.
     std::int64_t dead_limit = 0;
     /// Called for buried messages, an eviction policy that may lose messages, and a refused SCAN.
     /// The default writes lines to stderr.

@@ -6,6 +6,7 @@
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
 
+#include <orizuru/jobs.hpp>
 #include <orizuru/orizuru.hpp>
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -28,6 +30,7 @@ using orizuru::Collected;
 using orizuru::Consumer;
 using orizuru::EventKind;
 using orizuru::GarbageCollector;
+using orizuru::JobProducer;
 using orizuru::Raw;
 using orizuru::ReplyError;
 using orizuru::test::contains;
@@ -126,6 +129,47 @@ TEST_CASE_FIXTURE(Clerk, "a collector goes on without the rights that it can do 
         CHECK(waiting() == Texts{"2", "1", "b", "b"});
         CHECK(ids() == Texts{"alive 1", "alive 2"});
     }
+}
+
+TEST_CASE_FIXTURE(Clerk, "a collector that may not read a unique job's lock recovers all messages, "
+                         "and keeps the job on a dead list that is over its limit") {
+    change({"resetkeys", "~q",      "~orizuru:{q}:*", "-@all",  "+del",   "+eval",
+            "+evalsha",  "+exists", "+expire",        "+hdel",  "+hget",  "+hincrby",
+            "+llen",     "+lpush",  "+lrange",        "+ltrim", "+rpush", "+set",
+            "+smembers", "+srem",   "+time",          "+type"});
+    JobProducer<Raw>(uri, "q").push({"a"}, {.unique = "u"});
+    const std::string lock = "orizuru:{q}:unique:u";
+    const std::string job = waiting().at(0);
+    Texts held{"b", "c"};
+    std::int64_t blamed = 1;
+    SUBCASE("that was there before") { REQUIRE(Consumer<Raw>(uri, "q").next(patience)->bury()); }
+    SUBCASE("that is buried now") {
+        redis.del("q");
+        held = {job, "b"};
+        blamed = 2;
+    }
+    add_dead_consumer("id", held);
+    redis.lpush(unack, {"d"});
+    const Diary diary;
+    GarbageCollector collector(clerk, "q",
+                               {.max_recoveries = 0,
+                                .grace = 0ms,
+                                .dead_limit = 1,
+                                .on_event = diary.pen(),
+                                .blamed = blamed});
+    const Collected recovered = collector.collect();
+    CHECK(recovered.unacked == 1);
+    CHECK(recovered.reclaimed + recovered.buried == 2);
+    CHECK(recovered.consumers == 1);
+    CHECK(nobody_left());
+    CHECK(redis.llen(dead) == 2);
+    CHECK(redis.exists(lock));
+    // With the right, those over the limit go, and the lock with its job.
+    change({"+get"});
+    add_dead_consumer("other", {"e"});
+    CHECK(collector.collect() == Collected{.buried = 1, .consumers = 1});
+    CHECK(redis.llen(dead) == 1);
+    CHECK_FALSE(redis.exists(lock));
 }
 
 TEST_CASE_FIXTURE(Clerk, "a collector without the right to SCAN says so once, and leaves the lists "

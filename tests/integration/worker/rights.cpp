@@ -113,6 +113,12 @@ void leave_a_dead_consumer(const std::string& /*uri*/, RedisClient& redis) {
     redis.lpush("orizuru:{q}:unack", {"c"});
 }
 
+void leave_a_full_dead_list(const std::string& uri, RedisClient& redis) {
+    leave_a_job(uri, redis);
+    Consumer<Raw>(uri, "q").next()->bury("bad");
+    leave_a_dead_consumer(uri, redis);
+}
+
 /// Runs until a command shows the result, or the first exception.
 void run_until(const std::function<void(std::stop_token)>& runs, const Texts& command,
                const std::function<bool(const Answer&)>& shows) {
@@ -193,7 +199,8 @@ void ack_unique_jobs(const std::string& uri) {
     ack_unique(guard);
 }
 void collect(const std::string& uri) {
-    const GarbageCollectorOptions options{.max_recoveries = 1, .grace = 0ms};
+    const GarbageCollectorOptions options{
+        .max_recoveries = 0, .grace = 0ms, .dead_limit = 1, .on_event = [](const Event&) {}};
     run_until([&](const auto& stop) { GarbageCollector(uri, "q", options).run(stop, 5ms); },
               {"LLEN", "orizuru:{q}:unack"},
               [](const Answer& length) { return length.integer == 0; });
@@ -362,7 +369,7 @@ const std::vector<Row> rows{
     {"`ack_unique`", leave_a_job, ack_unique_jobs, {consumer_row}},
     {"`Once`", nothing, claim},
     {"`Once` with a guard", leave_messages, claim_messages, {consumer_row, "`Once`"}},
-    {"`GarbageCollector`", leave_a_dead_consumer, collect},
+    {"`GarbageCollector`", leave_a_full_dead_list, collect},
     {"`Scheduler`", leave_scheduled_jobs, schedule},
     {"`Recurring`", leave_a_recurrence, recur},
     {"`Inspector`", leave_in_all_places, inspect},

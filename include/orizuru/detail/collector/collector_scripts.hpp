@@ -21,7 +21,8 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 /// them, and moves those with more than the most recoveries to the dead list. Equal blamed messages
 /// count once and move together; an equal message that is not blamed is requeued. If the dead list
 /// is over its limit then, the oldest entries go, up to 1000 more than are buried, and the locks of
-/// unique jobs among them.
+/// unique jobs among them; all stay where one of these locks cannot be read and deleted: messages
+/// do not wait for that.
 ///
 /// KEYS heartbeat, processing, source, consumers, recoveries, dead
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
@@ -69,16 +70,17 @@ end
 local dropped, locks = 0, {}
 local over = ARGV[5] ~= '0' and #buried > 0 and redis.call('LLEN', dead) + #buried - ARGV[5] or 0
 if over > 0 then
-    refused = refusal({}, {{'LRANGE', dead, '0', '0'}})
-    if refused then return refused end
     local length, prefix = redis.call('LLEN', dead), string.sub(dead, 1, -5)
-    dropped, refused =
-        note_oldest(locks, dead, prefix, math.min(over, length, 1000 + #buried), dead_job)
+    refused = refusal({}, {{'LRANGE', dead, '0', '0'}})
+    if not refused then
+        dropped, refused =
+            note_oldest(locks, dead, prefix, math.min(over, length, 1000 + #buried), dead_job)
+    end
     for i = #buried, #buried - (dropped == length and over - dropped or 0) + 1, -1 do
         refused = refused or note_lock(locks, buried[i], prefix)
         dropped = dropped + 1
     end
-    if refused then return refused end
+    if refused then dropped, locks = 0, {} end
 end
 for field, times in pairs(deaths) do
     if times > most then
