@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(Fixture, "a job that is served before its time waits from then
 
 TEST_CASE_FIXTURE(Fixture, "what looks like a job, and is none, comes back byte for byte") {
     const std::string whole = bytes_of(job_of(now() - 1h));
-    const std::string time = msgpack_u64(1);
+    const std::string time = msgpack_u64(1'700'000'000'000);
     const std::string front = "\x01\xa2id\x01" + time; // version, id, attempt, first_enqueued_at
     const std::string middle = "\xc0\xc0\xa0\xa0\xa0"s;
     Texts payloads{"",
@@ -164,6 +164,24 @@ TEST_CASE_FIXTURE(Fixture, "what looks like a job, and is none, comes back byte 
                    "\x9b" + front + time + "\xc0\xc0\xa0\xa0\xc0\xc4\x01x"s,
                    "\x9b" + front + "\xcb" + time.substr(1) + middle + "\xc4\x01x",
                    "\xdc\x00\x0a"s + front + time + middle + "\xc4\x01x"};
+    // A user's own struct may have the types of an envelope.
+    const auto like_a_job = [&](const std::string& beginning, std::uint64_t number) {
+        return "\x9b" + beginning + msgpack_u64(number) + middle + "\xc4\x01x";
+    };
+    for (const std::uint64_t cents : {std::uint64_t{0}, std::uint64_t{12'345},
+                                      std::uint64_t{978'000'000'000},   // in the year 2000
+                                      std::uint64_t{7'300'000'000'000}, // in the year 2201
+                                      std::numeric_limits<std::uint64_t>::max()}) {
+        payloads.push_back(like_a_job(front, cents));
+        payloads.push_back(like_a_job("\x01\xa2id\x01" + msgpack_u64(cents), 1'700'000'000'000));
+    }
+    for (const std::string& beginning :
+         Texts{"\x01\xa2id\x01\x03", "\x01\xa2id\x01\xff", "\x02\xa2id\x01" + time,
+               "\x00\xa2id\x01"s + time, "\x01\xa0\x01" + time, "\x01\xa2id\x00"s + time,
+               "\x01\xa2id\xff" + time, "\x01\xa2id\xce\x80\x00\x00\x00"s + time,
+               "\x01\xda\x02\x01" + std::string(513, 'i') + "\x01" + time}) {
+        payloads.push_back(like_a_job(beginning, 1'700'000'000'000));
+    }
     for (std::size_t size = 1; size < whole.size() - 30; ++size) {
         payloads.push_back(whole.substr(0, size));
     }
