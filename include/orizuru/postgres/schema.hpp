@@ -33,8 +33,9 @@ class Schema {
     /// new ones in the first schema of search_path. The user must be allowed to create tables, and
     /// owns them; running workers wait meanwhile.
     /// After ALTER SCHEMA ... RENAME, or in a copy of the schema, it binds the functions to the
-    /// schema that has the tables now. Until then all objects refuse the tables with SchemaError,
-    /// and PostgreSQL refuses a COMMIT with messages for an Outbox.
+    /// schema that has the tables now. Until then all objects that are made refuse the tables with
+    /// SchemaError, and PostgreSQL refuses a COMMIT with messages for an Outbox. Objects that were
+    /// made before are not refused: end them before two schemas swap their names.
     /// Atomic: one transaction; of several at once, one does it. Throws SchemaError when the tables
     /// are newer than this library.
     int apply();
