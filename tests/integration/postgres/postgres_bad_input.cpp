@@ -135,6 +135,14 @@ TEST_CASE("of several servers the one that can be written to is taken, unless th
         CHECK(contains(Database("target_session_attrs=read-write").conninfo(), read_write));
     }
     CHECK(contains(Database("host=db1").conninfo(), read_write));
+    // libpq reads the file of services for what nobody else says.
+    CHECK_FALSE(contains(Database("service=bank").conninfo(), "target_session_attrs"));
+    CHECK(
+        contains(Database("service=bank target_session_attrs=read-write").conninfo(), read_write));
+    {
+        const Environment service("PGSERVICE", "bank");
+        CHECK_FALSE(contains(Database("host=db1").conninfo(), "target_session_attrs"));
+    }
 }
 
 TEST_CASE("an encoding in which an id might be another text is refused") {

@@ -48,6 +48,17 @@ ORIZURU_INLINE bool in_environment(const PQconninfoOption& option) {
            std::getenv(option.envvar) != nullptr; // NOLINT(concurrency-mt-unsafe)
 }
 
+/// True when libpq reads a file for what neither the string nor the environment says, such as which
+/// of several servers to take. A string that said it would take its place.
+ORIZURU_INLINE bool names_service(const PQconninfoOption* options) {
+    for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
+        if (option->keyword == std::string_view("service")) {
+            return option->val != nullptr || in_environment(*option);
+        }
+    }
+    return false;
+}
+
 ORIZURU_INLINE bool is_conninfo_uri(std::string_view conninfo) {
     return conninfo.starts_with("postgresql://") || conninfo.starts_with("postgres://");
 }
@@ -92,6 +103,7 @@ ORIZURU_INLINE Conninfo::Conninfo(const std::string& conninfo) {
                                     "keyword='value' pairs nor a postgresql:// URI that libpq "
                                     "understands");
     }
+    const bool has_service = names_service(options.get());
     for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
         if (option->val != nullptr) {
             check_conninfo(option->keyword, option->val);
@@ -101,7 +113,8 @@ ORIZURU_INLINE Conninfo::Conninfo(const std::string& conninfo) {
             continue;
         }
         for (const auto& [keyword, value] : conninfo_defaults) {
-            if (keyword == option->keyword && !in_environment(*option)) {
+            if (keyword == option->keyword && !in_environment(*option) &&
+                !(has_service && keyword == "target_session_attrs")) {
                 add(keyword, value);
             }
         }
