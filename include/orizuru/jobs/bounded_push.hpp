@@ -62,8 +62,8 @@ void check(const QueueBound& bound);
 /// Puts a message on the queue unless that has `max_length` messages already, or drops the oldest
 /// for it.
 /// Redis: LLEN, LPUSH and LTRIM in one script, O(1) and O(dropped); LRANGE for each that it drops,
-///     and GET and DEL for the lock of a unique job. By EVALSHA, and by EVAL where Redis does not
-///     know the script.
+///     and GET and DEL for the lock of a unique job. By EVALSHA, and then by EVAL where Redis does
+///     not know the script, or the user has no right to EVALSHA.
 /// Atomic: no other producer that asks for the bound can exceed it.
 /// Blocks and throws as Producer::push; std::invalid_argument for a bound under 1.
 /// When Redis is full it is refused as OOM, and nothing is dropped. Without a right to the lock of
@@ -83,7 +83,8 @@ template <MessageEncodable T>
     try {
         return detail::bounded_push(run("EVALSHA", script.sha1()));
     } catch (const ReplyError& error) {
-        if (detail::remedy_for(error) != detail::Remedy::send_body) {
+        // A user may have the right to EVAL alone. A script that was refused has changed nothing.
+        if (error.code() != "NOPERM" && detail::remedy_for(error) != detail::Remedy::send_body) {
             throw;
         }
     }

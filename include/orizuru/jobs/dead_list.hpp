@@ -91,10 +91,10 @@ class DeadList {
 
     /// Puts an entry's payload back on the queue, behind all that waits there, as a push would;
     /// false when the entry has gone. Of equal entries one goes. A job's enqueued_at becomes now,
-    /// by Redis' clock: it has not waited while it was dead. Redis: LPOS, LREM, TIME and LPUSH in
-    /// one script, O(20,000) at most. Throws std::invalid_argument, and does nothing, when it is
-    /// not readable; ReplyError with the code FAR when it is not among the 10,000 elements at
-    /// either end of a longer list.
+    /// by Redis' clock: it has not waited while it was dead; without the right to TIME it stays.
+    /// Redis: LPOS, LREM, TIME and LPUSH in one script, O(20,000) at most. Throws
+    /// std::invalid_argument, and does nothing, when it is not readable; ReplyError with the code
+    /// FAR when it is not among the 10,000 elements at either end of a longer list.
     bool redrive(const DeadEntry& entry);
 
     /// Removes an element, readable or not; false when it has gone. A unique job releases its lock

@@ -69,7 +69,8 @@ class ScheduledList {
     bool cancel(const ScheduledEntry& entry);
 
     /// Puts an entry's payload on the queue now, behind all that waits there, as a push would;
-    /// false when the entry has gone. A later enqueued_at of a job becomes now, by Redis' clock.
+    /// false when the entry has gone. A later enqueued_at of a job becomes now, by Redis' clock;
+    /// without the right to TIME it stays.
     /// Redis: ZREM, TIME and LPUSH in one script, O(log(n)).
     bool run_now(const ScheduledEntry& entry);
 

@@ -102,9 +102,9 @@ class Inspector {
 
     /// Has a message served before all others, if it waits, or behind all that wait, as a push
     /// would; false when it has gone from its place. Of equal ones one goes. A job that was dead,
-    /// or not due yet, has waited since then: its enqueued_at becomes now. Redis: as
-    /// DeadList::redrive and ScheduledList::run_now. Throws as remove does,
-    /// and std::invalid_argument for a dead element that is no entry.
+    /// or not due yet, has waited since then: its enqueued_at becomes now, if the user has the
+    /// right to TIME. Redis: as DeadList::redrive and ScheduledList::run_now. Throws as remove
+    /// does, and std::invalid_argument for a dead element that is no entry.
     bool run_now(const std::string& queue, const PlacedMessage& message);
 
     /// Puts a message on the queue `to`, behind all that wait there; false when it has gone from

@@ -221,6 +221,10 @@ TEST_CASE_FIXTURE(QueueFixture, "a script whose user lacks a command has changed
         if (name == "reap") {
             commands.erase("GET"); // without it, all stay on the dead list
         }
+        if (name == "redrive one" || name == "run what is scheduled" || name == "move a message" ||
+            name == "run some") {
+            commands.erase("TIME"); // without it, a job is served as it is
+        }
         CHECK(needed[name] == commands);
     }
     MESSAGE(count.cells << " cells, " << count.refused << " refused");

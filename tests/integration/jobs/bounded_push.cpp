@@ -128,6 +128,24 @@ TEST_CASE_FIXTURE(Fixture, "a user who may push but not drop does neither") {
     redis.command({"ACL", "DELUSER", "clerk"});
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "a user without the right to EVALSHA pushes by EVAL, and needs a right to "
+                  "read only where a message is to be dropped") {
+    redis.command({"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~q", "+eval", "+llen",
+                   "+lpush", "+ltrim", "+type"});
+    Producer<Raw> own("unix://clerk:open-sesame@" + server().socket_path(), "q");
+    CHECK(push_bounded(own, {"a"}, {.max_length = 2}) == BoundedPush{true, 0, 1});
+    CHECK(push_bounded(own, {"b"}, {2, Overflow::drop_oldest}) == BoundedPush{true, 0, 2});
+    CHECK(push_bounded(own, {"c"}, {.max_length = 2}) == BoundedPush{false, 0, 2});
+    const auto drop = [&] { (void)push_bounded(own, {"c"}, {2, Overflow::drop_oldest}); };
+    CHECK(contains(message_of<ReplyError>(drop), "NOPERM this user may not run LRANGE on q"));
+    CHECK(waiting() == Texts{"a", "b"});
+    redis.command({"ACL", "SETUSER", "clerk", "+lrange"});
+    drop();
+    CHECK(waiting() == Texts{"b", "c"});
+    redis.command({"ACL", "DELUSER", "clerk"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "when memory is full nothing is pushed, and nothing dropped") {
     push({"a"});
     redis.command({"CONFIG", "SET", "maxmemory", "1"});

@@ -199,6 +199,27 @@ TEST_CASE_FIXTURE(Fixture, "what looks like a job, and is none, comes back byte 
     CHECK(inspector.state("q").oldest.value() > now() - 1min);
 }
 
+TEST_CASE_FIXTURE(Fixture, "without the right to TIME a job comes back as it was") {
+    redis.command(
+        {"ACL", "SETUSER", "clerk", "reset", "on", ">open-sesame", "~*", "+@all", "-time"});
+    uri = "unix://clerk:open-sesame@" + server().socket_path();
+    inspector = Inspector(uri);
+    for (const Place place : {Place::dead, Place::scheduled}) {
+        const std::string job = bytes_of(job_of(now() + (place == Place::dead ? -1h : 1h)));
+        for (const auto& [to, step] : ways_from(place)) {
+            if (place == Place::dead) {
+                redis.lpush(dead, "\x94\x02" + msgpack_bin32(job) + msgpack_bin32("bad") +
+                                      msgpack_u64(1));
+            } else {
+                put_off(job, now() + 1h);
+            }
+            REQUIRE(step());
+            CHECK(only(to) == job);
+        }
+    }
+    redis.command({"ACL", "DELUSER", "clerk"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a worker counts for a job that was redriven only the wait since then") {
     die(bytes_of(job_of(now() - 1h)));
     DeadList(uri, "q").redrive_all();

@@ -54,8 +54,7 @@ local dead, source, entry = KEYS[1], KEYS[2], ARGV[1]
 local first, last = read(entry)
 if not first then return -1 end
 local refused = refusal({{dead, 'list'}, {source, 'list'}},
-    {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}, {'LPUSH', source, 'x'},
-        {'TIME'}})
+    {{'LPOS', dead, 'x'}, {'LREM', dead, '-1', 'x'}, {'LLEN', dead}, {'LPUSH', source, 'x'}})
 if refused then return refused end
 local taken = take(dead, entry)
 if taken ~= 1 then return taken end
@@ -94,14 +93,15 @@ inline std::string_view take_dead_script() {
         moving_script(read_entry_function, own_locks_function, waits_from_now_function, R"lua(
 local dead, source = KEYS[1], KEYS[2]
 local kinds = {{dead, 'list'}}
-local commands = {{'TIME'}, {'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
+local commands = {{'LINDEX', dead, '0'}, {'LREM', dead, '-1', 'x'}}
 if source then
-    kinds[2], commands[4] = {source, 'list'}, {'LPUSH', source, 'x'}
+    kinds[2], commands[3] = {source, 'list'}, {'LPUSH', source, 'x'}
 end
+if ARGV[3] then commands[#commands + 1] = {'TIME'} end
 local refused = refusal(kinds, commands)
 if refused then return refused end
-local clock = redis.call('TIME')
-local before = ARGV[3] and clock[1] * 1000 + math.floor(clock[2] / 1000) - ARGV[3]
+local clock = ARGV[3] and redis.call('TIME')
+local before = clock and clock[1] * 1000 + math.floor(clock[2] / 1000) - ARGV[3]
 local passed_before, passed, size = tonumber(ARGV[2]), 0, 0
 local entries, jobs, locks, more = {}, {}, {}, 1
 while #entries + passed < tonumber(ARGV[1]) and size < 4194304 do

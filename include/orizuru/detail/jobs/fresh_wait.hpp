@@ -7,9 +7,9 @@
 
 namespace orizuru::detail {
 
-/// The Lua function waits_from_now(payload, which), for a script that has asked for TIME's right: a
-/// job's envelope (job.hpp) with Redis' time as its enqueued_at; with 'early' only if it has a
-/// later one.
+/// The Lua function waits_from_now(payload, which), which needs the function refusal: a job's
+/// envelope (job.hpp) with Redis' time as its enqueued_at; with 'early' only if it has a later one.
+/// For a user without the right to TIME, it is the payload as it is.
 ///
 /// All other payloads stay as they are: an envelope has the types of all fields up to its payload,
 /// version 1, an id of 1 to 512 bytes, an attempt, and two times in the years 2001 to 2199. A
@@ -49,7 +49,7 @@ local function waits_from_now(payload, which)
     local is_job = at and at <= #payload + 1 and is_within(1, 1, 1) and is_within(2, 1, 512)
         and is_within(3, 1, 2147483647) and is_within(4, 1e12, 7258118399999)
         and is_within(5, 1e12, 7258118399999)
-    if not is_job then return payload end
+    if not is_job or refusal({}, {{'TIME'}}) then return payload end
     local clock = redis.call('TIME')
     local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
     if which == 'early' and values[5] <= now then return payload end

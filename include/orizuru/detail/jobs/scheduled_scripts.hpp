@@ -37,7 +37,7 @@ inline std::string_view run_scheduled_script() {
     static constexpr auto script = moving_script(waits_from_now_function, R"lua(
 local scheduled, source = KEYS[1], KEYS[2]
 local refused = refusal({{scheduled, 'zset'}, {source, 'list'}},
-    {{'ZREM', scheduled, 'x'}, {'LPUSH', source, 'x'}, {'TIME'}})
+    {{'ZREM', scheduled, 'x'}, {'LPUSH', source, 'x'}})
 if refused then return refused end
 if redis.call('ZREM', scheduled, ARGV[1]) == 0 then return 0 end
 redis.call('LPUSH', source, waits_from_now(string.sub(ARGV[1], 9), 'early'))

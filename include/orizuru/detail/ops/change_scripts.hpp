@@ -16,7 +16,7 @@
 namespace orizuru::detail {
 
 /// The Lua function payload_of(element, place), as it is served next: nothing for a dead element
-/// that is no entry. It needs TIME's right for dead and scheduled ones.
+/// that is no entry.
 inline constexpr char payload_of_function[] = R"lua(
 local function payload_of(element, place)
     if place == 'scheduled' then return waits_from_now(string.sub(element, 9), 'early') end
@@ -160,7 +160,6 @@ local scored = place == 'scheduled'
 local commands = scored and {{'ZREM', from, 'x'}} or
     {{'LPOS', from, 'x'}, {'LREM', from, '-1', 'x'}, {'LLEN', from}}
 commands[#commands + 1] = {'LPUSH', to, 'x'}
-commands[#commands + 1] = (scored or place == 'dead') and {'TIME'} or nil
 local refused = refusal({{from, scored and 'zset' or 'list'}, {to, 'list'}}, commands)
 if refused then return refused end
 local payload = payload_of(element, place)
@@ -220,7 +219,6 @@ inline std::string_view run_some_script() {
 local from, source, place = KEYS[1], KEYS[2], ARGV[1]
 local commands, waits = taking(from, place), place == 'waiting'
 commands[#commands + 1] = {waits and 'RPUSH' or 'LPUSH', source, 'x'}
-commands[#commands + 1] = (place == 'dead' or place == 'scheduled') and {'TIME'} or nil
 local refused = refusal(
     {{from, place == 'scheduled' and 'zset' or 'list'}, {source, 'list'}}, commands)
 if refused then return refused end
