@@ -104,14 +104,15 @@ class DeadList {
     /// ReplyError with the code FAR as redrive does.
     bool remove(const DeadEntry& entry);
 
-    /// The same for up to `limit` entries, the oldest first. What dies meanwhile stays.
+    /// The same for up to `limit` entries, the oldest first. What dies meanwhile stays, as long as
+    /// nobody else takes any out.
     /// Redis: a script for each 100, or 4 MiB, which are one atomic step; O(1) for each entry, or
     /// O(n) of the unreadable elements that are older.
     Redriven redrive_all(std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
     /// Removes all there is, unreadable or not; returns how many. Unique jobs release their locks
     /// as in remove(), in the same step; without a right to the queue's own ones, a step is refused
-    /// (NOPERM). What dies meanwhile stays.
+    /// (NOPERM). What dies meanwhile stays, as long as nobody else takes any out.
     /// Redis: a script for each 1000, or 4 MiB, which are one atomic step: LRANGE for each element,
     /// GET and DEL for a lock, and LTRIM.
     std::uint64_t purge();
