@@ -78,6 +78,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"states of queues", queue_states_script()},
         {"states of consumers", consumer_states_script()},
         {"list what is held", held_messages_script()},
+        {"first bytes of what lists serve next", next_starts_script()},
         {"find messages", find_messages_script()},
         {"find what is held", find_held_script()},
         {"move an element", move_element_script()},

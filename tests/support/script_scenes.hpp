@@ -360,6 +360,7 @@ inline void Scenes::inspector() {
     const SceneKey lock{m_keys.unique("u"), ""};
     const Commands later{{"ZADD", scheduled.name, "5", "12345678x"}, {"SET", lock.name, "ack id"}};
     const Commands died{{"LPUSH", m_dead.name, m_entry, "no entry"}, {"SET", lock.name, "ack id"}};
+    add("first bytes of what lists serve next", "", m_held, {}, {"9", "q", "none"});
     add("find messages", "of those that wait", m_held, {m_source}, {"0", "9", "e", "waiting"});
     add("find messages", "of the scheduled", later, {scheduled}, {"0", "9", "x", "scheduled"});
     add("find messages", "of the dead", died, {m_dead}, {"0", "9", "p", "dead"});
