@@ -197,7 +197,9 @@ TEST_CASE_FIXTURE(Ahead, "messages fetched ahead are handed out in the order the
         Consumer<Raw> consumer(uri, "q", {.prefetch = 7, .ack = mode});
         push(numbered(1, 100));
         Texts seen;
-        while (auto guard = consumer.next(milliseconds(500))) {
+        while (seen.size() < 100) {
+            auto guard = consumer.next(patience);
+            REQUIRE(guard);
             seen.push_back((*guard)->bytes);
             CHECK(guard->ack());
         }

@@ -413,12 +413,13 @@ TEST_CASE_FIXTURE(Fixture, "beside consumers, each message goes one way only") {
         all.push_back(std::to_string(i));
     }
     push(all);
+    std::stop_source done;
     {
         std::vector<std::jthread> consuming;
         for (int own = 0; own < 2; ++own) {
             consuming.emplace_back([&, own] {
                 Consumer<Raw> consumer(uri, "q", {.prefetch = 1 + own * 9});
-                while (auto guard = consumer.next(300ms)) {
+                while (auto guard = consumer.next(done.get_token())) {
                     const std::string message((*guard)->bytes);
                     if (message.ends_with('7')) {
                         guard->bury("seven");
@@ -454,6 +455,7 @@ TEST_CASE_FIXTURE(Fixture, "beside consumers, each message goes one way only") {
                     }
                 }
             }
+            done.request_stop();
         });
     }
     CHECK(seen == std::multiset<std::string>(all.begin(), all.end()));

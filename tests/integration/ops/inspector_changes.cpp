@@ -633,7 +633,7 @@ struct Race : Fixture {
 
 TEST_CASE_FIXTURE(Race, "beside consumers, each message is in one place after each change") {
     push(all);
-    std::atomic<int> consuming = 2;
+    std::stop_source done;
     std::atomic<std::uint64_t> moved = 0;
     std::atomic<std::uint64_t> run = 0;
     {
@@ -641,7 +641,7 @@ TEST_CASE_FIXTURE(Race, "beside consumers, each message is in one place after ea
         for (int own = 0; own < 2; ++own) {
             consumers.emplace_back([&, own] {
                 Consumer<Raw> consumer(uri, "q", {.prefetch = 10 + own * 40});
-                while (auto guard = consumer.next(100ms)) {
+                while (auto guard = consumer.next(done.get_token())) {
                     const std::string message((*guard)->bytes);
                     if (message.ends_with('7')) {
                         guard->bury("seven");
@@ -652,7 +652,6 @@ TEST_CASE_FIXTURE(Race, "beside consumers, each message is in one place after ea
                         see(message);
                     }
                 }
-                --consuming;
             });
         }
         const std::jthread inspecting([&] {
@@ -662,7 +661,11 @@ TEST_CASE_FIXTURE(Race, "beside consumers, each message is in one place after ea
                     return std::stoi(message.payload) / 10 % 10 == part;
                 };
             };
-            for (int turn = 0; consuming > 0; ++turn) {
+            const auto goes_on = [&] {
+                const auto state = own.state("q");
+                return state.waiting + state.held > 0;
+            };
+            for (int turn = 0; turn < 200 || goes_on(); ++turn) {
                 const Place place = places[static_cast<std::size_t>(turn) % places.size()];
                 for (const PlacedMessage& message : own.peek("q", place, 0, 5)) {
                     moved += own.move("q", message, "r") ? 1 : 0;
@@ -674,6 +677,7 @@ TEST_CASE_FIXTURE(Race, "beside consumers, each message is in one place after ea
                     removed += own.clear("q", place);
                 }
             }
+            done.request_stop();
         });
     }
     CHECK(moved > 0);
