@@ -12,10 +12,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -131,45 +129,6 @@ TEST_CASE_FIXTURE(Asking, "pushes that are sent on share a connection, which end
     finish();
     CHECK(producer.push(Raw{"x"}) == 5053);
     CHECK(eventually([&] { return pushers(asked).size() == 1; }));
-}
-
-TEST_CASE_FIXTURE(Asking,
-                  "a message that is too long for the node that is asked is given back, and "
-                  "the others are in the queue once") {
-    asked.command({"CONFIG", "SET", "proto-max-bulk-len", "1mb"});
-    const Raw large{std::string((std::size_t{1} << 20) + 1, 'x')};
-    std::vector<Raw> messages = many(35);
-    messages[3] = large;
-    Texts others;
-    SUBCASE("of a BufferedProducer") {
-        BufferedProducer<Raw> producer(uri, "q", {.size = 10, .time = 24h});
-        for (const Raw& message : messages) {
-            producer.push(message);
-        }
-        CHECK_THROWS_AS(producer.flush(), orizuru::RefusedError);
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            if (i != 3) {
-                others.push_back(messages[i].bytes);
-            }
-        }
-    }
-    SUBCASE("of push_all") {
-        Producer<Raw> producer(uri, "q");
-        messages = many(2500);
-        messages[3] = large;
-        std::uint64_t pushed = 0;
-        try {
-            producer.push_all(messages);
-        } catch (const orizuru::RefusedError& error) {
-            pushed = error.pushed();
-        }
-        CHECK(pushed == 3);
-        others = {"0", "1", "2"};
-    }
-    asked.command({"CONFIG", "SET", "proto-max-bulk-len", "512mb"});
-    Texts there = list();
-    std::ranges::reverse(there);
-    CHECK((there == others));
 }
 
 TEST_CASE_FIXTURE(Asking, "a node that cannot be reached to ask fails a push, which says which") {

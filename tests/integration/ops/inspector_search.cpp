@@ -204,11 +204,10 @@ TEST_CASE_FIXTURE(Fixture, "a job that is held all the time is found once while 
     });
     CHECK(eventually([&] { return changes > 40; }));
     std::size_t wrong = 0;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 60 || changes <= 50; ++i) { // on a busy machine as well
         wrong += find(id).size() == 1 ? 0U : 1U;
     }
     CHECK(wrong == 0);
-    CHECK(changes > 50);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a user who may only read finds jobs and queues") {
