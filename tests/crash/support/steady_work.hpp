@@ -121,7 +121,9 @@ class SteadyWork {
                 ->run(stop, storm_pass);
         });
         const auto consumer = connected<Consumer<Raw>>(
-            m_work.endpoint(), m_work.queue, ConsumerOptions{.lease = storm_lease, .prefetch = 10});
+            m_work.endpoint(), m_work.queue,
+            ConsumerOptions{.lease = storm_lease, .prefetch = 10, .on_event = [](const Event&) {
+                            }}); // what it writes is a finding
         for (std::size_t calls = 1; !is_to_end(); ++calls) {
             take_one(*consumer);
             if (calls % m_work.rate == 0) {
