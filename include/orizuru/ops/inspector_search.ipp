@@ -52,8 +52,8 @@ inline void scan_queues(Connection& connection, const std::stop_token& token,
     } while (cursor != "0" && !token.stop_requested());
 }
 
-/// The beginnings of what these lists serve next; '' for one that has gone, or that the user may
-/// not read. All are '' for a user without the right to scripts.
+/// Returns the first bytes of the next message of each list; '' if the list has gone or the user
+/// may not read it. Without the right to EVAL_RO all are ''.
 [[nodiscard]] inline std::vector<Reply> next_starts(Connection& connection,
                                                     const std::vector<std::string>& lists) {
     Reply reply;

@@ -83,7 +83,7 @@ local function may_be(element, id) return string.find(string.sub(element, 1, 700
 )lua";
 
 // ARGV how many bytes; then lists that a SCAN of this node has found, of any slots. Returns for
-// each so many bytes of what it serves next, '' if it has gone or the user may not read it.
+// each list the first bytes of its next message, '' if it has gone or the user may not read it.
 // O(lists)
 inline constexpr std::string_view next_starts_script() {
     return R"lua(#!lua flags=no-writes,allow-cross-slot-keys
