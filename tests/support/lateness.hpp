@@ -20,12 +20,8 @@ class Lateness {
 
     Lateness() : m_thread([this](const std::stop_token& token) { watch(token); }) {}
 
-    /// The longest time so far by which a sleep was longer than asked for.
-    [[nodiscard]] std::chrono::milliseconds longest() const {
-        const std::lock_guard lock(m_mutex);
-        return std::chrono::duration_cast<std::chrono::milliseconds>(m_longest);
-    }
-    /// The sum of these times, with the one of a sleep that should be over by now.
+    /// The time by which sleeps were longer than asked for, with that of one that should be over by
+    /// now.
     [[nodiscard]] std::chrono::milliseconds total() const {
         const std::lock_guard lock(m_mutex);
         const auto begun = std::max(Clock::duration(0), Clock::now() - m_due);
@@ -40,16 +36,13 @@ class Lateness {
         while (!token.stop_requested()) {
             std::this_thread::sleep_until(due);
             const std::lock_guard lock(m_mutex);
-            const auto late = Clock::now() - m_due;
-            m_longest = std::max(m_longest, late);
-            m_total += late;
+            m_total += Clock::now() - m_due;
             m_due = due = Clock::now() + sleep;
         }
     }
 
     mutable std::mutex m_mutex; ///< guards what follows
     Clock::time_point m_due = Clock::now() + sleep;
-    Clock::duration m_longest{0};
     Clock::duration m_total{0};
     std::jthread m_thread;
 };

@@ -271,16 +271,18 @@ TEST_CASE("two short moves of a queue are not taken for a long one") {
     Moved stays{"stays"};
     stays.begin_to_move();
     stays.stay();
-    const Stopwatch watch;
+    const Stopwatch waiting;
     CHECK(eventually([&] {
         CHECK_FALSE(stays.consumer.next(50ms));
-        return watch.elapsed() > 5s;
+        return waiting.elapsed() > 5s;
     }));
     for (Moved* const moved : {&stays, &breaks}) {
         CAPTURE(moved->queue);
+        const Stopwatch watch;
         moved->begin_to_move();
         CHECK_FALSE(moved->consumer.next(50ms));
-        CHECK(moved->diary.count(orizuru::EventKind::slot_migrating) == 0);
+        const std::size_t told = moved->diary.count(orizuru::EventKind::slot_migrating);
+        CHECK((told == 0 || watch.elapsed() >= 5s)); // as it may last on a busy machine
         moved->stay();
     }
 }

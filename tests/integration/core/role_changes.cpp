@@ -42,13 +42,25 @@ struct RoleChanges {
     void rewind() { copy(redis, other); }
 
     /// How often each message comes until none is left.
-    static std::map<std::string, int> drain(RawConsumer& consumer) {
+    std::map<std::string, int> drain(RawConsumer& consumer) {
         std::map<std::string, int> times;
-        while (auto guard = consumer.next(300ms)) {
-            ++times[std::string(guard->payload())];
-            CHECK(guard->ack());
-        }
+        CHECK(eventually([&] {
+            if (auto guard = consumer.next(20ms)) {
+                ++times[std::string(guard->payload())];
+                CHECK(guard->ack());
+                return false;
+            }
+            return none_is_left();
+        }));
         return times;
+    }
+    bool none_is_left() {
+        return redis.llen("q") == 0 &&
+               std::ranges::all_of(redis.keys("orizuru:{q}:processing:*"),
+                                   [this](const std::string& key) {
+                                       return redis.command({"TYPE", key}).text != "list" ||
+                                              redis.llen(key) <= 1; // its header
+                                   });
     }
 };
 

@@ -326,8 +326,18 @@ void work(const std::string& uri) {
     worker.handle<Raw>("q", handler, {.retry = {.backoff = backoff::fixed(1ms)}, .prefetch = 2})
         .recur<Raw>("q", {hourly()});
     orizuru::test::Running running(worker);
-    const bool all =
-        holds_within(long_enough, [&] { return refused || done == 4 || running.ended(0ms); });
+    const auto over = [&] { return refused || running.ended(0ms); };
+    const bool all = holds_within(long_enough, [&] { return over() || done == 4; });
+    // One that finishes a large job looks for the next by LMOVE, unless another thread does.
+    RedisClient redis(orizuru::test::server().uri());
+    static_cast<void>(holds_within(long_enough, [&] {
+        if (over() || contains(redis.command({"INFO", "commandstats"}).text, "cmdstat_lmove:")) {
+            return true;
+        }
+        const std::string large = WorkerFixture::bytes_of(make_job(Raw{std::string(100'000, 'x')}));
+        redis.lpush("q", {large, large});
+        return false;
+    }));
     running.stop();
     if (refused || !all) {
         throw ReplyError("NOPERM", "of a worker");
