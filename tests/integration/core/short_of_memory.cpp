@@ -127,6 +127,8 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
           }) == as_expected);
     CHECK(redis.llen(dead) == 1);
     CHECK(redis.llen("q") == 0);
+    const Texts left = redis.keys();
+    CAPTURE(left);
     CHECK(nobody_left());
 }
 
