@@ -2,11 +2,14 @@
 // Copyright (c) 2026 The Orizuru authors
 
 // How long a busy machine keeps the threads of this process from running: what they do in time on
-// an idle one may then be late. A thread that mostly sleeps tells little of that (lateness.hpp):
-// the kernel lets it run at once.
+// an idle one may then be late. A thread that mostly sleeps tells only part of that (lateness.hpp):
+// the kernel lets it run at once, unless the whole machine stands still.
 
 #pragma once
 
+#include "support/lateness.hpp"
+
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -19,14 +22,15 @@ namespace orizuru::test {
 class ProcessorWaits {
   public:
     /// How long the threads that now live have been ready to run since the construction without a
-    /// processor to run on; 0 where the kernel does not count that.
+    /// processor to run on, as the kernel counts it, or how late one that sleeps has been.
     [[nodiscard]] std::chrono::milliseconds total() const {
         std::chrono::nanoseconds sum{0};
         for (const auto& [thread, waited] : by_thread()) {
             const auto before = m_before.find(thread);
             sum += waited - (before == m_before.end() ? sum.zero() : before->second);
         }
-        return std::chrono::duration_cast<std::chrono::milliseconds>(sum);
+        return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(sum),
+                        m_lateness.total());
     }
 
   private:
@@ -45,6 +49,7 @@ class ProcessorWaits {
         return waits;
     }
 
+    Lateness m_lateness;
     ByThread m_before = by_thread();
 };
 
