@@ -33,12 +33,16 @@ class GarbageCollector {
     /// Makes one pass: first the consumers, then the unack list as long as it was at the start.
     /// Redis: SMEMBERS, an MGET per 1000 registered consumers, a script per dead one (O(messages it
     ///     held), plus the bytes of the blamed ones), LLEN, a script per `batch` rejected messages;
-    ///     INFO where one may be dead and once a minute; in the first pass and every 10 minutes a
-    ///     SCAN; a SET, by which consumers see that they are collected. Without the right to INFO,
-    ///     MGET or SCAN it still collects: without eviction warnings, with a script per consumer,
-    ///     without the search for lists that have no registered consumer.
+    ///     INFO once a minute; in the first pass and every 10 minutes a SCAN; a script, O(1), that
+    ///     tells of the pass, and a SET, by which consumers see that they are collected. Without
+    ///     the right to INFO, MGET or SCAN it still collects: without eviction warnings, with a
+    ///     script per consumer, without the search for lists that have no registered consumer.
     /// Atomic: one step moves and fences a consumer's whole list; one step moves each batch.
-    /// Blocks: at most command_timeout per command.
+    /// Blocks: at most command_timeout per command. Where a consumer's absence does not count yet
+    ///     (GarbageCollectorOptions::grace), it leaves a mark in Redis that the next call goes by.
+    ///     That call waits for 2 s, and asks Redis four times a second, before it takes the
+    ///     consumer for dead. Where others of the queue beat, but have not for long enough, it
+    ///     waits for that time, up to 15 s, and does without the mark.
     /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError. Moved messages
     ///     stay moved; the next pass continues.
     Collected collect();

@@ -18,12 +18,14 @@ struct GarbageCollectorOptions {
     int max_recoveries = 3;
     /// The most rejected messages that one step requeues, 1 to 1000.
     int batch = 1000;
-    /// How long consumers get to be heard before this collector takes any of them for dead, so that
-    /// neither a restart nor a failover looks like everyone's death. Redis itself must be up for so
-    /// long. So must the collector's connection if it is not the first, if Redis has been a replica
-    /// (Redis forgets that after an hour without replicas of its own), or if INFO is refused. If
-    /// Redis became a replica and a primary again while the connection stayed open, the time counts
-    /// from the pass that sees it in INFO.
+    /// A missing heartbeat counts only while Redis takes the queue's writes: neither a restart nor
+    /// a failover, nor refused or held writes look like everyone's death. Redis must have taken
+    /// them without a break for the consumer's lease. If `grace` without the collector's interval
+    /// is shorter than the lease, it is that time; but half the lease at least. So one that died is
+    /// found within its lease and the longer of `grace` and two passes, also where it was the last
+    /// to write. A consumer of 0.1.0 does not tell its lease; for it, it is `grace`. Without the
+    /// right to GET and PTTL the collector counts these times from its own connection. 0: a missing
+    /// heartbeat is enough.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries that the dead list keeps when this collector buries; 0 = unbounded. At most
     /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp). Without

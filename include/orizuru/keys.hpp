@@ -9,6 +9,7 @@
 //   orizuru:{Q}:heartbeat:<id>      string  expires when the consumer goes unheard for its lease
 //   orizuru:{Q}:processing:<id>     list    the consumer's messages, then its header
 //                                   string  a fence in place of the list
+//   orizuru:{Q}:writes              string  exists while Redis takes writes, and since when it has
 //   orizuru:{Q}:unack               list    rejected messages; the collector requeues them
 //   orizuru:{Q}:dead                list    undecodable, buried and poison messages
 //   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
@@ -83,6 +84,7 @@ class Keys {
     [[nodiscard]] std::string processing(std::string_view id) const {
         return key("processing:", id);
     }
+    [[nodiscard]] std::string writes() const { return key("writes"); }
     [[nodiscard]] std::string unack() const { return key("unack"); }
     [[nodiscard]] std::string dead() const { return key("dead"); }
     [[nodiscard]] std::string recoveries() const { return key("recoveries"); }

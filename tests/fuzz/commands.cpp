@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,10 @@ std::string text_of(const Reply& reply, const Words& command) {
             text += element + ", ";
         }
         return text;
+    }
+    static const std::regex series("([0-9]+) [0-9]+ ([0-9]+)"); // of writes, and for how long
+    if (std::smatch parts; std::regex_match(reply.text, parts, series)) {
+        return text + parts.str(1) + ' ' + parts.str(2);
     }
     constexpr std::size_t number = 9;
     if (reply.text.starts_with("\x94\x02") && reply.text.size() > number &&

@@ -47,6 +47,7 @@ inline const std::map<std::string, std::string>& library_scripts() {
         {"release by a guard", release_body().source()},
         {"bury by a guard", bury_body().source()},
         {"reap", reap_script.source()},
+        {"visit", visit_script.source()},
         {"refill", refill_script.source()},
         {"take a turn of the fleet", fleet_turn_script.source()},
         {"schedule", schedule_script()},

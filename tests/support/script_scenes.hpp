@@ -128,9 +128,10 @@ inline void Scenes::consumer() {
         {"id", "30000", "orz:n:0"});
     Commands alive = m_held;
     alive.push_back({"SET", m_heartbeat.name, "1", "PX", "60000"});
-    add("beat", "", alive, {m_heartbeat, {m_processing.name, ""}, m_consumers}, {"id", "30000"});
-    add("beat", "of one whose list is lost", {},
-        {m_heartbeat, {m_processing.name, ""}, m_consumers}, {"id", "30000"});
+    const std::vector<SceneKey> beats{
+        m_heartbeat, {m_processing.name, ""}, m_consumers, {m_keys.writes(), ""}};
+    add("beat", "", alive, beats, {"id", "30000"});
+    add("beat", "of one whose list is lost", {}, beats, {"id", "30000"});
     const auto settle = [&](const std::string& way, const Words& args) {
         Words all{"orz:n:0", "orz:n:1"};
         all.insert(all.end(), args.begin(), args.end());
@@ -178,15 +179,24 @@ inline void Scenes::guard() {
 inline void Scenes::collector() {
     const SceneKey recoveries{m_keys.recoveries(), "hash"};
     const std::vector<SceneKey> keys{
-        {m_heartbeat.name, ""}, m_processing, m_source, m_consumers, recoveries, m_dead};
-    add("reap", "", m_held, keys, {"id", "60000", "3", "1000", "0", "1"});
+        {m_heartbeat.name, ""}, m_processing, m_source, m_consumers, recoveries, m_dead,
+        {m_keys.writes(), ""}};
+    const auto with_grace = [](Words arguments, const std::string& grace) {
+        for (const std::string& more : Words{grace, "0", "1", "5", "86400000"}) {
+            arguments.push_back(more);
+        }
+        return arguments;
+    };
+    add("reap", "", m_held, keys, with_grace({"id", "60000", "3", "1000", "0", "1"}, "0"));
+    add("reap", "not yet", m_held, keys,
+        with_grace({"id", "60000", "3", "1000", "0", "1"}, "60000"));
     Commands often = m_held;
     const auto sha1 = detail::sha1_hex("a");
     often.push_back({"HSET", recoveries.name, std::string(std::string_view(sha1)), "3"});
-    add("reap", "and bury", often, keys, {"id", "60000", "3", "1000", "5", "2"});
+    add("reap", "and bury", often, keys, with_grace({"id", "60000", "3", "1000", "5", "2"}, "0"));
     often.push_back({"LPUSH", m_dead.name, m_dead_job});
     add("reap", "and bury in place of a unique job", often, keys,
-        {"id", "60000", "3", "1000", "1", "2"});
+        with_grace({"id", "60000", "3", "1000", "1", "2"}, "0"));
     with_lock();
     add("reap", "what is fenced",
         {{"SADD", m_consumers.name, "id"}, {"SET", m_processing.name, "reaped orz:n:3"}},
@@ -195,8 +205,9 @@ inline void Scenes::collector() {
          {"q", ""},
          m_consumers,
          {recoveries.name, ""},
-         {m_dead.name, ""}},
-        {"id", "60000", "3", "1000", "0", "1"});
+         {m_dead.name, ""},
+         {m_keys.writes(), ""}},
+        with_grace({"id", "60000", "3", "1000", "0", "1"}, "0"));
     for (const std::string command : {"", "SCAN"}) {
         add("take a turn of the fleet", command, {}, {{m_keys.heartbeat("turn"), ""}},
             {"1000", "60000", command});
@@ -204,6 +215,8 @@ inline void Scenes::collector() {
             {{"SET", m_keys.heartbeat("turn"), "", "PX", "60000"}},
             {{m_keys.heartbeat("turn"), ""}}, {"60000", "60000", command});
     }
+    add("visit", "", {{"SET", m_keys.writes(), "60000 1 0", "PX", "60000"}},
+        {{m_keys.writes(), "string"}}, {"86400000"});
     add("refill", "", {{"LPUSH", m_keys.unack(), "a", "b"}}, {{m_keys.unack(), "list"}, m_source},
         {"10"});
 }

@@ -130,7 +130,7 @@ struct WorkerOptions {
     /// queues. Empty = a scheduler runs elsewhere.
     std::optional<SchedulerOptions> scheduler = SchedulerOptions{};
     /// How often a collector looks for the jobs of dead workers. The workers of a queue take turns
-    /// at it, and begin when Redis has been up for 10 s (GarbageCollectorOptions::grace). Empty = a
+    /// at it (garbage_collector.hpp; GarbageCollectorOptions::grace is 10 s). Empty = a
     /// collector runs elsewhere; set its `blamed` to the concurrency.
     std::optional<std::chrono::milliseconds> collect_interval = std::chrono::seconds(15);
     std::vector<HandleMiddleware> handle_middleware = {};

@@ -87,7 +87,8 @@ PROGRAMS = {
     "reply_reader": corpus("reply_reader"),
     "decode": corpus("decode"),
     "schedules": Program(("fuzz/schedules.cpp",), ("fuzz/schedules",)),
-    "collector_failovers": integration("core/collector_failovers"),
+    "absences": integration("core/absences"),
+    "write_series": integration("core/write_series"),
     "acl": integration("core/acl"),
     "endpoint": unit("endpoint"),
     "collector_rights": integration("core/collector_rights"),
@@ -226,19 +227,19 @@ MUTANTS = [
            (("detail/collector/collector_scripts.hpp",
              "redis.call('SET', processing, 'reaped ' .. header, 'PX', ARGV[2])",
              "redis.call('DEL', processing)"),
-            ("detail/collector/passes.hpp",
-             "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
+            ("detail/collector/reaping.hpp",
+             "    Reply reply = run_script(\n",
              "    std::string header;\n"
              "    try {\n"
-             '        header = m_connection.command("", "LINDEX", m_keys.processing(id), -1).text;\n'
+             '        header = connection.command("", "LINDEX", keys.processing(id), -1).text;\n'
              "    } catch (const ReplyError&) {\n"
              "    }\n"
-             "        const Reply reply = run_script(\n            m_connection, m_keys.source(),"),
-            ("detail/collector/passes.hpp",
-             "    collected.consumers += 1;\n",
-             "    collected.consumers += 1;\n"
-             '    m_connection.command("", "SET", m_keys.processing(id), "reaped " + header, "PX",\n'
-             "                         fence_time.count());\n")),
+             "    Reply reply = run_script(\n"),
+            ("detail/collector/reaping.hpp",
+             "    Absence absence{.verdict",
+             '    connection.command("", "SET", keys.processing(id), "reaped " + header, "PX",\n'
+             "                       fence_time.count());\n"
+             "    Absence absence{.verdict")),
            ("garbage_collector",)),
     script("ADOPT leaves no fence",
            "redis.call('SET', old, 'adopted ' .. ARGV[2] .. ' ' .. header, 'PX', ARGV[4])",
@@ -275,10 +276,10 @@ MUTANTS = [
            "redis.call('SADD', consumers, ARGV[1])\nif kind == 'none'",
            "if kind == 'none'",
            "prefetch_and_deferred", "leases"),
-    code("deregistered before the fence", "detail/collector/passes.hpp",
-         "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
-         "    m_connection.command(\"\", \"SREM\", m_keys.consumers(), id);\n"
-         "        const Reply reply = run_script(\n            m_connection, m_keys.source(),",
+    code("deregistered before the fence", "detail/collector/reaping.hpp",
+         "    Reply reply = run_script(\n",
+         "    connection.command(\"\", \"SREM\", keys.consumers(), id);\n"
+         "    Reply reply = run_script(\n",
          "garbage_collector"),
     code("a beat takes the fence of its own leaving for a collector's",
          "detail/consumer/heartbeat_thread.ipp", "if (!m_lane.mirror().leaving()) {", "if (true) {",
@@ -612,8 +613,8 @@ MUTANTS = [
     Mutant("a lease runs by the collector's clock",
            (("detail/collector/passes.hpp", "#include <set>\n", "#include <map>\n#include <set>\n"),
             ("detail/collector/passes.hpp",
-             " =\n            unheard_consumers(m_connection, m_keys, registered);\n",
-             ";\n"
+             "        for (const std::string& id : unheard_consumers(m_connection, m_keys, "
+             "registered)) {\n",
              "    static std::map<std::string, TimePoint> ends; // as first seen\n"
              "    for (const std::string& id : registered) {\n"
              "        using ms = std::chrono::milliseconds;\n"
@@ -622,36 +623,54 @@ MUTANTS = [
              "        const TimePoint now = Clock::now();\n"
              "        if (ends.emplace(id, now + ms(left.integer)).first->second <= now) {\n"
              "            m_connection.command(beat, \"DEL\", beat);\n"
-             "            const_cast<std::vector<std::string>&>(unheard).push_back(id);\n"
              "        }\n"
-             "    }\n")),
+             "    }\n"
+             "        for (const std::string& id : unheard_consumers(m_connection, m_keys, "
+             "registered)) {\n")),
            ("leases",)),
-    code("the grace runs by the collector's clock", "detail/collector/grace.hpp",
-         "const bool by_uptime = info &&", "const bool by_uptime = false && info &&",
-         "garbage_collector"),
-    code("a restart of Redis is everyone's death", "detail/collector/grace.hpp",
-         "if (info && uptime(*info) < m_time) {", "if (false) {",
-         "garbage_collector"),
-    code("an outage of the way to Redis is everyone's death", "detail/collector/grace.hpp",
-         "!connection.replaced() && ", "",
-         "collector_failovers"),
-    code("a replica just promoted counts by its uptime", "detail/collector/grace.hpp",
-         " && !was_replica(*info)", "",
-         "collector_failovers"),
-    code("a promotion is not seen on a connection that stays open", "detail/collector/grace.hpp",
-         "std::max(connection.connected_at(), m_promoted)", "connection.connected_at()",
-         "collector_failovers"),
-    code("a promotion before the first look is not seen", "detail/collector/grace.hpp",
-         "known = m_asked == connection.connected_at() &&",
-         "known = m_asked != connection.connected_at() ||",
-         "collector_failovers"),
-    code("a first replica is taken for a promotion", "detail/collector/grace.hpp",
-         "!known && was_replica(info)", "!known",
-         "collector_failovers"),
-    code("a pass goes on on another connection", "detail/collector/passes.hpp",
-         "        // On another connection the grace begins anew.\n"
-         "        const Connection::Pin pin(m_connection);\n", "",
-         "collector_failovers"),
+    # Who is dead.
+    collecting("a missing heartbeat counts at once", "if wait > 0 then", "if false then",
+               "absences"),
+    collecting("the grace counts from the collector's own connection",
+               "if no_series(writes) then return math.max", "if true then return math.max",
+               "absences"),
+    collecting("the whole grace counts for each lease",
+               "math.max(math.floor(lease / 2), math.min(lease, allowance)) or grace", "grace or grace",
+               "absences"),
+    collecting("a single collect() leaves no mark",
+               "if not before then set_series(writes, mark, 0, 0) end", "", "absences"),
+    collecting("a mark is enough", "need - credit, fresh), gap", "need - credit, 1), gap",
+               "absences"),
+    collecting("a pass takes a mark for a series", "if not gap or gap == tonumber(ARGV[1])",
+               "if not gap", "write_series"),
+    code("a pause of any length is no end of a series", "detail/redis/write_series.hpp",
+         "math.floor(lease * 5 / 12)", "math.floor(lease * 5)", "absences"),
+    code("a shorter lease joins the series of a longer one", "detail/redis/write_series.hpp",
+         "if before and before <= gap then return before,", "if before then return before,",
+         "write_series"),
+    code("a beat leaves the credit of a mark", "detail/redis/write_series.hpp",
+         "before and not is_beat and credit or 0", "before and credit or 0", "write_series"),
+    code("any value with a time to live is a series", "detail/redis/write_series.hpp",
+         " and left <= tonumber(gap)", "", "absences"),
+    script("a beat that is refused goes on with the series",
+           "local kind = redis.call('TYPE', processing).ok\n"
+           "if kind == 'string' then return 0 end\n"
+           "redis.call('SADD', consumers, ARGV[1]) --",
+           "set_series(writes, longer_series(writes, gap_of(ARGV[2]), true))\n"
+           "local kind = redis.call('TYPE', processing).ok\n"
+           "if kind == 'string' then return 0 end\n"
+           "redis.call('SADD', consumers, ARGV[1]) --",
+           "write_series", "script_refusals"),
+    script("a beat without the right to tell of itself is none", "if not no_series(writes) then",
+           "if no_series(writes) then return no_series(writes) end\ndo", "absences"),
+    code("a header tells no lease", "detail/consumer/session.hpp",
+         'identity.nonce.append("l")', 'identity.nonce.append("x")', "write_series"),
+    code("a collector does not ask again", "detail/collector/passes.hpp",
+         "                ask_again(collected);\n            }\n            return std::min",
+         "            }\n            return std::min", "absences"),
+    code("passes do not go on with the series", "detail/collector/passes.hpp",
+         "        if (m_met_consumers) {\n            visit();\n        }\n", "",
+         "write_series"),
     code("a pass looks at the living by a script each", "detail/collector/lost_consumers.hpp",
          "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",
          "garbage_collector"),

@@ -64,10 +64,11 @@ inline void SimulatedConsumer::beat() {
     const std::string id = m_mirror->identity().id;
     const Words command{"EVAL",
                         std::string(detail::beat_script()),
-                        "3",
+                        "4",
                         keys.heartbeat(id),
                         keys.processing(id),
                         keys.consumers(),
+                        keys.writes(),
                         id,
                         "60000"};
     if (m_context.strikes(0.1)) {

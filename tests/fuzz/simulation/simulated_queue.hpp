@@ -121,11 +121,13 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
             redis.command({"DEL", m_keys.heartbeat(id)});
         }
         const bool leased = redis.exists(m_keys.heartbeat(id));
-        const Reply reply =
-            m_network.run({"EVAL", std::string(detail::reap_script.source()), "6",
-                           m_keys.heartbeat(id), m_keys.processing(id), m_keys.source(),
-                           m_keys.consumers(), m_keys.recoveries(), m_keys.dead(), id, "604800000",
-                           "2", "259200", "0", std::string(m_context.scenario.blamed)});
+        const Reply reply = m_network.run(
+            {"EVAL", std::string(detail::reap_script.source()), "7", m_keys.heartbeat(id),
+             m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
+             m_keys.dead(), m_keys.writes(), id, "604800000", "2", "259200", "0",
+             std::string(m_context.scenario.blamed),
+             // A missing heartbeat is enough: here nothing takes any time.
+             "0", "0", "1", "0", "86400000"});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);

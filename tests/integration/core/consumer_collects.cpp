@@ -60,16 +60,11 @@ TEST_CASE_FIXTURE(Fixture, "what a consumer rejects comes back when it collects,
 }
 
 TEST_CASE_FIXTURE(Fixture, "what a dead consumer held comes back, at the queue's serving end") {
-    Consumer<Raw> dead_one(uri, "q", {.lease = 24h});
-    redis.lpush("q", "a");
-    const auto held = dead_one.next(patience);
-    REQUIRE(held);
-    const std::string id = only_id();
+    add_dead_consumer("dead", {"a"}, "orz:0123456789abcdefl1000:7"); // with a lease of 1 s
     redis.lpush("q", "b");
     Consumer<Raw> collecting(uri, "q", {.collect = 20ms});
-    forget_heartbeat(id);
     CHECK(eventually([&] {
-        return redis.command({"SISMEMBER", "orizuru:{q}:consumers", id}).integer == 0;
+        return redis.command({"SISMEMBER", "orizuru:{q}:consumers", "dead"}).integer == 0;
     }));
     CHECK(next_of(collecting) == "a");
     CHECK(next_of(collecting) == "b");

@@ -24,6 +24,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -197,14 +198,10 @@ struct QueueFixture {
         REQUIRE(is_header(text));
         return std::stoi(text.substr(text.rfind(':') + 1));
     }
-    /// "orz:", 16 hexadecimal digits, ":", a number.
-    static bool is_header(std::string_view text) {
-        if (text.size() < 22 || !text.starts_with("orz:") || text[20] != ':') {
-            return false;
-        }
-        const std::string_view number = text.substr(21);
-        return is_hex(text.substr(4, 16), 16) && (number == "0" || number.front() != '0') &&
-               number.find_first_not_of("0123456789") == std::string_view::npos;
+    /// "orz:", 16 hexadecimal digits, "l", the lease, ":", a number; in 0.1.0 without the lease.
+    static bool is_header(const std::string& text) {
+        static const std::regex shape("orz:[0-9a-f]{16}(l[1-9][0-9]*)?:(0|[1-9][0-9]*)");
+        return std::regex_match(text, shape);
     }
 
     void push(const Texts& payloads) { redis.lpush("q", payloads); }

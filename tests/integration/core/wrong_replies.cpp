@@ -342,7 +342,8 @@ TEST_CASE_FIXTURE(OwnServer, "a collector accepts no result that its scripts can
             return argv.at(0) == "EVALSHA" &&
                    argv.at(1) == std::string_view(orizuru::detail::reap_script.sha1());
         },
-        {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n",
+        {"+FINE\r\n", "*0\r\n", "*1\r\n:0\r\n", "*2\r\n:-5\r\n:0\r\n", "*3\r\n:-3\r\n:-1\r\n:1\r\n",
+         "*3\r\n:-3\r\n:1\r\n$1\r\n1\r\n", "*3\r\n:-4\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n:1\r\n",
          "*2\r\n$1\r\n1\r\n:0\r\n", "*3\r\n:1\r\n:0\r\n$1\r\na\r\n", "*3\r\n:1\r\n:1\r\n:1\r\n",
          "*3\r\n:1\r\n:2\r\n$1\r\na\r\n", "*4\r\n:1\r\n:2\r\n$1\r\na\r\n:1\r\n"});
     lie([](const Texts& argv) { return argv.at(0) == "LLEN"; }, {"+FINE\r\n", ":-1\r\n"});

@@ -22,8 +22,10 @@
 namespace orizuru::detail {
 
 struct Identity {
-    std::string id;    ///< public: label:host:pid:random
-    std::string nonce; ///< private, so that no producer can push a text that reads as a header
+    std::string id; ///< public: label:host:pid:random
+    /// Private, so that no producer can push a text that reads as a header. A consumer's ends with
+    /// its lease in ms: "…l30000".
+    std::string nonce;
 
     [[nodiscard]] std::string header_prefix() const { return joined({"orz:", nonce, ":"}); }
     [[nodiscard]] std::string header(std::uint64_t version) const {

@@ -8,6 +8,7 @@
 #include <orizuru/detail/redis/dead_entries.hpp>
 #include <orizuru/detail/redis/own_locks.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/write_series.hpp>
 
 #include <chrono>
 
@@ -16,24 +17,80 @@ namespace orizuru::detail {
 /// How long Redis remembers a message's recoveries.
 inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 
-/// Requeues a dead consumer's messages at the source's serving end, fences its list and unregisters
-/// it. Blames the oldest messages for the death, as many as ARGV says. Counts the death for each of
-/// them, and moves those with more than the most recoveries to the dead list. Equal blamed messages
-/// count once and move together; an equal message that is not blamed is requeued. If the dead list
-/// is over its limit then, the oldest entries go, up to 1000 more than are buried, and the locks of
-/// unique jobs among them; all stay where one of these locks cannot be read and deleted: messages
-/// do not wait for that.
+/// Goes on with the series of writes, if one goes on: collectors may be all that writes.
 ///
-/// KEYS heartbeat, processing, source, consumers, recoveries, dead
+/// KEYS writes; ARGV the gap of a mark (ms)
+/// Returns 1 | 0 none | WRONGTYPE | NOPERM
+inline constexpr auto visit_text = moving_script(series_functions, R"lua(
+local refused = no_series(KEYS[1])
+if refused then return refused end
+local gap, age, credit, passed = series(KEYS[1])
+if not gap or gap == tonumber(ARGV[1]) then return 0 end
+set_series(KEYS[1], gap, age + passed, credit)
+return 1
+)lua");
+inline constinit const CachedScript visit_script(visit_text);
+
+/// Whether a missing heartbeat counts yet: the function look(list, writes, options) returns 0, or
+/// how long Redis still has to take writes and for how long the series goes on by itself (ms).
+///
+/// Once Redis takes writes, a living consumer has beaten again within a third of its lease. So the
+/// series must have lasted for half the lease; for all of it, if the collector has the time
+/// (`allowance`). Without a lease in the header, as in 0.1.0, it is the grace, with pauses of 2 s
+/// at most.
+///
+/// Where no series goes on, nobody may be left to write. A collector that stays writes itself. A
+/// single collect() leaves a mark, which any beat ends; the time since then is a credit to the next
+/// call, which then needs to see 2 s: a consumer whose beat was refused has beaten again by then.
+inline constexpr char look_function[] = R"lua(
+local function look(list, writes, options)
+    local grace, allowance, stays = tonumber(options[1]), tonumber(options[2]), options[3] == '1'
+    local lease = tonumber(string.match(list[1] or '', '^orz:%x+l(%d+):%d+$'))
+    local gap = lease and gap_of(lease) or 2000
+    local need = lease and math.max(math.floor(lease / 2), math.min(lease, allowance)) or grace
+    if no_series(writes) then return math.max(0, need - options[4]), gap end
+    local mark, fresh = tonumber(options[5]), math.min(need, 2000)
+    local before, _, _, passed = series(writes)
+    if before == mark and (stays or passed + fresh >= need) then
+        local age, credit = 0, passed
+        gap = math.min(gap, math.max(1, math.floor(fresh / 2)))
+        set_series(writes, gap, age, credit)
+        return math.max(need - credit, fresh), gap
+    end
+    if not stays and (not before and need > fresh or before == mark) then
+        if not before then set_series(writes, mark, 0, 0) end
+        return need, mark
+    end
+    if not stays and before and before > gap and need > 15000 then return need, before end
+    local age, credit
+    gap, age, credit = longer_series(writes, gap)
+    local left = math.max(need - age - credit, fresh - age)
+    if left <= 0 then return 0 end
+    set_series(writes, gap, age, credit)
+    return left, gap
+end
+)lua";
+
+/// Requeues a dead consumer's messages at the source's serving end, fences its list and unregisters
+/// it, if its heartbeat has been missing long enough. Blames the oldest messages for the death, as
+/// many as ARGV says. Counts the death for each of them, and moves those with more than the most
+/// recoveries to the dead list. Equal blamed messages count once and move together; an equal
+/// message that is not blamed is requeued. If the dead list is over its limit then, the oldest
+/// entries go, up to 1000 more than are buried, and the locks of unique jobs among them; all stay
+/// where one of these locks cannot be read and deleted: messages do not wait for that.
+///
+/// KEYS heartbeat, processing, source, consumers, recoveries, dead, writes
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
-///   how many are blamed
-/// Returns {-1} alive | {-2} fenced already | {moved, buried, payload of each buried message,
-///   oldest first} | WRONGTYPE | ERR (a stored count is no number)
+///   how many are blamed; grace, allowance (ms), '1' if the collector stays, for how long it has
+///   been connected (ms), the gap of a mark (ms). With a grace of 0 a missing heartbeat is enough.
+/// Returns {-1} alive | {-2} fenced already | {-3, ms, ms} not yet: how long Redis must go on to
+///   take writes, and within which time the next must come | {moved, buried, payload of each buried
+///   message, oldest first} | WRONGTYPE | ERR (a stored count is no number)
 /// O(messages held); hashes the payloads of the blamed.
-inline constexpr auto reap_text =
-    moving_script(take_headers_function, dead_entry_function, read_entry_function,
-                  own_locks_function, oldest_locks_function, dead_job_function, R"lua(
-local heartbeat, processing, source, consumers, recoveries, dead = unpack(KEYS)
+inline constexpr auto reap_text = moving_script(
+    take_headers_function, dead_entry_function, read_entry_function, own_locks_function,
+    oldest_locks_function, dead_job_function, series_functions, look_function, R"lua(
+local heartbeat, processing, source, consumers, recoveries, dead, writes = unpack(KEYS)
 local refused = refusal({}, {
     {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
     {'SET', processing, 'x', 'PX', '1'}, {'RPUSH', source, 'x'}, {'DEL', heartbeat},
@@ -51,6 +108,11 @@ end
 refused = refusal({{processing, 'list'}, {source, 'list'}, {consumers, 'set'},
     {recoveries, 'hash'}, {dead, 'list'}}, {})
 if refused then return refused end
+if tonumber(ARGV[7]) > 0 then
+    local wait, gap =
+        look(redis.call('LRANGE', processing, -1, -1), writes, {unpack(ARGV, 7)})
+    if wait > 0 then return {-3, wait, gap} end
+end
 local held, header = take_headers(redis.call('LRANGE', processing, 0, -1))
 local most, blamed = tonumber(ARGV[3]), tonumber(ARGV[6])
 local deaths, back, buried = {}, {}, {}

@@ -7,10 +7,12 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/collector/awaited_consumers.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/collector/eviction_policy.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
-#include <orizuru/detail/collector/grace.hpp>
 #include <orizuru/detail/collector/lost_consumers.hpp>
+#include <orizuru/detail/collector/reaping.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -27,10 +29,12 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,6 +46,7 @@ class Passes {
     Passes(Keys keys, Connection& connection, GarbageCollectorOptions options);
 
     Collected collect() {
+        m_interval.reset();
         const Collected collected = collect_once();
         if (m_met_consumers || collected.unacked > 0) {
             leave_mark();
@@ -50,9 +55,17 @@ class Passes {
     }
     /// What `run` repeats; returns when to do it again. Throws as `run`, and for outages.
     TimePoint step(std::chrono::milliseconds interval) {
+        m_interval = std::min(interval, PassTurns::longest_interval);
         try {
-            take_part(std::min(interval, PassTurns::longest_interval));
-            return m_turns.next();
+            if (m_pass_due || Clock::now() >= m_turns.next()) {
+                m_pass_due = true;
+                take_part(*m_interval);
+                m_pass_due = false;
+            } else {
+                Collected collected;
+                ask_again(collected);
+            }
+            return std::min(m_turns.next(), m_awaited.next());
         } catch (const ReplyError& error) {
             if (!is_for_now(error)) {
                 leave_turns();
@@ -64,22 +77,35 @@ class Passes {
         if (interval <= std::chrono::milliseconds(0)) {
             throw std::invalid_argument("the collector's interval must be positive");
         }
+        m_pass_due = true;
         run_until_stopped(token, [&] { return step(interval); });
     }
 
   private:
+    /// Of a single collect(), for consumers whose absence may soon count.
+    static constexpr std::chrono::seconds longest_stay{15};
+
     /// Whether the search for orphans serves this collector or the fleet.
     enum class Sweeps { own, shared };
 
     Collected collect_once() {
         try {
-            return pass(Sweeps::own);
+            return pass_and_wait();
         } catch (const ReplyError& error) {
             if (!is_redirected(error.what())) {
                 throw;
             }
         }
-        return pass(Sweeps::own); // on the node that has the queue now
+        return pass_and_wait(); // on the node that has the queue now
+    }
+    Collected pass_and_wait() {
+        Collected collected = pass(Sweeps::own);
+        const TimePoint end = Clock::now() + longest_stay;
+        while (m_awaited.next() < end) {
+            std::this_thread::sleep_until(m_awaited.next());
+            ask_again(collected);
+        }
+        return collected;
     }
     /// For consumers, which look for the key of the turns. It is too short-lived to delay one.
     /// Refusals and lost connections concern nobody: the pass is done.
@@ -100,51 +126,59 @@ class Passes {
         }
     }
     Collected pass(Sweeps sweeps) {
-        // On another connection the grace begins anew.
-        const Connection::Pin pin(m_connection);
         Collected collected;
+        static_cast<void>(m_awaited.take());
         const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
         m_met_consumers = !registered.empty();
-        const std::vector<std::string> unheard =
-            unheard_consumers(m_connection, m_keys, registered);
-        const bool idle =
-            unheard.empty() && m_orphans.suspects().empty() && !m_orphans.search_due();
-        if (!(idle && m_grace.asked_lately(m_connection)) && may_reap()) {
-            for (const std::string& id : unheard) {
-                reap(id, collected);
-            }
-            const std::set<std::string> lists =
-                search_due(sweeps) ? search() : m_orphans.suspects();
-            for (const std::string& id : m_orphans.seen_again(lists, registered)) {
-                reap(id, collected);
+        if (m_met_consumers) {
+            visit();
+        }
+        for (const std::string& id : unheard_consumers(m_connection, m_keys, registered)) {
+            reap(id, collected);
+        }
+        const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
+        for (const std::string& id : m_orphans.seen_again(lists, registered)) {
+            if (reap(id, collected)) {
                 m_orphans.forget(id);
             }
         }
+        tell_policy();
         refill(collected);
         return collected;
     }
     void take_part(std::chrono::milliseconds interval) {
-        const Connection::Pin pin(m_connection);
         m_turns.give_back(m_connection); // one taken on a connection that was lost
-        if (!m_grace.was_over(m_connection) && !may_reap()) {
-            // The turn is for collectors that may reap.
-            Collected collected;
-            refill(collected);
-            m_turns.put_off(m_options.grace, interval);
-            return;
-        }
         // Only this collector knows its suspects.
         if (!m_turns.take(m_connection, interval) && m_orphans.suspects().empty()) {
             return;
         }
         pass(Sweeps::shared);
-        if (!m_grace.was_over(m_connection)) {
-            m_turns.give_back(m_connection); // to collectors that may reap
-            m_turns.put_off(m_options.grace, interval);
-            return;
-        }
         m_turns.done();
         leave_mark(); // a turn that Redis refuses leaves none
+    }
+    void ask_again(Collected& collected) {
+        for (const std::string& id : m_awaited.take()) {
+            if (reap(id, collected)) {
+                m_orphans.forget(id);
+            }
+        }
+    }
+    /// A user without the rights to it only makes recovery slower.
+    void visit() {
+        if (m_options.grace.count() == 0) {
+            return;
+        }
+        try {
+            const Reply went_on = run_script(m_connection, m_keys.source(), visit_script, 1,
+                                             m_keys.writes(), mark_gap.count());
+            if (!is_count(went_on)) {
+                m_connection.refuse("EVALSHA");
+            }
+        } catch (const ReplyError& error) {
+            if (is_for_now(error) || is_redirected(error.what())) {
+                throw;
+            }
+        }
     }
     /// Leaves the turns to collectors that may be able to make the pass that this one cannot.
     void leave_turns() noexcept {
@@ -155,37 +189,41 @@ class Passes {
             // The next run gives it back, or it expires.
         }
     }
-    bool may_reap() {
-        const bool over = m_grace.over(m_connection);
-        const std::string& policy = m_grace.evicting_policy();
-        if (!policy.empty() && !std::exchange(m_warned, true)) {
+    void tell_policy() {
+        if (const std::string policy = m_policy.news(m_connection); !policy.empty()) {
             m_events.tell({EventKind::not_noeviction, m_keys.source(), "", policy, ""});
         }
-        return over;
     }
-    void reap(const std::string& id, Collected& collected) {
-        const Reply reply = run_script(
-            m_connection, m_keys.source(), reap_script, 6, m_keys.heartbeat(id),
-            m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
-            m_keys.dead(), id, fence_time.count(), m_options.max_recoveries,
-            recovery_memory.count(), m_options.dead_limit, m_options.blamed);
-        const std::vector<Reply>& parts = reply.elements;
-        if (parts.size() == 1 && parts[0].is(Reply::Type::integer) && parts[0].integer < 0) {
-            return; // alive, or another collector has reaped it
-        }
-        if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
-            std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
-            !std::all_of(parts.begin() + 2, parts.end(),
-                         [](const Reply& part) { return part.is(Reply::Type::string); })) {
-            m_connection.refuse("EVALSHA");
+    /// Returns false if the consumer's absence does not count yet.
+    bool reap(const std::string& id, Collected& collected) {
+        const Absence absence = look_at(id);
+        switch (absence.verdict) {
+        case Absence::Verdict::not_dead:
+            return true;
+        case Absence::Verdict::not_yet:
+            // A single collect() leaves long waits to the next one.
+            if (m_interval || (absence.gap != mark_gap && absence.wait <= longest_stay)) {
+                m_awaited.add(id, absence.wait, absence.gap);
+            }
+            return false;
+        case Absence::Verdict::reaped:
+            break;
         }
         collected.consumers += 1;
-        collected.reclaimed += static_cast<std::uint64_t>(parts[0].integer);
-        collected.buried += static_cast<std::uint64_t>(parts[1].integer);
-        for (auto buried = parts.begin() + 2; buried != parts.end(); ++buried) {
+        collected.reclaimed += absence.requeued;
+        collected.buried += absence.buried.size();
+        for (const std::string& payload : absence.buried) {
             m_events.tell({EventKind::buried, m_keys.source(), id,
-                           "its consumers died more than max_recoveries times", buried->text});
+                           "its consumers died more than max_recoveries times", payload});
         }
+        return true;
+    }
+    Absence look_at(const std::string& id) {
+        const std::chrono::milliseconds zero{};
+        const CollectorState state{
+            .allowance = m_interval ? std::max(zero, m_options.grace - *m_interval) : zero,
+            .stays = m_interval.has_value()};
+        return detail::reap(m_connection, m_keys, m_options, state, id);
     }
     bool search_due(Sweeps sweeps) {
         constexpr auto interval = Orphans::interval;
@@ -242,10 +280,12 @@ class Passes {
     bool m_met_consumers = false; ///< in the last pass
     Connection& m_connection;
     EventQueue m_events;
-    Grace m_grace{m_options.grace};
+    std::optional<std::chrono::milliseconds> m_interval; ///< none: a single collect()
+    EvictionPolicy m_policy;
+    AwaitedConsumers m_awaited;
     Orphans m_orphans;
-    bool m_warned = false;
     bool m_search_refused = false;
+    bool m_pass_due = false; ///< the last one failed, or `run` has just begun
     PassTurns m_turns{m_keys.collected()};
 };
 

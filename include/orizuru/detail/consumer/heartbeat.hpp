@@ -136,7 +136,7 @@ class Heartbeat::Member : public Linked {
     [[nodiscard]] std::chrono::milliseconds between_looks() const {
         return std::min<std::chrono::milliseconds>(10 * m_lease, std::chrono::minutes(5));
     }
-    void repeat(TimePoint now) { m_due = now + std::min(m_lease / 3, m_backoff.next()); }
+    [[gnu::cold]] void repeat(TimePoint now);
     [[gnu::cold]] void take(TimePoint when, const Reply& reply, const Node& server);
 
     std::shared_ptr<Heartbeat> m_heartbeat; ///< that of the lane's link, or soon

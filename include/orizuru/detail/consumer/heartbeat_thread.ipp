@@ -172,11 +172,18 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
     return asked;
 }
 
+/// Soon: collectors take a consumer for dead half a lease after Redis takes writes again.
+inline void Heartbeat::Member::repeat(TimePoint now) {
+    const auto longest = std::min<std::chrono::milliseconds>(m_lease / 12, std::chrono::seconds(1));
+    m_due = now + std::min(longest, m_backoff.next());
+}
+
 inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
     m_asked_id = m_lane.mirror().identity().id;
     m_asked = number;
-    append_command(commands, "EVAL", beat_script(), 3, m_lane.keys().heartbeat(m_asked_id),
-                   m_lane.keys().processing(m_asked_id), m_lane.keys().consumers(), m_asked_id,
+    const Keys& keys = m_lane.keys();
+    append_command(commands, "EVAL", beat_script(), 4, keys.heartbeat(m_asked_id),
+                   keys.processing(m_asked_id), keys.consumers(), keys.writes(), m_asked_id,
                    m_lease.count());
 }
 

@@ -182,7 +182,11 @@ inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOp
           std::move(link),
           [&] {
               return Mirror(keys, m_options.lease,
-                            [label = m_options.name] { return make_identity(label); });
+                            [label = m_options.name, lease = m_options.lease] {
+                                Identity identity = make_identity(label);
+                                identity.nonce.append("l").append(Digits(lease.count()));
+                                return identity;
+                            });
           },
           EventQueue(keys.source(), m_options.on_event)),
       m_fetcher(m_lane, m_options) {}

@@ -12,6 +12,7 @@
 
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
+#include <orizuru/detail/redis/write_series.hpp>
 #include <orizuru/script.hpp>
 
 #include <string_view>
@@ -50,13 +51,14 @@ return 1
     return script;
 }
 
-/// Renews the lease.
+/// Renews the lease, and goes on with the series of writes. A user without the rights to that, or a
+/// key of another type in its place, only makes collectors slower.
 ///
-/// KEYS heartbeat, processing, consumers; ARGV id, lease (ms)
+/// KEYS heartbeat, processing, consumers, writes; ARGV id, lease (ms)
 /// Returns 1 | 0 fenced | 2 the list is gone (Redis was emptied or rewound).
 inline std::string_view beat_script() {
-    static constexpr auto script = moving_script(R"lua(
-local heartbeat, processing, consumers = unpack(KEYS)
+    static constexpr auto script = moving_script(series_functions, R"lua(
+local heartbeat, processing, consumers, writes = unpack(KEYS)
 local refused = refusal({{heartbeat, 'string'}}, {{'TYPE', processing},
     {'SET', heartbeat, '1', 'PX', '1'}, {'SADD', consumers, 'x'}})
 if refused then return refused end
@@ -64,6 +66,9 @@ local kind = redis.call('TYPE', processing).ok
 if kind == 'string' then return 0 end
 redis.call('SADD', consumers, ARGV[1]) -- first: it fails where the key is no set
 redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
+if not no_series(writes) then
+    set_series(writes, longer_series(writes, gap_of(ARGV[2]), true))
+end
 return kind == 'none' and 2 or 1
 )lua");
     return script;

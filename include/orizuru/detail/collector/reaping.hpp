@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Runs the script that takes a dead consumer's messages, and reads what it says.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/redis/limits.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/garbage_collector_options.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// What the script goes by besides the options.
+struct CollectorState {
+    std::chrono::milliseconds allowance; ///< how much of a lease there is time to wait for
+    bool stays;                          ///< it asks again by itself
+};
+
+/// What the script says of a consumer.
+struct Absence {
+    enum class Verdict {
+        not_dead, ///< or another collector has reaped it
+        not_yet,
+        reaped
+    } verdict = Verdict::not_dead;
+    std::chrono::milliseconds wait{}; ///< not_yet: for how long Redis must go on to take writes
+    std::chrono::milliseconds gap{};  ///< not_yet: within which time the next must come
+    std::uint64_t requeued = 0;
+    std::vector<std::string> buried = {}; ///< payloads
+};
+
+/// Redis: a script, O(messages held). Throws as Connection::command.
+inline Absence reap(Connection& connection, const Keys& keys,
+                    const GarbageCollectorOptions& options, const CollectorState& state,
+                    const std::string& id) {
+    using Verdict = Absence::Verdict;
+    Reply reply = run_script(
+        connection, keys.source(), reap_script, 7, keys.heartbeat(id), keys.processing(id),
+        keys.source(), keys.consumers(), keys.recoveries(), keys.dead(), keys.writes(), id,
+        fence_time.count(), options.max_recoveries, recovery_memory.count(), options.dead_limit,
+        options.blamed, options.grace.count(), state.allowance.count(), state.stays ? 1 : 0,
+        milliseconds_since(connection.connected_at()), mark_gap.count());
+    std::vector<Reply>& parts = reply.elements;
+    const bool is_number = !parts.empty() && parts[0].is(Reply::Type::integer);
+    if (parts.size() == 1 && is_number && parts[0].integer < 0) {
+        return {};
+    }
+    if (parts.size() == 3 && is_number && parts[0].integer == -3 && is_count(parts[1]) &&
+        is_count(parts[2])) {
+        return {.verdict = Verdict::not_yet,
+                .wait = std::chrono::milliseconds(parts[1].integer),
+                .gap = std::chrono::milliseconds(parts[2].integer)};
+    }
+    if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
+        std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
+        !std::all_of(parts.begin() + 2, parts.end(),
+                     [](const Reply& part) { return part.is(Reply::Type::string); })) {
+        connection.refuse("EVALSHA");
+    }
+    Absence absence{.verdict = Verdict::reaped,
+                    .requeued = static_cast<std::uint64_t>(parts[0].integer)};
+    for (auto part = parts.begin() + 2; part != parts.end(); ++part) {
+        absence.buried.push_back(std::move(part->text));
+    }
+    return absence;
+}
+
+} // namespace orizuru::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// The Lua functions that tell since when Redis has taken a queue's writes (keys.hpp: `writes`).
+// While it refuses or holds writes no consumer can beat, so the absence of a heartbeat proves
+// nothing then. A restart, a failover and a pause of Redis look alike to this.
+//
+// Writes that are no further apart than a gap are a series. Its key expires a gap after the last
+// one: only Redis' own clock counts, and no two times are compared. The value is three numbers:
+// the gap, for how long the series had lasted at the last write, and for how long before it nobody
+// had beaten (the credit), all in ms. Half a lease is the gap that a consumer bears: it beats three
+// times per lease, so its heartbeat outlasts a shorter pause.
+
+#include <orizuru/detail/base/joined.hpp>
+
+#include <chrono>
+
+namespace orizuru::detail {
+
+/// The function gap_of(lease): the longest pause that the series of a consumer has. It beats three
+/// times per lease, so it writes such a series alone; and a twelfth of the lease after such a pause
+/// it has beaten again, before its heartbeat expires.
+///
+/// The function series(key): its gap, age and credit, and the time since the last write; nothing
+/// if none goes on. A time to live that no write sets does not count.
+///
+/// The function longer_series(key, gap, is_beat): the gap, age and credit of the series that goes
+/// on with a write now. A series with longer gaps than `gap` ends: there may have been a pause that
+/// `gap` does not allow. Its credit ends with the beat of any consumer.
+inline constexpr char series_functions[] = R"lua(
+local function gap_of(lease) return math.floor(lease * 5 / 12) end
+local function series(key)
+    local gap, age, credit = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (%d+)$')
+    local left = redis.call('PTTL', key)
+    if gap and left > 0 and left <= tonumber(gap) then
+        return tonumber(gap), tonumber(age), tonumber(credit), gap - left
+    end
+end
+local function longer_series(key, gap, is_beat)
+    local before, age, credit, passed = series(key)
+    if before and before <= gap then return before, age + passed, credit end
+    return gap, 0, before and not is_beat and credit or 0
+end
+local function set_series(key, gap, age, credit)
+    redis.call('SET', key, string.format('%d %d %d', gap, age, credit), 'PX', gap)
+end
+local function no_series(key)
+    return refusal({{key, 'string'}},
+        {{'GET', key}, {'PTTL', key}, {'SET', key, 'x', 'PX', '1'}})
+end
+)lua";
+
+/// The gap of what a single collect() leaves where nobody writes: the time since then is a credit.
+inline constexpr std::chrono::milliseconds mark_gap = std::chrono::hours(24);
+
+} // namespace orizuru::detail
