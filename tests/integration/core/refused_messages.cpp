@@ -119,7 +119,7 @@ TEST_CASE_FIXTURE(StrictServer,
         producer.push({message});
     }
     CHECK(eventually([&] { return waiting() == Texts{"a", "b"}; }));
-    CHECK(producer.unconfirmed() == 1);
+    CHECK(eventually([&] { return producer.unconfirmed() == 1; })); // it has read the answer
     refusal_of(large(1), [&] { producer.flush(); });
 }
 
