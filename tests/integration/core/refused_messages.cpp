@@ -6,6 +6,8 @@
 
 #include "integration/core/queue_fixture.hpp"
 #include "support/eventually.hpp"
+#include "support/fake_server.hpp"
+#include "support/posix.hpp"
 
 #include <orizuru/buffered_producer.hpp>
 #include <orizuru/orizuru.hpp>
@@ -18,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace refused_messages_test {
@@ -31,7 +34,12 @@ using orizuru::ReplyError;
 using orizuru::ShardedProducer;
 using orizuru::test::contains;
 using orizuru::test::eventually;
+using orizuru::test::FakeServer;
+using orizuru::test::Fd;
+using orizuru::test::listen_tcp;
+using orizuru::test::port_of;
 using orizuru::test::QueueFixture;
+using orizuru::test::server;
 using orizuru::test::Texts;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
@@ -64,6 +72,30 @@ struct StrictServer : QueueFixture {
         CHECK(contains(refused->what(), "proto-max-bulk-len"));
         return *refused;
     }
+};
+
+/// The slot of the queue is on its way from one node of a Cluster to another. The other node has
+/// the strict server behind it and reads a whole command before it closes the connection: a node
+/// that closes it sooner resets it, and the producer may lose the answer.
+class MovingQueue : public StrictServer {
+    using Argv = std::vector<std::string>;
+
+    Fd m_old_listener = listen_tcp();
+    Fd m_asked_listener = listen_tcp();
+    std::string m_ask =
+        "-ASK 11958 127.0.0.1:" + std::to_string(port_of(m_asked_listener)) + "\r\n";
+
+  public:
+    std::string moving = "redis+cluster://127.0.0.1:" + std::to_string(port_of(m_old_listener));
+
+  private:
+    FakeServer m_asked{
+        [](const Argv& argv) { return argv.at(0) == "ASKING" ? "+OK\r\n" : FakeServer::pass; },
+        server().socket_path(), std::move(m_asked_listener)};
+    FakeServer m_old{
+        [this](const Argv& argv) { return argv.at(0) == "CLUSTER" ? "*0\r\n" : m_ask; },
+        {},
+        std::move(m_old_listener)};
 };
 
 std::string large(std::size_t mebibytes) { return std::string(mebibytes * mebibyte + 1, 'x'); }
@@ -200,6 +232,36 @@ TEST_CASE_FIXTURE(StrictServer, "the producer of a queue over many shards pushes
         there += redis.type(key) == "list" ? redis.llen(key) : 0;
     }
     CHECK(there == 1100);
+}
+
+TEST_CASE_FIXTURE(MovingQueue, "push_all counts what is pushed before a message that is too long "
+                               "for the node that is asked") {
+    Producer<Raw> producer(moving, "q");
+    std::vector<Raw> messages;
+    for (int i = 0; i < 2500; ++i) {
+        messages.push_back({i == 3 ? large(1) : std::to_string(i)});
+    }
+    const RefusedError error = refusal_of(large(1), [&] { producer.push_all(messages); });
+    CHECK(error.pushed() == 3);
+    CHECK(waiting() == Texts{"0", "1", "2"});
+    messages.erase(messages.begin(), messages.begin() + 4);
+    CHECK(producer.push_all(messages) == 2499);
+}
+
+TEST_CASE_FIXTURE(MovingQueue, "flush gives back the message that is too long for the node that is "
+                               "asked, and the others are in the queue once") {
+    BufferedProducer<Raw> producer(moving, "q", {.size = 10, .time = 24h});
+    Texts others;
+    for (int i = 0; i < 35; ++i) {
+        producer.push({i == 3 ? large(1) : std::to_string(i)});
+        if (i != 3) {
+            others.push_back(std::to_string(i));
+        }
+    }
+    refusal_of(large(1), [&] { producer.flush(); });
+    CHECK(waiting() == others);
+    CHECK(producer.unconfirmed() == 0);
+    producer.flush();
 }
 
 } // namespace refused_messages_test
