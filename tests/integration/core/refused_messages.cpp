@@ -264,4 +264,16 @@ TEST_CASE_FIXTURE(MovingQueue, "flush gives back the message that is too long fo
     producer.flush();
 }
 
+TEST_CASE_FIXTURE(MovingQueue,
+                  "what waits for replicas is given back, too, when another node is asked") {
+    Producer<Raw> one(moving, "q", {.replicas = {.count = 1, .within = 1ms}});
+    refusal_of(large(1), [&] { one.push({large(1)}); });
+    BufferedProducer<Raw> producer(
+        moving, "q", {.size = 10, .time = 24h, .replicas = {.count = 1, .within = 1ms}});
+    producer.push({large(1)});
+    refusal_of(large(1), [&] { producer.flush(); });
+    CHECK(producer.unconfirmed() == 0);
+    CHECK(waiting().empty());
+}
+
 } // namespace refused_messages_test

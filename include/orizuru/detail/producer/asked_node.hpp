@@ -7,6 +7,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/joined.hpp>
 #include <orizuru/detail/producer/replica_wait.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/stream.hpp>
 #include <orizuru/detail/redis/wire.hpp>
 #include <orizuru/endpoint.hpp>
@@ -47,7 +48,8 @@ class AskedNode {
             if (asking.is(Reply::Type::error)) { // then the LPUSH was no more than MOVED
                 return asking;
             }
-            if (wait.wanted()) {
+            // The node closes the connection when it refuses a length: no reply to WAIT comes.
+            if (wait.wanted() && !refuses_a_length(reply)) {
                 reply = wait.confirmed(std::move(reply), stream->await_reply(until));
             }
             m_stream = std::move(stream);
