@@ -38,7 +38,8 @@ void register_consumers(RedisClient& redis, int count) {
         const std::string id = "worker:host:" + std::to_string(1000 + i) + ":" + digits;
         redis.command({"SET", prefix + "heartbeat:" + id, "1", "PX", "3600000"});
         redis.command({"SADD", prefix + "consumers", id});
-        redis.command({"RPUSH", prefix + "processing:" + id, "orz:" + std::string(digits) + ":0"});
+        redis.command(
+            {"RPUSH", prefix + "processing:" + id, "orz:" + std::string(digits) + "l3600000:0"});
     }
 }
 
@@ -50,8 +51,7 @@ void measure(const RedisServer& server, int collectors, std::chrono::seconds tim
         threads.emplace_back([&server, i, collectors](const std::stop_token& token) {
             // As processes, they do not begin at the same moment.
             std::this_thread::sleep_for(std::chrono::milliseconds(1000 * i / collectors));
-            GarbageCollector(server.uri(), "q", {.grace = std::chrono::milliseconds(0)})
-                .run(token, std::chrono::seconds(1));
+            GarbageCollector(server.uri(), "q").run(token, std::chrono::seconds(1));
         });
     }
     std::this_thread::sleep_for(std::chrono::seconds(2)); // their first passes, with a SCAN
