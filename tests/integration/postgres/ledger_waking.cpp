@@ -211,7 +211,7 @@ TEST_CASE_FIXTURE(Waking, "a queue that another reconciler has locked does not k
     std::this_thread::sleep_for(3s);
     const int before = transactions();
     std::this_thread::sleep_for(4s);
-    CHECK(transactions() - before < 60);
+    CHECK(transactions() - before < 400); // by an order of magnitude, however late all is
     other.abort();
     CHECK(arrives(1));
 }
