@@ -40,9 +40,10 @@ class GarbageCollector {
     /// Atomic: one step moves and fences a consumer's whole list; one step moves each batch.
     /// Blocks: at most command_timeout per command. Where a consumer's absence does not count yet
     ///     (GarbageCollectorOptions::grace), it leaves a mark in Redis that the next call goes by.
-    ///     That call waits for 2 s, and asks Redis four times a second, before it takes the
-    ///     consumer for dead. Where others of the queue beat, but have not for long enough, it
-    ///     waits for that time, up to 15 s, and does without the mark.
+    ///     That call waits for 2 s, and asks Redis twice a second, before it takes the consumer for
+    ///     dead. It waits for up to 15 s where an absence will count by then. A consumer whose beat
+    ///     waits longer than these 2 s, for a host that has fallen silent, may be taken for dead
+    ///     although it lives: run() gives it its time.
     /// Throws: ConnectionError, ReplyError (WRONGTYPE names the key), ProtocolError. Moved messages
     ///     stay moved; the next pass continues.
     Collected collect();

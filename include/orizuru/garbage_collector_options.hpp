@@ -24,8 +24,8 @@ struct GarbageCollectorOptions {
     /// is shorter than the lease, it is that time; but half the lease at least. So one that died is
     /// found within its lease and the longer of `grace` and two passes, also where it was the last
     /// to write. A consumer of 0.1.0 does not tell its lease; for it, it is `grace`. Without the
-    /// right to GET and PTTL the collector counts these times from its own connection. 0: a missing
-    /// heartbeat is enough.
+    /// right to GET, PTTL and SET on its key the collector counts these times from its own
+    /// connection. 0: a missing heartbeat is enough; 24 h at most.
     std::chrono::milliseconds grace = std::chrono::seconds(10);
     /// The most entries that the dead list keeps when this collector buries; 0 = unbounded. At most
     /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp). Without

@@ -216,7 +216,7 @@ inline void Scenes::collector() {
             {{m_keys.heartbeat("turn"), ""}}, {"60000", "60000", command});
     }
     add("visit", "", {{"SET", m_keys.writes(), "60000 1 0", "PX", "60000"}},
-        {{m_keys.writes(), "string"}}, {"86400000"});
+        {{m_keys.writes(), "string"}, {m_keys.heartbeat(""), ""}}, {"86400000", "1"});
     add("refill", "", {{"LPUSH", m_keys.unack(), "a", "b"}}, {{m_keys.unack(), "list"}, m_source},
         {"10"});
 }

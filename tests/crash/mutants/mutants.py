@@ -87,6 +87,7 @@ PROGRAMS = {
     "reply_reader": corpus("reply_reader"),
     "decode": corpus("decode"),
     "schedules": Program(("fuzz/schedules.cpp",), ("fuzz/schedules",)),
+    "awaited_consumers": unit("awaited_consumers"),
     "absences": integration("core/absences"),
     "write_series": integration("core/write_series"),
     "acl": integration("core/acl"),
@@ -622,8 +623,7 @@ MUTANTS = [
     Mutant("a lease runs by the collector's clock",
            (("detail/collector/passes.hpp", "#include <set>\n", "#include <map>\n#include <set>\n"),
             ("detail/collector/passes.hpp",
-             "        for (const std::string& id : unheard_consumers(m_connection, m_keys, "
-             "registered)) {\n",
+             "        const std::vector<std::string> unheard =\n",
              "    static std::map<std::string, TimePoint> ends; // as first seen\n"
              "    for (const std::string& id : registered) {\n"
              "        using ms = std::chrono::milliseconds;\n"
@@ -634,8 +634,7 @@ MUTANTS = [
              "            m_connection.command(beat, \"DEL\", beat);\n"
              "        }\n"
              "    }\n"
-             "        for (const std::string& id : unheard_consumers(m_connection, m_keys, "
-             "registered)) {\n")),
+             "        const std::vector<std::string> unheard =\n")),
            ("leases",)),
     # Who is dead.
     collecting("a missing heartbeat counts at once", "if wait > 0 then", "if false then",
@@ -647,11 +646,13 @@ MUTANTS = [
                "math.max(math.floor(lease / 2), math.min(lease, allowance)) or grace", "grace or grace",
                "absences"),
     collecting("a single collect() leaves no mark",
-               "if not before then set_series(writes, mark, 0, 0) end", "", "absences"),
-    collecting("a mark is enough", "need - credit, fresh), gap", "need - credit, 1), gap",
-               "absences"),
-    collecting("a pass takes a mark for a series", "if not gap or gap == tonumber(ARGV[1])",
-               "if not gap", "write_series"),
+               "        set_series(writes, mark, 0, 0)\n", "", "absences"),
+    collecting("a mark is enough", "math.max(need - credit, fresh), gap",
+               "math.max(need - credit, 1), gap", "absences"),
+    collecting("a pass takes a mark for a series", "if gap == tonumber(ARGV[1]) then",
+               "if false then", "write_series"),
+    collecting("a mark stays where all have been heard", "if ARGV[2] == '0' then set_series",
+               "if false then set_series", "write_series"),
     code("a pause of any length is no end of a series", "detail/redis/write_series.hpp",
          "math.floor(lease * 5 / 12)", "math.floor(lease * 5)", "absences"),
     code("a shorter lease joins the series of a longer one", "detail/redis/write_series.hpp",
@@ -675,10 +676,10 @@ MUTANTS = [
     code("a header tells no lease", "detail/consumer/session.hpp",
          'identity.nonce.append("l")', 'identity.nonce.append("x")', "write_series"),
     code("a collector does not ask again", "detail/collector/passes.hpp",
-         "                ask_again(collected);\n            }\n            return std::min",
-         "            }\n            return std::min", "absences"),
+         "                ask_again(collected);\n            }\n            m_pass_due",
+         "            }\n            m_pass_due", "absences"),
     code("passes do not go on with the series", "detail/collector/passes.hpp",
-         "        if (m_met_consumers) {\n            visit();\n        }\n", "",
+         "            visit(unheard.size());\n", "",
          "write_series"),
     code("a pass looks at the living by a script each", "detail/collector/lost_consumers.hpp",
          "if (beats[i].is(Reply::Type::nil)) {", "if (true) {",

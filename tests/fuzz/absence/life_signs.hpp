@@ -93,9 +93,14 @@ class LifeSigns {
             write(now, Rule::gap(lease), Writer::beat);
         }
     }
-    /// A collector's pass begins.
-    void visit(Millis now) {
-        if (const Series* series = current(now); series != nullptr && !is_mark(*series)) {
+    /// A collector's pass begins; `all_heard`: no consumer's heartbeat is missing.
+    void visit(Millis now, bool all_heard) {
+        const Series* series = current(now);
+        if (series != nullptr && is_mark(*series)) {
+            if (all_heard) {
+                m_series.reset();
+            }
+        } else if (series != nullptr) {
             write(now, series->gap, Writer::collector);
         }
     }
@@ -159,19 +164,17 @@ class LifeSigns {
         const Millis gap = Rule::gap(question.lease);
         const Millis fresh = std::min(need, Rule::longest_confirmation);
         const Series* before = current(now);
-        if (before == nullptr && !question.runs && need > fresh) {
+        if (!question.runs && before == nullptr && need > fresh) {
             set(now, Rule::left_mark, 0, 0);
             return {Answer::Verdict::not_yet, need, Rule::left_mark};
         }
-        if (before != nullptr && is_mark(*before)) {
-            const Millis passed = now - before->set_at;
-            if (!question.runs && passed + fresh < need) {
-                return {Answer::Verdict::not_yet, need, Rule::left_mark};
+        if (!question.runs && before != nullptr && before->gap > gap) {
+            const Millis credit =
+                question.lease ? before->age + now - before->set_at + before->credit : 0;
+            if (question.lease && credit + fresh < need) {
+                return {Answer::Verdict::not_yet, need - credit - fresh, before->gap};
             }
-            set(now, std::min(gap, std::max<Millis>(1, fresh / 2)), 0, passed);
-        } else if (before != nullptr && !question.runs && before->gap > gap &&
-                   need > Rule::longest_stay) {
-            return {Answer::Verdict::not_yet, need, before->gap}; // to end the series helps nobody
+            set(now, std::min(gap, std::max<Millis>(1, fresh / 2)), 0, credit);
         } else {
             write(now, gap, Writer::collector);
         }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <queue>
@@ -46,7 +47,8 @@ class World {
         Trouble kind;
         Millis from;
         Millis to;
-        Millis lag; ///< of the replica
+        Millis lag;  ///< of the replica
+        bool silent; ///< clients wait for the old host in vain
     };
     struct Consumer {
         Millis lease;
@@ -99,15 +101,6 @@ class World {
     void begin();
     void check_the_dead();
     [[nodiscard]] Millis deadline(const Consumer& consumer) const;
-    /// Single calls of collect() leave a consumer of a long lease to others where one of a longer
-    /// lease beats.
-    [[nodiscard]] bool undecided(const Consumer& consumer) const {
-        return std::ranges::all_of(m_collectors, &Collector::single) &&
-               Rule::gap(consumer.lease) > Rule::longest_stay &&
-               std::ranges::any_of(m_consumers, [&](const Consumer& other) {
-                   return other.lease > consumer.lease;
-               });
-    }
 
     Chance m_chance;
     Fault m_fault;
@@ -181,7 +174,10 @@ inline void World::make_outages() {
             static_cast<Millis>((0.1 + 2.9 * m_chance.fraction()) * static_cast<double>(lease));
         const Millis lag = m_chance.happens(0.3) ? m_chance.between(0, static_cast<int>(2 * lease))
                                                  : m_chance.between(0, 20);
-        m_outages.push_back({kind, from, from + length, lag});
+        // A single collect() does not wait for those who wait for a silent host.
+        const bool silent =
+            m_chance.happens(0.5) && !std::ranges::any_of(m_collectors, &Collector::single);
+        m_outages.push_back({kind, from, from + length, lag, silent});
         from += length + 1;
     }
 }
@@ -203,7 +199,9 @@ inline void World::send(Millis patience, const std::function<void()>& request,
     case Trouble::refuses:
     case Trouble::restarts:
     case Trouble::fails_over:
-        at(m_now + m_chance.between(0, 2), refused);
+        at(m_now + (outage->kind == Trouble::fails_over && outage->silent ? patience
+                                                                          : m_chance.between(0, 2)),
+           refused);
         return;
     case Trouble::holds:
         if (m_now + patience <= outage->to) {
@@ -223,7 +221,7 @@ inline void World::attempt(std::size_t number) {
     const auto again = [this, number](Millis pause) {
         at(m_now + pause, [this, number] { attempt(number); });
     };
-    const Millis patience = std::min<Millis>(5000, consumer.lease * 2 / 3);
+    const Millis patience = std::min<Millis>(5000, consumer.lease / 3);
     send(
         patience,
         [this, number, again] {
@@ -258,12 +256,12 @@ inline void World::visit(std::size_t number) {
     send(
         5000,
         [this, number] {
-            m_redis.visit(m_now);
-            const std::vector<int> all(m_redis.registered().begin(), m_redis.registered().end());
-            for (const int consumer : all) {
-                if (!m_redis.heard(m_now, consumer)) {
-                    ask(number, consumer);
-                }
+            std::vector<int> unheard;
+            std::ranges::copy_if(m_redis.registered(), std::back_inserter(unheard),
+                                 [this](int id) { return !m_redis.heard(m_now, id); });
+            m_redis.visit(m_now, unheard.empty());
+            for (const int consumer : unheard) {
+                ask(number, consumer);
             }
         },
         [] {});
@@ -369,8 +367,8 @@ inline void World::begin() {
 inline void World::check_the_dead() {
     for (std::size_t i = 0; i < m_consumers.size() && !m_wrong; ++i) {
         const Consumer& consumer = m_consumers[i];
-        if (consumer.dies < never && !undecided(consumer) &&
-            m_redis.registered().contains(static_cast<int>(i)) && deadline(consumer) < m_end) {
+        if (consumer.dies < never && m_redis.registered().contains(static_cast<int>(i)) &&
+            deadline(consumer) < m_end) {
             m_wrong = "consumer " + std::to_string(i) + " died at " +
                       std::to_string(consumer.dies) + " and is not reaped by " +
                       std::to_string(deadline(consumer));

@@ -52,9 +52,9 @@ struct Series : QueueFixture {
                       processing(id), consumers, writes, id, lease})
             .integer;
     }
-    void visit() {
-        redis.command(
-            {"EVAL", std::string(orizuru::detail::visit_script.source()), "1", writes, "86400000"});
+    void visit(const std::string& unheard = "1") {
+        redis.command({"EVAL", std::string(orizuru::detail::visit_script.source()), "2", writes,
+                       heartbeat(""), "86400000", unheard});
     }
 };
 
@@ -118,6 +118,8 @@ TEST_CASE_FIXTURE(Series,
     REQUIRE(read());
     CHECK(gap == 86'400'000);
     CHECK(redis.command({"PTTL", writes}).integer < 86'400'000 - 50'000);
+    visit("0"); // all have been heard since
+    CHECK(redis.command({"PTTL", writes}).integer <= 1);
 }
 
 TEST_CASE_FIXTURE(Series, "a fenced consumer's beat goes on with no series") {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,20 +23,41 @@ class AwaitedConsumers {
 
     /// Its absence counts in `wait` at the earliest; the series ends after `gap` without a write.
     void add(std::string id, Milliseconds wait, Milliseconds gap) {
-        m_ids.push_back(std::move(id));
+        m_all.push_back({std::move(id), deadline_in(wait)});
         m_next = std::min(m_next, deadline_in(std::max(Milliseconds(1), std::min(wait, gap / 2))));
     }
-    /// Returns all, and forgets them.
-    [[nodiscard]] std::vector<std::string> take() noexcept {
+    /// Removes and returns those to ask about now: whose waits are over, or else one of them, to
+    /// keep the series going.
+    [[nodiscard]] std::vector<std::string> take_due() {
+        const TimePoint now = Clock::now();
+        const auto others = std::partition(m_all.begin(), m_all.end(),
+                                           [now](const Awaited& one) { return one.over <= now; });
+        const auto end = others == m_all.begin() && !m_all.empty() ? others + 1 : others;
+        std::vector<std::string> due;
+        std::transform(m_all.begin(), end, std::back_inserter(due),
+                       [](Awaited& one) { return std::move(one.id); });
+        m_all.erase(m_all.begin(), end);
         m_next = TimePoint::max();
-        return std::exchange(m_ids, {});
+        for (const Awaited& one : m_all) {
+            m_next = std::min(m_next, one.over);
+        }
+        return due;
+    }
+    void clear() noexcept {
+        m_all.clear();
+        m_next = TimePoint::max();
     }
 
     /// When to ask again; the end of time if there are none.
     [[nodiscard]] TimePoint next() const noexcept { return m_next; }
 
   private:
-    std::vector<std::string> m_ids;
+    struct Awaited {
+        std::string id;
+        TimePoint over; ///< when its wait is over
+    };
+
+    std::vector<Awaited> m_all;
     TimePoint m_next = TimePoint::max();
 };
 

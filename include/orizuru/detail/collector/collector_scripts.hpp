@@ -17,15 +17,21 @@ namespace orizuru::detail {
 /// How long Redis remembers a message's recoveries.
 inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 
-/// Goes on with the series of writes, if one goes on: collectors may be all that writes.
+/// Goes on with the series of writes, if one goes on: collectors may be all that writes. Where all
+/// consumers have been heard, it ends a mark.
 ///
-/// KEYS writes; ARGV the gap of a mark (ms)
-/// Returns 1 | 0 none | WRONGTYPE | NOPERM
+/// KEYS writes, one that does not exist: so a node refuses this, like beats, while the slot
+/// migrates ARGV the gap of a mark (ms), how many consumers were not heard Returns 1 | 0 none |
+/// WRONGTYPE | NOPERM
 inline constexpr auto visit_text = moving_script(series_functions, R"lua(
 local refused = no_series(KEYS[1])
 if refused then return refused end
 local gap, age, credit, passed = series(KEYS[1])
-if not gap or gap == tonumber(ARGV[1]) then return 0 end
+if not gap then return 0 end
+if gap == tonumber(ARGV[1]) then
+    if ARGV[2] == '0' then set_series(KEYS[1], 1, 0, 0) end
+    return 0
+end
 set_series(KEYS[1], gap, age + passed, credit)
 return 1
 )lua");
@@ -40,8 +46,10 @@ inline constinit const CachedScript visit_script(visit_text);
 /// at most.
 ///
 /// Where no series goes on, nobody may be left to write. A collector that stays writes itself. A
-/// single collect() leaves a mark, which any beat ends; the time since then is a credit to the next
-/// call, which then needs to see 2 s: a consumer whose beat was refused has beaten again by then.
+/// single collect() leaves a mark; the time since then is a credit to the next call. So is the time
+/// of a series with longer gaps: the beat of a consumer with a shorter lease would have ended it.
+/// With a credit a call needs to see 2 s: a consumer whose beat was refused has beaten again by
+/// then.
 inline constexpr char look_function[] = R"lua(
 local function look(list, writes, options)
     local grace, allowance, stays = tonumber(options[1]), tonumber(options[2]), options[3] == '1'
@@ -50,19 +58,20 @@ local function look(list, writes, options)
     local need = lease and math.max(math.floor(lease / 2), math.min(lease, allowance)) or grace
     if no_series(writes) then return math.max(0, need - options[4]), gap end
     local mark, fresh = tonumber(options[5]), math.min(need, 2000)
-    local before, _, _, passed = series(writes)
-    if before == mark and (stays or passed + fresh >= need) then
-        local age, credit = 0, passed
-        gap = math.min(gap, math.max(1, math.floor(fresh / 2)))
-        set_series(writes, gap, age, credit)
-        return math.max(need - credit, fresh), gap
-    end
-    if not stays and (not before and need > fresh or before == mark) then
-        if not before then set_series(writes, mark, 0, 0) end
+    local before, age, credit, passed = series(writes)
+    if not stays and not before and need > fresh then
+        set_series(writes, mark, 0, 0)
         return need, mark
     end
-    if not stays and before and before > gap and need > 15000 then return need, before end
-    local age, credit
+    if not stays and before and before > gap then
+        credit = lease and age + passed + credit or 0
+        if lease and credit + fresh < need then
+            return need - credit - fresh, before
+        end
+        gap = math.min(gap, math.max(1, math.floor(fresh / 2)))
+        set_series(writes, gap, 0, credit)
+        return math.max(need - credit, fresh), gap
+    end
     gap, age, credit = longer_series(writes, gap)
     local left = math.max(need - age - credit, fresh - age)
     if left <= 0 then return 0 end

@@ -27,6 +27,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -57,14 +58,14 @@ class Passes {
     TimePoint step(std::chrono::milliseconds interval) {
         m_interval = std::min(interval, PassTurns::longest_interval);
         try {
-            if (m_pass_due || Clock::now() >= m_turns.next()) {
-                m_pass_due = true;
+            const bool pass_due = std::exchange(m_pass_due, true); // if this throws
+            if (pass_due || Clock::now() >= m_turns.next()) {
                 take_part(*m_interval);
-                m_pass_due = false;
             } else {
                 Collected collected;
                 ask_again(collected);
             }
+            m_pass_due = false;
             return std::min(m_turns.next(), m_awaited.next());
         } catch (const ReplyError& error) {
             if (!is_for_now(error)) {
@@ -127,13 +128,15 @@ class Passes {
     }
     Collected pass(Sweeps sweeps) {
         Collected collected;
-        static_cast<void>(m_awaited.take());
+        m_awaited.clear();
         const std::vector<std::string> registered = registered_consumers(m_connection, m_keys);
         m_met_consumers = !registered.empty();
+        const std::vector<std::string> unheard =
+            unheard_consumers(m_connection, m_keys, registered);
         if (m_met_consumers) {
-            visit();
+            visit(unheard.size());
         }
-        for (const std::string& id : unheard_consumers(m_connection, m_keys, registered)) {
+        for (const std::string& id : unheard) {
             reap(id, collected);
         }
         const std::set<std::string> lists = search_due(sweeps) ? search() : m_orphans.suspects();
@@ -157,20 +160,21 @@ class Passes {
         leave_mark(); // a turn that Redis refuses leaves none
     }
     void ask_again(Collected& collected) {
-        for (const std::string& id : m_awaited.take()) {
+        for (const std::string& id : m_awaited.take_due()) {
             if (reap(id, collected)) {
                 m_orphans.forget(id);
             }
         }
     }
     /// A user without the rights to it only makes recovery slower.
-    void visit() {
+    void visit(std::size_t unheard) {
         if (m_options.grace.count() == 0) {
             return;
         }
         try {
-            const Reply went_on = run_script(m_connection, m_keys.source(), visit_script, 1,
-                                             m_keys.writes(), mark_gap.count());
+            const Reply went_on =
+                run_script(m_connection, m_keys.source(), visit_script, 2, m_keys.writes(),
+                           m_keys.heartbeat(""), mark_gap.count(), unheard);
             if (!is_count(went_on)) {
                 m_connection.refuse("EVALSHA");
             }
@@ -300,6 +304,9 @@ inline Passes::Passes(Keys keys, Connection& connection, GarbageCollectorOptions
     }
     if (m_options.max_recoveries < 0 || m_options.dead_limit < 0 || m_options.grace.count() < 0) {
         throw std::invalid_argument("max_recoveries, dead_limit and grace must not be negative");
+    }
+    if (m_options.grace > mark_gap) {
+        throw std::invalid_argument("grace must be 24 h at most");
     }
 }
 

@@ -153,8 +153,8 @@ inline int Heartbeat::compose(std::string& commands, TimePoint now, TimePoint& u
         member.m_look = 0;
         if (is_due(member) && member.m_lane.running()) {
             member.append_beat(commands, ++asked);
-            // By then its lease is over, and the next attempt is due anyway.
-            until = std::min(until, now + member.m_lease * 2 / 3);
+            // Behind a silent host a collector must not be sooner than the next attempt.
+            until = std::min(until, now + member.m_lease / 3);
         }
     }
     m_beats = asked;

@@ -18,16 +18,16 @@
 
 namespace orizuru::detail {
 
-/// The function gap_of(lease): the longest pause that the series of a consumer has. It beats three
-/// times per lease, so it writes such a series alone; and a twelfth of the lease after such a pause
-/// it has beaten again, before its heartbeat expires.
+/// The function gap_of(lease): the longest pause in a series that proves a consumer with that lease
+/// absent. It is longer than the third of a lease between two beats: one consumer keeps a series
+/// going. And a beat that was refused in such a pause comes again before the heartbeat expires.
 ///
 /// The function series(key): its gap, age and credit, and the time since the last write; nothing
 /// if none goes on. A time to live that no write sets does not count.
 ///
 /// The function longer_series(key, gap, is_beat): the gap, age and credit of the series that goes
 /// on with a write now. A series with longer gaps than `gap` ends: there may have been a pause that
-/// `gap` does not allow. Its credit ends with the beat of any consumer.
+/// `gap` does not allow. Its credit then ends, too, if the write is a beat.
 inline constexpr char series_functions[] = R"lua(
 local function gap_of(lease) return math.floor(lease * 5 / 12) end
 local function series(key)
