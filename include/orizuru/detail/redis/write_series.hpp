@@ -51,7 +51,8 @@ local function no_series(key)
 end
 )lua";
 
-/// The gap of what a single collect() leaves where nobody writes: the time since then is a credit.
+/// A single collect() leaves a series with this gap, a mark, where nobody writes. The next call takes
+/// the time since then for a credit.
 inline constexpr std::chrono::milliseconds mark_gap = std::chrono::hours(24);
 
 } // namespace orizuru::detail
