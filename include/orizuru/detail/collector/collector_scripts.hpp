@@ -20,9 +20,10 @@ inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 /// Goes on with the series of writes, if one goes on: collectors may be all that writes. Where all
 /// consumers have been heard, it ends a mark.
 ///
-/// KEYS writes, one that does not exist: so a node refuses this, like beats, while the slot
-/// migrates ARGV the gap of a mark (ms), how many consumers were not heard Returns 1 | 0 none |
-/// WRONGTYPE | NOPERM
+/// KEYS writes, and one that never exists: a node then refuses this, like beats, while it gives the
+///   slot away
+/// ARGV the gap of a mark (ms), how many consumers were not heard
+/// Returns 1 | 0 none | WRONGTYPE | NOPERM
 inline constexpr auto visit_text = moving_script(series_functions, R"lua(
 local refused = no_series(KEYS[1])
 if refused then return refused end

@@ -5,9 +5,7 @@
 // Reads what Redis reports about itself in INFO.
 
 #include <orizuru/detail/base/joined.hpp>
-#include <orizuru/detail/base/numbers.hpp>
 
-#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -22,17 +20,6 @@ namespace orizuru::detail {
     }
     info.remove_prefix(at + line.size());
     return info.substr(0, info.find('\r'));
-}
-
-[[nodiscard]] inline std::chrono::seconds uptime(std::string_view info) {
-    return std::chrono::seconds(whole_number(info_field(info, "uptime_in_seconds")).value_or(0));
-}
-
-/// Whether the server was a replica since it started: its uptime then does not tell how long
-/// consumers have been able to reach it. Redis forgets that after an hour without replicas.
-[[nodiscard]] inline bool was_replica(std::string_view info) {
-    const std::string_view offset = info_field(info, "second_repl_offset");
-    return !offset.empty() && offset != "-1";
 }
 
 /// The policy by which Redis may evict the keys of a queue; empty if it evicts none or is silent.

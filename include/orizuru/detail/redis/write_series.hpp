@@ -9,8 +9,7 @@
 // Writes that are no further apart than a gap are a series. Its key expires a gap after the last
 // one: only Redis' own clock counts, and no two times are compared. The value is three numbers:
 // the gap, for how long the series had lasted at the last write, and for how long before it nobody
-// had beaten (the credit), all in ms. Half a lease is the gap that a consumer bears: it beats three
-// times per lease, so its heartbeat outlasts a shorter pause.
+// had beaten (the credit), all in ms.
 
 #include <orizuru/detail/base/joined.hpp>
 
@@ -20,7 +19,8 @@ namespace orizuru::detail {
 
 /// The function gap_of(lease): the longest pause in a series that proves a consumer with that lease
 /// absent. It is longer than the third of a lease between two beats: one consumer keeps a series
-/// going. And a beat that was refused in such a pause comes again before the heartbeat expires.
+/// going. And a beat that was refused in one such pause comes again before the heartbeat expires;
+/// after two pauses in quick succession it may not.
 ///
 /// The function series(key): its gap, age and credit, and the time since the last write; nothing
 /// if none goes on. A time to live that no write sets does not count.
@@ -51,8 +51,8 @@ local function no_series(key)
 end
 )lua";
 
-/// A single collect() leaves a series with this gap, a mark, where nobody writes. The next call takes
-/// the time since then for a credit.
+/// A single collect() leaves a series with this gap, a mark, where nobody writes. The next call
+/// takes the time since then for a credit.
 inline constexpr std::chrono::milliseconds mark_gap = std::chrono::hours(24);
 
 } // namespace orizuru::detail
