@@ -13,6 +13,9 @@
 //   orizuru:{Q}:unack               list    rejected messages; the collector requeues them
 //   orizuru:{Q}:dead                list    undecodable, buried and poison messages
 //   orizuru:{Q}:recoveries          hash    how often a message was blamed for a consumer's death
+//   orizuru:{Q}:suspects            list    blamed messages, apart from the others until they are
+//                                           tried again: pushed left, taken right
+//   orizuru:{Q}:suspects:asked      string  expires: a consumer has lately asked for them
 //   orizuru:{Q}:collected           string  expires: a collector has lately begun a pass
 //   orizuru:{Q}:swept               string  the same for the search for lists without an owner
 //   orizuru:{Q}:scheduled           zset    messages not yet due, each behind an 8-byte number
@@ -88,6 +91,8 @@ class Keys {
     [[nodiscard]] std::string unack() const { return key("unack"); }
     [[nodiscard]] std::string dead() const { return key("dead"); }
     [[nodiscard]] std::string recoveries() const { return key("recoveries"); }
+    [[nodiscard]] std::string suspects() const { return key("suspects"); }
+    [[nodiscard]] std::string suspects_asked() const { return key("suspects:asked"); }
     [[nodiscard]] std::string collected() const { return key("collected"); }
     [[nodiscard]] std::string swept() const { return key("swept"); }
     [[nodiscard]] std::string scheduled() const { return key("scheduled"); }
