@@ -23,6 +23,8 @@ enum class EventKind {
     late_settlement,    ///< a settlement ended after its caller gave up; detail: the outcome
     settlement_refused, ///< Redis refused one after its caller gave up; it is tried again
     not_noeviction,     ///< Redis may evict the queue's keys; detail: its maxmemory_policy
+    suspected,          ///< a collector has put a message apart that may have killed a consumer;
+                        ///< detail: how often; consumer: which died
     buried,             ///< a collector buried a message that keeps killing consumers
     collect_failed, ///< a pass beside a consumer (ConsumerOptions::collect) failed by what only a
                     ///< person can mend; it is repeated after 5 s; detail: why
@@ -69,6 +71,8 @@ struct Event {
         return "settlement_refused";
     case EventKind::not_noeviction:
         return "not_noeviction";
+    case EventKind::suspected:
+        return "suspected";
     case EventKind::buried:
         return "buried";
     case EventKind::collect_failed:

@@ -31,22 +31,28 @@ struct GarbageCollectorOptions {
     /// 1000 more go at a time than it buries; unique jobs release their locks (unique.hpp). Without
     /// the right to GET and DEL the lock of one that is to go, all stay, and the list grows.
     std::int64_t dead_limit = 0;
-    /// Called for buried messages, an eviction policy that may lose messages, and a refused SCAN.
-    /// The default writes lines to stderr.
+    /// Called for suspects, buried messages, an eviction policy that may lose messages, and a
+    /// refused SCAN. The default writes lines to stderr.
     std::function<void(const Event&)> on_event = write_event;
     /// How many of the messages that a consumer held are blamed for its death, the oldest first; 1
     /// or more. A consumer that handles n messages at once needs n, for any of them may have killed
-    /// it. A message that lies beside a killer each time is buried with it. Equal messages share a
-    /// count, which a death raises once. Collectors of one queue should agree: they count together.
+    /// it. They then are suspects and wait apart (Keys::suspects) if there is a consumer that can
+    /// take them: any but those of 0.1.0. A Worker holds at most n^(1 - c/3) of them at a time, by
+    /// the one with most recoveries c, another consumer one: after three deaths only the killer is
+    /// left. Its ack ends a suspect's count. Suspects for which nobody asks for 10 minutes, or his
+    /// lease, go back to the source. Equal messages share a count, which a death raises once, and
+    /// so do attempts of the same job. Collectors of one queue should agree: they count together.
     std::int64_t blamed = 1;
 };
 
 /// The counts of one pass.
 struct Collected {
     std::uint64_t unacked = 0;   ///< rejected messages returned to the source's far end
-    std::uint64_t reclaimed = 0; ///< messages of dead consumers returned to the serving end
+    std::uint64_t reclaimed = 0; ///< messages of dead consumers returned to the serving end, or
+                                 ///< to wait apart
     std::uint64_t buried = 0;    ///< messages sent to the dead list
     std::uint64_t consumers = 0; ///< consumers found dead
+    std::uint64_t suspects = 0;  ///< of those reclaimed, those that wait apart
 
     friend bool operator==(const Collected&, const Collected&) = default;
 };

@@ -114,7 +114,7 @@ class [[nodiscard]] MessageGuard {
     bool reject() { return m_core.reject(); }
 
     /// Requeues the message at the source's serving end, uncounted, as if it had never been
-    /// fetched.
+    /// fetched; one that waited apart (GarbageCollectorOptions::blamed) waits there again.
     /// Redis: RPUSH and the removal, in one script.
     bool release() { return m_core.release(); }
 

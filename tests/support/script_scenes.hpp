@@ -126,10 +126,11 @@ inline void Scenes::consumer() {
     add("start", "", {},
         {m_heartbeat, m_processing, m_consumers, {"q", ""}, unack, {m_dead.name, ""}},
         {"id", "30000", "orz:n:0"});
+    const SceneKey suspects{m_keys.suspects(), ""};
     Commands alive = m_held;
     alive.push_back({"SET", m_heartbeat.name, "1", "PX", "60000"});
     const std::vector<SceneKey> beats{
-        m_heartbeat, {m_processing.name, ""}, m_consumers, {m_keys.writes(), ""}};
+        m_heartbeat, {m_processing.name, ""}, m_consumers, {m_keys.writes(), ""}, suspects};
     add("beat", "", alive, beats, {"id", "30000"});
     add("beat", "of one whose list is lost", {}, beats, {"id", "30000"});
     const auto settle = [&](const std::string& way, const Words& args) {
@@ -174,19 +175,43 @@ inline void Scenes::guard() {
     by_guard("push by a guard", "another payload", {}, {{"other", "list"}}, {"x"});
     by_guard("release by a guard", "", {}, {m_source}, {});
     by_guard("bury by a guard", "", {}, {m_dead}, {"a reason"});
+    const SceneKey suspects{m_keys.suspects(), "list"};
+    const SceneKey recoveries{m_keys.recoveries(), "hash"};
+    Commands suspected = m_held;
+    suspected.push_back({"HSET", recoveries.name, "field", "1"});
+    add("ack a suspect by a guard", "", suspected, {m_processing, {recoveries.name, ""}},
+        {"orz:n:0", "orz:n:1", "3", "-2 field"});
+    suspected.push_back({"LPUSH", suspects.name, "x"});
+    const std::vector<SceneKey> keys{
+        m_processing, suspects, recoveries, {m_keys.suspects_asked(), "string"}};
+    for (const std::string held : {"0", "1"}) {
+        add("try a suspect", "beside " + held, suspected, keys,
+            {"orz:n:0", "orz:n:1", "3", held, held, "1", "1", "1", "60000"});
+    }
 }
 
 inline void Scenes::collector() {
     const SceneKey recoveries{m_keys.recoveries(), "hash"};
-    const std::vector<SceneKey> keys{
-        {m_heartbeat.name, ""}, m_processing, m_source, m_consumers, recoveries, m_dead,
-        {m_keys.writes(), ""}};
-    const auto with_grace = [](Words arguments, const std::string& grace) {
-        for (const std::string& more : Words{grace, "0", "1", "5", "86400000"}) {
+    const std::vector<SceneKey> keys{{m_heartbeat.name, ""},
+                                     m_processing,
+                                     m_source,
+                                     m_consumers,
+                                     recoveries,
+                                     m_dead,
+                                     {m_keys.writes(), ""},
+                                     {m_keys.suspects(), ""},
+                                     {m_keys.suspects_asked(), ""}};
+    const auto with_grace = [](Words arguments, const std::string& grace,
+                               const std::string& apart = "0") {
+        for (const std::string& more : Words{grace, "0", "1", "5", "86400000", apart}) {
             arguments.push_back(more);
         }
         return arguments;
     };
+    add("reap", "and put apart", m_held, keys,
+        with_grace({"id", "60000", "3", "1000", "0", "2"}, "0", "60000"));
+    add("return suspects", "", {{"RPUSH", m_keys.suspects(), "a", "b"}},
+        {{m_keys.suspects(), "list"}, m_source, {m_keys.suspects_asked(), ""}}, {});
     add("reap", "", m_held, keys, with_grace({"id", "60000", "3", "1000", "0", "1"}, "0"));
     add("reap", "not yet", m_held, keys,
         with_grace({"id", "60000", "3", "1000", "0", "1"}, "60000"));
@@ -206,7 +231,9 @@ inline void Scenes::collector() {
          m_consumers,
          {recoveries.name, ""},
          {m_dead.name, ""},
-         {m_keys.writes(), ""}},
+         {m_keys.writes(), ""},
+         {m_keys.suspects(), ""},
+         {m_keys.suspects_asked(), ""}},
         with_grace({"id", "60000", "3", "1000", "0", "1"}, "0"));
     for (const std::string command : {"", "SCAN"}) {
         add("take a turn of the fleet", command, {}, {{m_keys.heartbeat("turn"), ""}},

@@ -5,6 +5,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/keys.hpp>
 #include <orizuru/reply.hpp>
@@ -251,6 +252,99 @@ TEST_CASE("an error that fetching meets behind each recovery is told at the four
     CHECK(fixture.mirror.on_reply(array({})).remedy == Remedy::none);
     fixture.version = 1;
     CHECK(fixture.refusal_of_fetch("ERR d") == "");
+}
+
+/// A mirror that asks for a suspect.
+struct Trying : Fixture {
+    const std::shared_ptr<Trials> trials = std::make_shared<Trials>();
+    const TrialLimits limits = TrialLimits::of(8, 3);
+
+    void ask() { mirror.send_try_suspect(out, Trials::ask(trials, limits), limits); }
+    void get(const std::string& payload, const std::string& recoveries) {
+        ask();
+        REQUIRE(mirror.on_reply(array({string(payload), string("f"), string(recoveries)})).remedy ==
+                Remedy::none);
+    }
+};
+
+TEST_CASE("a suspect comes with its count's field and number, or there is none") {
+    for (const Reply& reply :
+         {integer(1), string("c"), Reply{}, array({string("c")}), array({string("c"), string("f")}),
+          array({string("c"), string("f"), string("-1")}),
+          array({string("c"), string("f"), integer(1)}),
+          array({string("c"), string("f"), string("1"), string("1")})}) {
+        Trying fixture;
+        fixture.ask();
+        CHECK(fixture.mirror.on_reply(Reply(reply)).remedy == Remedy::reconnect);
+        CHECK(fixture.mirror.messages().size() == 2);
+    }
+    Trying fixture;
+    fixture.ask();
+    CHECK(fixture.mirror.fetching());
+    CHECK(Trials::ask(fixture.trials, fixture.limits) == nullptr); // one at a time
+    CHECK(fixture.mirror.on_reply(array({})).remedy == Remedy::none);
+    CHECK(fixture.trials->held().count == 0);
+    CHECK_FALSE(fixture.mirror.take_trial_news());
+    fixture.get("c", "2");
+    CHECK(fixture.mirror.messages().size() == 3);
+    CHECK(fixture.trials->held().count == 1);
+    CHECK(fixture.trials->held().most_blamed == 2);
+    CHECK(fixture.mirror.take_trial_news());
+    fixture.get("d", "1");
+    CHECK(Trials::ask(fixture.trials, fixture.limits) == nullptr); // two, one of which has two
+    CHECK(fixture.trials->held().count == 2);
+}
+
+TEST_CASE("a refused question for a suspect tells nobody, and another one can follow") {
+    for (const std::string text : {"REFUSED NOPERM no", "NOPERM no", "BUSY wait"}) {
+        Trying fixture;
+        fixture.ask();
+        const Verdict verdict = fixture.mirror.on_reply(Reply{Type::error, 0, text, {}});
+        CHECK(verdict.remedy == (text == "BUSY wait" ? Remedy::back_off : Remedy::none));
+        CHECK(fixture.trials->held().count == 0);
+        fixture.get("c", "1");
+    }
+}
+
+TEST_CASE("a suspect whose fetch ran without a reply counts as one that was blamed most often") {
+    Trying fixture;
+    Mirror& mirror = fixture.mirror;
+    fixture.ask();
+    const std::string header = mirror.identity().header(fixture.version + 1);
+    mirror.begin_recovery();
+    mirror.send_adopt(fixture.out);
+    mirror.on_adopt(array({string(header), array({string("c"), string("b"), string("a")})}));
+    REQUIRE(mirror.messages().size() == 3);
+    CHECK(mirror.messages().back()->trial != nullptr);
+    CHECK(fixture.trials->held().count == 1);
+    CHECK(fixture.trials->held().most_blamed == 3);
+}
+
+TEST_CASE("a suspect counts until it is settled, and one that was not handed out goes back") {
+    Trying fixture;
+    Mirror& mirror = fixture.mirror;
+    fixture.get("c", "1");
+    fixture.get("d", "1");
+    DeliveryPtr handed_out;
+    while (mirror.messages()[2] != handed_out) {
+        handed_out = mirror.hand_out();
+    }
+    mirror.put_back_suspects();
+    CHECK(mirror.messages()[2]->state == S::held);
+    REQUIRE(mirror.messages()[3]->state == S::wanted);
+    CHECK(mirror.messages()[3]->move->keys == std::vector<std::string>{"orizuru:{q}:suspects"});
+    mirror.send_move(fixture.out);
+    mirror.on_reply(integer(1));
+    CHECK(fixture.trials->held().count == 1);
+    mirror.want(handed_out,
+                std::make_unique<Move>(orizuru::detail::ack_body(), std::vector<std::string>(),
+                                       std::vector<std::string>(), Move::Recoveries::ended));
+    fixture.out.clear();
+    mirror.send_move(fixture.out);
+    CHECK(fixture.out.find("-4 f") != std::string::npos);
+    CHECK(fixture.out.find("orizuru:{q}:recoveries") != std::string::npos);
+    mirror.on_reply(integer(1));
+    CHECK(fixture.trials->held().count == 0);
 }
 
 } // namespace mirror_test

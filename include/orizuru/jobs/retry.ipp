@@ -23,8 +23,8 @@ namespace orizuru::detail {
 
 ORIZURU_INLINE bool put_off(GuardCore& guard, const std::string& queue,
                             std::vector<std::string> due) {
-    return guard.settle(schedule_body(), schedule_keys(queue.empty() ? guard.keys() : Keys(queue)),
-                        std::move(due));
+    return guard.put_off(schedule_body(), schedule_keys(queue.empty() ? guard.keys() : Keys(queue)),
+                         std::move(due));
 }
 
 /// The next attempt in bytes, without the reason when that makes it too large; empty when it still

@@ -88,14 +88,18 @@ struct QueueOptions {
     /// on a connection of the queue's own: other queues' settlements do not wait for them.
     int prefetch = 1;
     /// Deferred acks are faster for short jobs. After a crash more jobs run again, and the crash is
-    /// counted for jobs that ended shortly before it, not for those that it interrupted. It has no
-    /// effect with Guarantee::at_most_once, where each ack is awaited before the handler, nor for
-    /// batches, whose acks go to Redis together in one round trip.
+    /// counted for jobs that ended shortly before it, not for those that it interrupted. The
+    /// ack of a job that waited apart is immediate. It has no effect with Guarantee::at_most_once,
+    /// where each ack is awaited before the handler, nor for batches, whose acks go to Redis
+    /// together in one round trip.
     AckMode ack = AckMode::immediate;
     std::int64_t max_payload = std::int64_t{16} << 20;
     /// How many deaths of workers a job survives; the next one sends it to the dead list. Each
     /// death counts as an attempt, added when an attempt fails. A job that always crashes its
-    /// worker never fails, so this bounds it, and not `retry.max_attempts`.
+    /// worker never fails, so this bounds it, and not `retry.max_attempts`. All that a dead worker
+    /// ran is blamed, and then waits apart: with n threads, a worker holds at most n^(1 - c/3) such
+    /// jobs at a time, by the one that was blamed most often, c times. So those that a killer takes
+    /// along are not buried with it.
     int max_recoveries = 3;
     /// How many entries the dead list keeps, and for how long.
     DeadLimits dead = {};

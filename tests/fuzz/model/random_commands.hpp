@@ -205,7 +205,7 @@ inline Words RandomCommands::script() {
                     {id(owner), "600000", header(owner, 0)});
     case 2:
         return call(detail::beat_script(),
-                    {heartbeat, processing, m_keys.consumers(), m_keys.writes()},
+                    {heartbeat, processing, m_keys.consumers(), m_keys.writes(), m_keys.suspects()},
                     {id(owner), "600000"});
     case 3:
         return collecting_script(owner);
@@ -294,11 +294,13 @@ inline Words RandomCommands::collecting_script(std::size_t owner) {
     case 1:
         return call(detail::reap_script.source(),
                     {m_keys.heartbeat(id(owner)), m_keys.processing(id(owner)), m_keys.source(),
-                     m_keys.consumers(), m_keys.recoveries(), m_keys.dead(), m_keys.writes()},
+                     m_keys.consumers(), m_keys.recoveries(), m_keys.dead(), m_keys.writes(),
+                     m_keys.suspects(), m_keys.suspects_asked()},
                     {id(owner), "600000", small(0, 2), "600", m_chance.happens(0.5) ? "0" : "2",
                      std::to_string(m_chance.below(3) + 1),
                      // By a single collect(), whose keys live long: real time passes in Redis.
-                     m_chance.happens(0.3) ? "600000" : "0", "0", "0", "600000", "86400000"});
+                     m_chance.happens(0.3) ? "600000" : "0", "0", "0", "600000", "86400000",
+                     m_chance.happens(0.5) ? "600000" : "0"});
     default:
         return call(detail::refill_script.source(), {m_keys.unack(), m_keys.source()},
                     {small(1, 3)});

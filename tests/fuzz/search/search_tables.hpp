@@ -243,10 +243,28 @@ inline Number SearchTables::number_of(const Reply& reply) {
 inline SearchTables::Reap SearchTables::reap(const std::string& id, const RedisModel& model) {
     const Keys& keys = SearchConsumer::keys();
     const auto consumers = model.data().find(keys.consumers());
-    return {script(detail::reap_script.source(),
-                   {"7", keys.heartbeat(id), keys.processing(id), keys.source(), keys.consumers(),
-                    keys.recoveries(), keys.dead(), keys.writes(), id, "604800000", "100", "259200",
-                    "0", "1", "0", "0", "1", "0", "86400000"}),
+    return {script(detail::reap_script.source(), {"9",
+                                                  keys.heartbeat(id),
+                                                  keys.processing(id),
+                                                  keys.source(),
+                                                  keys.consumers(),
+                                                  keys.recoveries(),
+                                                  keys.dead(),
+                                                  keys.writes(),
+                                                  keys.suspects(),
+                                                  keys.suspects_asked(),
+                                                  id,
+                                                  "604800000",
+                                                  "100",
+                                                  "259200",
+                                                  "0",
+                                                  "1",
+                                                  "0",
+                                                  "0",
+                                                  "1",
+                                                  "0",
+                                                  "86400000",
+                                                  "0"}),
             consumers != model.data().end() &&
                 std::get<RedisModel::Set>(consumers->second.data).contains(id)};
 }
@@ -305,8 +323,9 @@ inline Number SearchTables::number_of(const SearchConsumer& consumer, int name,
     const std::string& id = mirror.identity().id;
     facts.processing = keys.processing(id);
     facts.heartbeat = keys.heartbeat(id);
-    facts.beat = script(detail::beat_script(), {"4", facts.heartbeat, facts.processing,
-                                                keys.consumers(), keys.writes(), id, "60000"});
+    facts.beat =
+        script(detail::beat_script(), {"5", facts.heartbeat, facts.processing, keys.consumers(),
+                                       keys.writes(), keys.suspects(), id, "60000"});
     for (const detail::DeliveryPtr& message : mirror.messages()) {
         facts.list.push_back(message->payload);
         if (message->state == detail::Delivery::State::sent && message->move == nullptr) {

@@ -64,11 +64,12 @@ inline void SimulatedConsumer::beat() {
     const std::string id = m_mirror->identity().id;
     const Words command{"EVAL",
                         std::string(detail::beat_script()),
-                        "4",
+                        "5",
                         keys.heartbeat(id),
                         keys.processing(id),
                         keys.consumers(),
                         keys.writes(),
+                        keys.suspects(),
                         id,
                         "60000"};
     if (m_context.strikes(0.1)) {

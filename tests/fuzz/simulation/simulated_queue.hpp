@@ -122,12 +122,12 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
         }
         const bool leased = redis.exists(m_keys.heartbeat(id));
         const Reply reply = m_network.run(
-            {"EVAL", std::string(detail::reap_script.source()), "7", m_keys.heartbeat(id),
+            {"EVAL", std::string(detail::reap_script.source()), "9", m_keys.heartbeat(id),
              m_keys.processing(id), m_keys.source(), m_keys.consumers(), m_keys.recoveries(),
-             m_keys.dead(), m_keys.writes(), id, "604800000", "2", "259200", "0",
-             std::string(m_context.scenario.blamed),
+             m_keys.dead(), m_keys.writes(), m_keys.suspects(), m_keys.suspects_asked(), id,
+             "604800000", "2", "259200", "0", std::string(m_context.scenario.blamed),
              // A missing heartbeat is enough: here nothing takes any time.
-             "0", "0", "1", "0", "86400000"});
+             "0", "0", "1", "0", "86400000", "0"});
         if (reply.is(Reply::Type::error)) {
             if (!m_broken || leased) {
                 throw Violation("REAP: " + reply.text);
@@ -142,7 +142,7 @@ inline void SimulatedQueue::collect(detail::FunctionRef<bool(const std::string&)
             m_context.faults.came(lives ? "reaped while the consumer lived" : "reaped");
             taken_for_dead(id);
         }
-        if (reply.elements.size() > 1 && reply.elements[1].integer > 0) {
+        if (reply.elements.size() > 2 && reply.elements[2].integer > 0) {
             m_context.faults.came("buried by a collector");
         }
     }

@@ -201,10 +201,11 @@ TEST_CASE_FIXTURE(Clerk, "a collector without the right to SCAN says so once, an
 }
 
 TEST_CASE_FIXTURE(Clerk, "collectors that may not share their passes make their own") {
-    for (const Texts& rules :
-         {Texts{"-pttl"}, Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers"},
-          Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:consumers",
-                "%R~orizuru:{q}:collected"}}) {
+    for (const Texts& rules : {Texts{"-pttl"},
+                               Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:su*",
+                                     "~orizuru:{q}:consumers"},
+                               Texts{"resetkeys", "~q", "~orizuru:{q}:[^cs]*", "~orizuru:{q}:su*",
+                                     "~orizuru:{q}:consumers", "%R~orizuru:{q}:collected"}}) {
         CAPTURE(rules.back());
         redis.flushall();
         change({"+@all", "~*"});

@@ -7,15 +7,14 @@
 #include <orizuru/detail/redis/cached_script.hpp>
 #include <orizuru/detail/redis/dead_entries.hpp>
 #include <orizuru/detail/redis/own_locks.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/detail/redis/write_series.hpp>
 
 #include <chrono>
+#include <string_view>
 
 namespace orizuru::detail {
-
-/// How long Redis remembers a message's recoveries.
-inline constexpr std::chrono::seconds recovery_memory = std::chrono::hours(72);
 
 /// Goes on with the series of writes, if one goes on: collectors may be all that writes. Where all
 /// consumers have been heard, it ends a mark.
@@ -84,23 +83,30 @@ end
 /// Requeues a dead consumer's messages at the source's serving end, fences its list and unregisters
 /// it, if its heartbeat has been missing long enough. Blames the oldest messages for the death, as
 /// many as ARGV says. Counts the death for each of them, and moves those with more than the most
-/// recoveries to the dead list. Equal blamed messages count once and move together; an equal
-/// message that is not blamed is requeued. If the dead list is over its limit then, the oldest
-/// entries go, up to 1000 more than are buried, and the locks of unique jobs among them; all stay
-/// where one of these locks cannot be read and deleted: messages do not wait for that.
+/// recoveries to the dead list; the others of them go behind the suspects that wait apart, if
+/// consumers are to take them from there and the user may write to it. Equal blamed messages count
+/// once and move together; an equal message that is not blamed is requeued. If the dead list is
+/// over its limit then, the oldest entries go, up to 1000 more than are buried, and the locks of
+/// unique jobs among them; all stay where one of these locks cannot be read and deleted: messages
+/// do not wait for that.
 ///
-/// KEYS heartbeat, processing, source, consumers, recoveries, dead, writes
+/// KEYS heartbeat, processing, source, consumers, recoveries, dead, writes, suspects,
+///   suspects:asked
 /// ARGV id, fence time (ms), most recoveries, memory of recoveries (s), limit of dead or 0,
 ///   how many are blamed; grace, allowance (ms), '1' if the collector stays, for how long it has
-///   been connected (ms), the gap of a mark (ms). With a grace of 0 a missing heartbeat is enough.
+///   been connected (ms), the gap of a mark (ms); for how long suspects wait apart, or for a lease,
+///   until somebody asks for them (ms), or 0. With a grace of 0 a missing heartbeat is enough.
 /// Returns {-1} alive | {-2} fenced already | {-3, ms, ms} not yet: how long Redis must go on to
-///   take writes, and within which time the next must come | {moved, buried, payload of each buried
-///   message, oldest first} | WRONGTYPE | ERR (a stored count is no number)
+///   take writes, and within which time the next must come | {moved, of these apart, buried,
+///   payload of each buried message, oldest first, payload and recoveries of each apart} |
+///   WRONGTYPE | ERR (a stored count is no number)
 /// O(messages held); hashes the payloads of the blamed.
-inline constexpr auto reap_text = moving_script(
-    take_headers_function, dead_entry_function, read_entry_function, own_locks_function,
-    oldest_locks_function, dead_job_function, series_functions, look_function, R"lua(
-local heartbeat, processing, source, consumers, recoveries, dead, writes = unpack(KEYS)
+inline constexpr auto reap_text =
+    moving_script(take_headers_function, dead_entry_function, read_entry_function,
+                  own_locks_function, oldest_locks_function, dead_job_function,
+                  recovery_field_function, series_functions, look_function, R"lua(
+local heartbeat, processing, source, consumers, recoveries, dead, writes, suspects, asked =
+    unpack(KEYS)
 local refused = refusal({}, {
     {'EXISTS', heartbeat}, {'TYPE', processing}, {'LRANGE', processing, '0', '0'},
     {'SET', processing, 'x', 'PX', '1'}, {'RPUSH', source, 'x'}, {'DEL', heartbeat},
@@ -125,17 +131,22 @@ if tonumber(ARGV[7]) > 0 then
 end
 local held, header = take_headers(redis.call('LRANGE', processing, 0, -1))
 local most, blamed = tonumber(ARGV[3]), tonumber(ARGV[6])
-local deaths, back, buried = {}, {}, {}
+local deaths, back, apart, buried = {}, {}, {}, {}
+local suspected = ARGV[12] == '0' and back or apart
+if suspected == apart and refusal({{suspects, 'list'}, {asked, 'string'}}, {
+        {'LPUSH', suspects, 'x'}, {'SET', asked, '', 'PX', '1'}}) then
+    suspected = back
+end
 for i, payload in ipairs(held) do
     local to = back
     if i > #held - blamed then
-        local field = redis.sha1hex(payload)
+        local field = recovery_field(payload)
         local before = redis.call('HGET', recoveries, field) or '0'
         if before ~= '0' and not string.find(before, '^[1-9]%d*$') or #before > 15 then
             return redis.error_reply('ERR ' .. recoveries .. ' has no number in ' .. field)
         end
         deaths[field] = before + 1
-        if deaths[field] > most then to = buried end
+        to = deaths[field] > most and buried or suspected
     end
     to[#to + 1] = payload
 end
@@ -156,21 +167,30 @@ if over > 0 then
 end
 for field, times in pairs(deaths) do
     if times > most then
-        redis.call('HDEL', recoveries, field)
+        redis.call('HDEL', recoveries, field, 'charged ' .. field)
     else
         redis.call('HINCRBY', recoveries, field, 1)
     end
 end
 if #held > 0 then redis.call('EXPIRE', recoveries, ARGV[4]) end
-local outcome = {#back, #buried}
+local outcome = {#back + #apart, #apart, #buried}
 for i = #buried, 1, -1 do
     redis.call('LPUSH', dead, dead_entry(buried[i],
         (blamed == 1 and 'held as the oldest message by ' or 'held by ') ..
-            deaths[redis.sha1hex(buried[i])] .. ' consumers that died'))
+            deaths[recovery_field(buried[i])] .. ' consumers that died'))
     outcome[#outcome + 1] = buried[i]
 end
 if dropped > 0 then redis.call('LTRIM', dead, 0, -1 - dropped) end
 release(locks)
+for i = #apart, 1, -1 do
+    redis.call('LPUSH', suspects, apart[i])
+    outcome[#outcome + 1] = apart[i]
+    outcome[#outcome + 1] = deaths[recovery_field(apart[i])]
+end
+if #apart > 0 then
+    local lease = string.match(header, '^orz:%x+l(%d+):%d+$') or 0
+    redis.call('SET', asked, '', 'PX', string.format('%d', math.max(ARGV[12], lease)))
+end
 for i = 1, #back, 1000 do
     redis.call('RPUSH', source, unpack(back, i, math.min(i + 999, #back)))
 end
@@ -180,6 +200,32 @@ redis.call('SREM', consumers, ARGV[1])
 return outcome
 )lua");
 inline constinit const CachedScript reap_script(reap_text);
+
+/// Whether the consumer with this list can take suspects, as those that write their lease do.
+[[nodiscard]] inline bool takes_suspects(std::string_view header) {
+    const auto colon = header.rfind(':');
+    return header.starts_with("orz:") && colon != std::string_view::npos &&
+           header.substr(0, colon).find('l') != std::string_view::npos;
+}
+
+/// Moves up to 1000 suspects to the serving end of the source, the newest first, if no consumer has
+/// asked for them for long.
+///
+/// KEYS suspects, source, suspects:asked
+/// Returns how many | WRONGTYPE
+inline constexpr auto return_suspects_text = moving_script(R"lua(
+local suspects, source, asked = unpack(KEYS)
+local refused = refusal({{suspects, 'list'}, {source, 'list'}}, {{'EXISTS', asked},
+    {'LMOVE', suspects, source, 'LEFT', 'RIGHT'}})
+if refused then return refused end
+local moved = 0
+while moved < 1000 and redis.call('EXISTS', asked) == 0 and
+        redis.call('LMOVE', suspects, source, 'LEFT', 'RIGHT') do
+    moved = moved + 1
+end
+return moved
+)lua");
+inline constinit const CachedScript return_suspects_script(return_suspects_text);
 
 /// Moves up to n messages from one list's right end to another's left end, oldest first.
 ///

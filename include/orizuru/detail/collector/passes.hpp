@@ -7,12 +7,15 @@
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/arguments.hpp>
 #include <orizuru/detail/base/clock.hpp>
+#include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 #include <orizuru/detail/collector/awaited_consumers.hpp>
 #include <orizuru/detail/collector/collector_scripts.hpp>
 #include <orizuru/detail/collector/eviction_policy.hpp>
 #include <orizuru/detail/collector/fleet_turn.hpp>
 #include <orizuru/detail/collector/lost_consumers.hpp>
 #include <orizuru/detail/collector/reaping.hpp>
+#include <orizuru/detail/collector/suspects_apart.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
@@ -133,6 +136,7 @@ class Passes {
         m_met_consumers = !registered.empty();
         const std::vector<std::string> unheard =
             unheard_consumers(m_connection, m_keys, registered);
+        m_takers.heard(registered, unheard);
         if (m_met_consumers) {
             visit(unheard.size());
         }
@@ -147,6 +151,7 @@ class Passes {
         }
         tell_policy();
         refill(collected);
+        return_suspects(m_connection, m_keys);
         return collected;
     }
     void take_part(std::chrono::milliseconds interval) {
@@ -216,6 +221,13 @@ class Passes {
         collected.consumers += 1;
         collected.reclaimed += absence.requeued;
         collected.buried += absence.buried.size();
+        collected.suspects += absence.apart.size();
+        for (const Absence::Suspect& suspect : absence.apart) {
+            m_events.tell({EventKind::suspected, m_keys.source(), id,
+                           joined({"held by ", Digits(suspect.recoveries),
+                                   " consumers that died; it is tried apart from others"}),
+                           suspect.payload});
+        }
         for (const std::string& payload : absence.buried) {
             m_events.tell({EventKind::buried, m_keys.source(), id,
                            "its consumers died more than max_recoveries times", payload});
@@ -226,7 +238,9 @@ class Passes {
         const std::chrono::milliseconds zero{};
         const CollectorState state{
             .allowance = m_interval ? std::max(zero, m_options.grace - *m_interval) : zero,
-            .stays = m_interval.has_value()};
+            .stays = m_interval.has_value(),
+            // Of one that is blamed alone there is no doubt.
+            .apart = m_options.blamed > 1 && m_takers.any(m_connection, m_keys)};
         return detail::reap(m_connection, m_keys, m_options, state, id);
     }
     bool search_due(Sweeps sweeps) {
@@ -287,6 +301,7 @@ class Passes {
     std::optional<std::chrono::milliseconds> m_interval; ///< none: a single collect()
     EvictionPolicy m_policy;
     AwaitedConsumers m_awaited;
+    SuspectTakers m_takers;
     Orphans m_orphans;
     bool m_search_refused = false;
     bool m_pass_due = false; ///< the last one failed, or `run` has just begun

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@ namespace orizuru::detail {
 struct CollectorState {
     std::chrono::milliseconds allowance; ///< how much of a lease there is time to wait for
     bool stays;                          ///< it asks again by itself
+    bool apart;                          ///< suspects are to wait apart: somebody will take them
 };
 
 /// What the script says of a consumer.
@@ -36,11 +38,36 @@ struct Absence {
         not_yet,
         reaped
     } verdict = Verdict::not_dead;
-    std::chrono::milliseconds wait{}; ///< not_yet: for how long Redis must go on to take writes
-    std::chrono::milliseconds gap{};  ///< not_yet: within which time the next must come
-    std::uint64_t requeued = 0;
+    std::chrono::milliseconds wait{};     ///< not_yet: for how long Redis must go on to take writes
+    std::chrono::milliseconds gap{};      ///< not_yet: within which time the next must come
+    std::uint64_t requeued = 0;           ///< or put apart
     std::vector<std::string> buried = {}; ///< payloads
+    struct Suspect {
+        std::string payload;
+        std::int64_t recoveries;
+    };
+    std::vector<Suspect> apart = {};
 };
+
+/// Whether it is what the script returns when it has reaped.
+[[nodiscard]] inline bool is_reaping(const std::vector<Reply>& parts) {
+    if (parts.size() < 3 || !is_count(parts[0]) || !is_count(parts[1]) || !is_count(parts[2])) {
+        return false;
+    }
+    const auto apart = static_cast<std::uint64_t>(parts[1].integer);
+    const auto buried = static_cast<std::uint64_t>(parts[2].integer);
+    if (std::cmp_less(parts[0].integer, apart) || apart > parts.size() || buried > parts.size() ||
+        3 + buried + 2 * apart != parts.size()) {
+        return false;
+    }
+    for (std::size_t i = 3; i < parts.size(); ++i) {
+        const bool number = i >= 3 + buried && (i - 3 - buried) % 2 == 1;
+        if (number ? !is_count(parts[i]) : !parts[i].is(Reply::Type::string)) {
+            return false;
+        }
+    }
+    return true;
+}
 
 /// Redis: a script, O(messages held). Throws as Connection::command.
 inline Absence reap(Connection& connection, const Keys& keys,
@@ -48,11 +75,12 @@ inline Absence reap(Connection& connection, const Keys& keys,
                     const std::string& id) {
     using Verdict = Absence::Verdict;
     Reply reply = run_script(
-        connection, keys.source(), reap_script, 7, keys.heartbeat(id), keys.processing(id),
-        keys.source(), keys.consumers(), keys.recoveries(), keys.dead(), keys.writes(), id,
-        fence_time.count(), options.max_recoveries, recovery_memory.count(), options.dead_limit,
-        options.blamed, options.grace.count(), state.allowance.count(), state.stays ? 1 : 0,
-        milliseconds_since(connection.connected_at()), mark_gap.count());
+        connection, keys.source(), reap_script, 9, keys.heartbeat(id), keys.processing(id),
+        keys.source(), keys.consumers(), keys.recoveries(), keys.dead(), keys.writes(),
+        keys.suspects(), keys.suspects_asked(), id, fence_time.count(), options.max_recoveries,
+        recovery_memory.count(), options.dead_limit, options.blamed, options.grace.count(),
+        state.allowance.count(), state.stays ? 1 : 0, milliseconds_since(connection.connected_at()),
+        mark_gap.count(), state.apart ? suspects_patience.count() : 0);
     std::vector<Reply>& parts = reply.elements;
     const bool is_number = !parts.empty() && parts[0].is(Reply::Type::integer);
     if (parts.size() == 1 && is_number && parts[0].integer < 0) {
@@ -64,16 +92,19 @@ inline Absence reap(Connection& connection, const Keys& keys,
                 .wait = std::chrono::milliseconds(parts[1].integer),
                 .gap = std::chrono::milliseconds(parts[2].integer)};
     }
-    if (parts.size() < 2 || !is_count(parts[0]) || !is_count(parts[1]) ||
-        std::cmp_not_equal(parts[1].integer, parts.size() - 2) ||
-        !std::all_of(parts.begin() + 2, parts.end(),
-                     [](const Reply& part) { return part.is(Reply::Type::string); })) {
+    if (!is_reaping(parts)) {
         connection.refuse("EVALSHA");
     }
+    const auto buried = static_cast<std::size_t>(parts[2].integer);
+    const auto apart = static_cast<std::size_t>(parts[1].integer);
     Absence absence{.verdict = Verdict::reaped,
                     .requeued = static_cast<std::uint64_t>(parts[0].integer)};
-    for (auto part = parts.begin() + 2; part != parts.end(); ++part) {
+    auto part = parts.begin() + 3;
+    for (std::size_t i = 0; i < buried; ++i, ++part) {
         absence.buried.push_back(std::move(part->text));
+    }
+    for (std::size_t i = 0; i < apart; ++i, part += 2) {
+        absence.apart.push_back({std::move(part->text), part[1].integer});
     }
     return absence;
 }

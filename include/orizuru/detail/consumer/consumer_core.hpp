@@ -11,6 +11,7 @@
 #include <orizuru/detail/base/timeout.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/keys.hpp>
 
@@ -37,10 +38,10 @@ class ConsumerCore {
     [[gnu::cold]] ConsumerCore(const Endpoint& endpoint, std::string&& queue,
                                ConsumerOptions&& options);
     /// On a link that it shares, for a thread that polls the link's queues: `news` is signalled
-    /// when `poll` may find more than `awaited` says.
+    /// when `poll` may find more than `awaited` says. `share`: in the trials of all its queues.
     [[gnu::cold]] ORIZURU_INLINE ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
                                               ConsumerOptions&& options,
-                                              std::shared_ptr<const Wake> news);
+                                              std::shared_ptr<const Wake> news, TrialShare share);
     ConsumerCore(const ConsumerCore&) = delete;
     ConsumerCore& operator=(const ConsumerCore&) = delete;
     ~ConsumerCore();
@@ -62,6 +63,8 @@ class ConsumerCore {
     ORIZURU_INLINE bool poll(const std::stop_token& token, Awaited* awaited, Decode decode,
                              StandIn stand_in);
 
+    /// A collector of this process has put messages apart.
+    [[gnu::cold]] void note_suspects();
     void limit(int most);
     [[nodiscard]] std::size_t in_hand() const noexcept;
     void stop() noexcept;

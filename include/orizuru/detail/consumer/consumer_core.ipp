@@ -120,6 +120,7 @@ ORIZURU_INLINE void ConsumerCore::bury(const DeliveryPtr& delivery, const std::s
     }
 }
 
+ORIZURU_INLINE void ConsumerCore::note_suspects() { m_session->note_suspects(); }
 ORIZURU_INLINE void ConsumerCore::limit(int most) { m_session->fetcher().limit(most); }
 ORIZURU_INLINE std::size_t ConsumerCore::in_hand() const noexcept {
     return m_session->fetcher().in_hand();

@@ -15,10 +15,11 @@ namespace orizuru::detail {
 
 ORIZURU_INLINE ConsumerCore::ConsumerCore(std::shared_ptr<Heartbeat> link, const Keys& keys,
                                           ConsumerOptions&& options,
-                                          std::shared_ptr<const Wake> news) {
+                                          std::shared_ptr<const Wake> news, TrialShare share) {
     check(options);
     const TimePoint deadline = Clock::now() + link->link()->endpoint().connect_timeout();
-    m_session = Session::open(std::move(link), keys, std::move(options), deadline);
+    m_session =
+        Session::open(std::move(link), keys, std::move(options), deadline, std::move(share));
     m_session->watch(std::move(news));
 }
 
@@ -100,6 +101,9 @@ inline bool Fetcher::advance(Lock& lock, const std::stop_token& token, Awaited& 
     const TimePoint now = Clock::now();
     if (!m_lane.running() || now >= m_lane.limit()) {
         return false; // the heartbeat recovers, and a Watch hears of its end
+    }
+    if (wants_suspect() && try_suspect(lock, now + link_patience, interrupted)) {
+        return true;
     }
     if (m_waiter.reading()) {
         m_waiter.read(lock, now);

@@ -15,12 +15,14 @@
 #include <orizuru/detail/base/wake.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/waiter.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <utility>
@@ -32,11 +34,12 @@ class Fetcher {
   public:
     using Lock = Lane::Lock;
 
-    Fetcher(Lane& lane, const ConsumerOptions& options)
+    Fetcher(Lane& lane, const ConsumerOptions& options, TrialShare share)
         : m_lane(lane),
           m_options(options),
           m_most(options.prefetch),
           m_ahead(options.prefetch > 1),
+          m_share(std::move(share)),
           m_waiter(lane, m_wake) {}
 
     /// Hands out the next message; returns null at the timeout or when stopped.
@@ -192,6 +195,24 @@ class Fetcher {
     [[nodiscard]] bool by_waiter() const noexcept {
         return are_large() && m_waiter.may_look() && !m_lane.mirror().last_refused();
     }
+    /// True when it is to ask for a suspect before anything else.
+    [[nodiscard]] bool wants_suspect() const noexcept {
+        return m_lane.suspects_wait() && !m_lane.mirror().fetching();
+    }
+    /// Asks for one, once no wait in Redis is outstanding: the two could bring messages in either
+    /// order. Returns false if it cannot in time.
+    [[gnu::cold]] bool try_suspect(Lock& lock, TimePoint until, FunctionRef<bool()> interrupted) {
+        if (!m_waiter.stop(lock, until, interrupted)) {
+            return false;
+        }
+        const bool in_time = m_lane.drive(lock, until, &m_wake, [&] {
+            return interrupted() || m_lane.ready() || m_lane.has_refusal() || !m_lane.running();
+        });
+        if (m_lane.ready() && !m_lane.mirror().blocked() && !interrupted() && wants_suspect()) {
+            m_lane.try_suspect(m_share);
+        }
+        return in_time;
+    }
     /// How many messages the next request on the link may fetch.
     [[nodiscard]] int admitted() const noexcept {
         if (!m_shares_link) {
@@ -212,7 +233,9 @@ class Fetcher {
         const bool few = std::cmp_less_equal(mirror.messages().size(), 2 * m_most);
         if (few && m_options.ack == AckMode::deferred) {
             for (const DeliveryPtr& message : m_run) {
-                mirror.open_ack(*message);
+                if (!message->trial) { // whose count the ack ends
+                    mirror.open_ack(*message);
+                }
             }
         }
         m_run_recoveries = m_lane.recoveries();
@@ -240,6 +263,7 @@ class Fetcher {
     const ConsumerOptions& m_options;
     int m_most;   ///< messages that one fetch takes
     bool m_ahead; ///< fetch the next batch while one is handled
+    const TrialShare m_share;
     std::atomic<bool> m_stopped{false};
     Wake m_wake;
     Lane::Watch m_watch{m_lane, m_wake};
@@ -268,6 +292,7 @@ inline bool Fetcher::leave(Lock& lock, TimePoint deadline) {
     const Mirror& mirror = m_lane.mirror();
     const auto hurry = m_lane.hurry_acks();
     while (true) {
+        m_lane.mirror().put_back_suspects();
         const bool reached = m_lane.drive(lock, deadline, nullptr, [&] {
             return mirror.state() == Mirror::State::left || m_lane.has_refusal() ||
                    (m_lane.ready() && !mirror.unanswered() && !mirror.has_acks() &&

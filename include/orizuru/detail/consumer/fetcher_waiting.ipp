@@ -56,6 +56,12 @@ inline bool Fetcher::wait_for_message(Lock& lock, const std::stop_token& token,
             in_time = !late && m_lane.drive(lock, until, &m_wake, [&] {
                 return interrupted() || m_lane.has_refusal() || m_lane.running();
             });
+        } else if (wants_suspect()) {
+            in_time = try_suspect(lock, until, interrupted);
+            if (mirror.blocked() && !late && !interrupted()) { // it ends by itself only
+                m_waiter.read(lock, until);
+                in_time = true;
+            }
         } else if (mirror.fetching()) {
             fetch_behind();
             in_time = m_lane.drive(lock, until, &m_wake, [&] {

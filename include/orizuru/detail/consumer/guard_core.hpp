@@ -58,6 +58,11 @@ class GuardCore {
     bool bury(std::string_view reason);
     [[nodiscard]] const std::string* buried() const noexcept { return m_burial.get(); }
     bool settle(const Script& script, std::vector<std::string> keys, std::vector<std::string> args);
+    /// The same for one that comes again: it keeps its recoveries.
+    bool put_off(const Script& script, std::vector<std::string> keys,
+                 std::vector<std::string> args);
+    /// It was blamed for the death of a consumer, and is handled apart. While it is unsettled.
+    [[nodiscard]] bool suspected() const noexcept { return m_delivery->trial != nullptr; }
     [[nodiscard]] const Keys& keys() const;
     [[nodiscard]] std::int64_t max_payload() const;
     [[nodiscard]] bool held() const { return held_at(Clock::now()); }
@@ -69,7 +74,7 @@ class GuardCore {
     void check_not_moved_from() const;
     [[nodiscard]] Session& session() const;
     bool move_to(const Script& script, std::vector<std::string> keys, std::vector<std::string> args,
-                 std::string_view what);
+                 std::string_view what, Move::Recoveries recoveries = Move::Recoveries::kept);
     bool settle_by(std::unique_ptr<Move> move, std::string_view what);
     void abandon() noexcept;
     void reject_unsettled() noexcept {

@@ -37,6 +37,9 @@ ORIZURU_INLINE bool GuardCore::ack() {
         m_session = nullptr; // it may be gone by now
         return true;
     }
+    if (suspected()) {
+        return move_to(ack_body(), {}, {}, "acking", Move::Recoveries::ended);
+    }
     return settle_by(nullptr, "acking");
 }
 
@@ -45,7 +48,9 @@ ORIZURU_INLINE bool GuardCore::reject() {
 }
 
 ORIZURU_INLINE bool GuardCore::release() {
-    return move_to(release_body(), {keys().source()}, {}, "releasing");
+    const Keys& keys = this->keys();
+    return move_to(release_body(), {suspected() ? keys.suspects() : keys.source()}, {},
+                   "releasing");
 }
 
 ORIZURU_INLINE bool GuardCore::push(std::string_view queue) {
@@ -68,6 +73,11 @@ ORIZURU_INLINE bool GuardCore::bury(std::string_view reason) {
 
 ORIZURU_INLINE bool GuardCore::settle(const Script& script, std::vector<std::string> keys,
                                       std::vector<std::string> args) {
+    return move_to(script, std::move(keys), std::move(args), "settling", Move::Recoveries::ended);
+}
+
+ORIZURU_INLINE bool GuardCore::put_off(const Script& script, std::vector<std::string> keys,
+                                       std::vector<std::string> args) {
     return move_to(script, std::move(keys), std::move(args), "settling");
 }
 
@@ -82,8 +92,10 @@ ORIZURU_INLINE bool GuardCore::held_at(TimePoint now) const {
 }
 
 ORIZURU_INLINE bool GuardCore::move_to(const Script& script, std::vector<std::string> keys,
-                                       std::vector<std::string> args, std::string_view what) {
-    return settle_by(std::make_unique<Move>(script, std::move(keys), std::move(args)), what);
+                                       std::vector<std::string> args, std::string_view what,
+                                       Move::Recoveries recoveries) {
+    return settle_by(std::make_unique<Move>(script, std::move(keys), std::move(args), recoveries),
+                     what);
 }
 
 ORIZURU_INLINE bool GuardCore::settle_by(std::unique_ptr<Move> move, std::string_view what) {

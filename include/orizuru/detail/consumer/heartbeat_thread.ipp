@@ -182,9 +182,9 @@ inline void Heartbeat::Member::append_beat(std::string& commands, int number) {
     m_asked_id = m_lane.mirror().identity().id;
     m_asked = number;
     const Keys& keys = m_lane.keys();
-    append_command(commands, "EVAL", beat_script(), 4, keys.heartbeat(m_asked_id),
-                   keys.processing(m_asked_id), keys.consumers(), keys.writes(), m_asked_id,
-                   m_lease.count());
+    append_command(commands, "EVAL", beat_script(), 5, keys.heartbeat(m_asked_id),
+                   keys.processing(m_asked_id), keys.consumers(), keys.writes(), keys.suspects(),
+                   m_asked_id, m_lease.count());
 }
 
 inline void Heartbeat::Member::append_look(std::string& commands, int number) {
@@ -245,9 +245,12 @@ inline void Heartbeat::Member::take(TimePoint when, const Reply& reply, const No
     if (m_lane.mirror().identity().id != m_asked_id || !m_lane.running()) {
         return; // the answer is for an earlier incarnation
     }
-    if (reply.integer == 1) {
+    if (reply.integer == 1 || reply.integer == 3) {
         m_lane.confirm_lease(when);
         m_callback.call();
+        if (reply.integer == 3) {
+            m_lane.note_suspects();
+        }
     } else if (!m_lane.mirror().leaving()) {
         m_lane.begin_recovery(reply.integer == 0 ? "a collector has taken the consumer for dead"
                                                  : "Redis has lost the consumer's list");

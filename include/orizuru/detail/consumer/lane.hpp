@@ -20,6 +20,7 @@
 #include <orizuru/detail/consumer/unattended.hpp>
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/mirror.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/event_queue.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/route.hpp>
@@ -156,6 +157,19 @@ class Lane final : private LinkMember {
     void fetch(int most) {
         send([&](std::string& out) { m_mirror.send_settle(out, most); });
     }
+    /// Asks for a suspect, if one could fit beside those that the process holds.
+    [[gnu::cold]] void try_suspect(const TrialShare& share) {
+        m_suspects_wait = false;
+        if (const auto trial = Trials::ask(share.trials, share.limits)) {
+            send([&](std::string& out) { m_mirror.send_try_suspect(out, trial, share.limits); });
+        }
+    }
+    [[nodiscard]] bool suspects_wait() const noexcept { return m_suspects_wait; }
+    /// Wakes the thread that fetches.
+    [[gnu::cold]] void note_suspects() noexcept {
+        m_suspects_wait = true;
+        wake_own();
+    }
     /// Requeues what was not handed out; leaves the registry if nothing else is held.
     [[gnu::cold]] void release() {
         send([&](std::string& out) { m_mirror.send_release(out); });
@@ -291,10 +305,11 @@ class Lane final : private LinkMember {
     bool m_astray = false;
     bool m_strayed = false; ///< the next time it waits
     int m_hurries = 0;
-    int m_drivers = 0;        ///< threads in `drive`
-    bool m_attention = false; ///< wanted
-    bool m_attended = false;  ///< `attend` has begun and is to be called again
-    bool m_polled = false;    ///< a thread that polls waits for the link
+    int m_drivers = 0;            ///< threads in `drive`
+    bool m_attention = false;     ///< wanted
+    bool m_attended = false;      ///< `attend` has begun and is to be called again
+    bool m_polled = false;        ///< a thread that polls waits for the link
+    bool m_suspects_wait = false; ///< nobody of this process has asked for them since
     std::atomic<std::uint64_t> m_recoveries{0};
     TimePoint m_lease_from{};
     TimePoint m_limit = TimePoint::max();

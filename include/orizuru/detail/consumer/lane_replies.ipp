@@ -22,6 +22,9 @@ inline Verdict Lane::on_reply(Purpose purpose, Reply&& reply, TimePoint sent) {
         m_strayed = false;
         forget_migration();
     }
+    if (m_mirror.take_trial_news()) {
+        note_suspects();
+    }
     m_unattended.tell(m_events, m_mirror.identity().id);
     wake_poller();
     if (!m_events.empty()) {

@@ -13,6 +13,7 @@
 #include <orizuru/detail/consumer/heartbeat.hpp>
 #include <orizuru/detail/consumer/lane.hpp>
 #include <orizuru/detail/consumer/link.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/server_info.hpp>
 #include <orizuru/error.hpp>
@@ -40,7 +41,7 @@ class Session {
     /// command_timeout.
     [[gnu::cold]] static std::shared_ptr<Session> open(std::shared_ptr<Heartbeat> heartbeat,
                                                        const Keys& keys, ConsumerOptions&& options,
-                                                       TimePoint deadline);
+                                                       TimePoint deadline, TrialShare share = {});
 
     /// Hands out messages. Each keeps the session alive until settle(), abandon(), put_back() or
     /// bury().
@@ -73,6 +74,10 @@ class Session {
                now < m_lane.lease_from() + m_options.lease;
     }
 
+    void note_suspects() noexcept {
+        const Lock lock(m_lane);
+        m_lane.note_suspects();
+    }
     std::size_t flush();
     std::uint64_t size();
     std::string id() {
@@ -111,7 +116,8 @@ class Session {
     // For a reply that may be on its way when a time is over.
     static constexpr std::chrono::milliseconds grace{100};
 
-    [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options);
+    [[gnu::cold]] Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options,
+                          TrialShare share);
 
     [[gnu::cold]] void start(TimePoint deadline);
     [[gnu::cold]] void finish() noexcept;
@@ -146,8 +152,9 @@ class Session {
 
 inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbeat,
                                               const Keys& keys, ConsumerOptions&& options,
-                                              TimePoint deadline) {
-    std::shared_ptr<Session> session(new Session(heartbeat->link(), keys, std::move(options)));
+                                              TimePoint deadline, TrialShare share) {
+    std::shared_ptr<Session> session(
+        new Session(heartbeat->link(), keys, std::move(options), std::move(share)));
     // First of all: in a Cluster, the heartbeat finds the link for the queue.
     session->m_membership.emplace(std::move(heartbeat), session, session->m_lane,
                                   session->m_options);
@@ -176,7 +183,8 @@ inline std::shared_ptr<Session> Session::open(std::shared_ptr<Heartbeat> heartbe
     return handle;
 }
 
-inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options)
+inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOptions&& options,
+                        TrialShare share)
     : m_options(std::move(options)),
       m_lane(
           std::move(link),
@@ -189,7 +197,7 @@ inline Session::Session(std::shared_ptr<Link> link, const Keys& keys, ConsumerOp
                             });
           },
           EventQueue(keys.source(), m_options.on_event)),
-      m_fetcher(m_lane, m_options) {}
+      m_fetcher(m_lane, m_options, std::move(share)) {}
 
 inline void Session::start(TimePoint deadline) {
     Lock lock(m_lane);

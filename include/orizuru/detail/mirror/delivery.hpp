@@ -7,6 +7,7 @@
 
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/fifo.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/script.hpp>
 
 #include <atomic>
@@ -21,12 +22,23 @@ namespace orizuru::detail {
 
 /// Where a settlement other than an ack takes the message.
 struct Move {
-    Move(Script how, std::vector<std::string> key_names, std::vector<std::string> arguments)
-        : script(std::move(how)), keys(std::move(key_names)), args(std::move(arguments)) {}
+    /// What becomes of the recoveries of a suspect.
+    enum class Recoveries : std::uint8_t {
+        kept, ///< it goes elsewhere and is handled there
+        ended ///< it is handled
+    };
+
+    Move(Script how, std::vector<std::string> key_names, std::vector<std::string> arguments,
+         Recoveries then = Recoveries::kept)
+        : script(std::move(how)),
+          keys(std::move(key_names)),
+          args(std::move(arguments)),
+          recoveries(then) {}
 
     Script script;
     std::vector<std::string> keys;
     std::vector<std::string> args;
+    Recoveries recoveries;
 };
 
 /// A guard gives a deferred ack without the lock. In a large batch, locking took an eighth of the
@@ -74,9 +86,10 @@ struct Delivery {
     };
 
     std::string payload;
-    std::unique_ptr<Move> move; ///< the wanted settlement; null = ack
-    std::string refusal;        ///< why Redis refused the settlement; then the state is held
-    std::uint64_t version = 0;  ///< of the request that settles it, once sent
+    std::unique_ptr<Move> move;   ///< the wanted settlement; null = ack
+    std::shared_ptr<Trial> trial; ///< of a suspect
+    std::string refusal;          ///< why Redis refused the settlement; then the state is held
+    std::uint64_t version = 0;    ///< of the request that settles it, once sent
     State state = State::held;
     DeferredAck deferred_ack; ///< needs no lock; all else but reading the payload does
     bool taken = false;       ///< by the thread in `next`; has a guard or will get one
@@ -97,6 +110,7 @@ struct Delivery {
     /// Makes it as new, except for the payload.
     void reset() noexcept {
         move.reset();
+        trial.reset();
         refusal.clear();
         version = 0;
         state = State::held;
@@ -177,6 +191,7 @@ class DeliveryPool {
     /// Takes a message that the mirror has let go; a guard may still use its payload.
     void recycle(DeliveryPtr&& message) noexcept {
         message->move.reset();
+        message->trial.reset();
         if (m_spare.size() >= most_kept || message->payload.capacity() > largest_kept) {
             return;
         }

@@ -19,6 +19,7 @@
 #include <orizuru/detail/mirror/delivery.hpp>
 #include <orizuru/detail/mirror/removal.hpp>
 #include <orizuru/detail/mirror/scripts.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/remedy.hpp>
 #include <orizuru/detail/redis/reply_shape.hpp>
 #include <orizuru/detail/redis/wire.hpp>
@@ -106,6 +107,10 @@ class Mirror {
         message->deferred = true;
         want(message, nullptr);
     }
+    /// Puts suspects that were not handed out back among the others that wait.
+    [[gnu::cold]] void put_back_suspects();
+    /// True once after suspects have come or gone: another one may wait, and fit.
+    [[nodiscard]] bool take_trial_news() noexcept { return std::exchange(m_trial_news, false); }
     /// True when acks (moves: other settlements) are wanted and not sent.
     [[nodiscard]] bool has_acks() const noexcept { return m_acks > 0; }
     [[nodiscard]] bool has_moves() const noexcept { return !m_moves.empty(); }
@@ -139,6 +144,10 @@ class Mirror {
     [[gnu::cold]] void send_start(std::string& out) const;
     /// Sends all wanted acks; fetches up to `fetch` messages if it is not 0.
     void send_settle(std::string& out, int fetch);
+    /// Fetches a suspect, if one waits and fits beside those that the process holds. Counts as a
+    /// fetch while it is unanswered.
+    [[gnu::cold]] void send_try_suspect(std::string& out, std::shared_ptr<Trial> trial,
+                                        const TrialLimits& limits);
     /// Sends the oldest wanted settlement that is not an ack.
     void send_move(std::string& out);
     /// Requeues messages not handed out; if no other is held, unregisters. Not during a fetch.
@@ -179,15 +188,17 @@ class Mirror {
         enum class Kind : std::uint8_t {
             settle,
             move,
+            suspect, ///< fetches one
             release, ///< requeues messages not handed out
             leave    ///< the same with nothing held: leaves the registry
         };
         Kind kind = Kind::settle;
         int fetch = 0; ///< the most messages that it may bring
         std::uint64_t version = 0;
-        std::size_t messages = 0; ///< how many it still has to settle; each carries `version`
-        bool with_body = false;   ///< carries its script's body, not only the name
-        std::string failure;      ///< an error of its own that does not tell whether it ran
+        std::size_t messages = 0;     ///< how many it still has to settle; each carries `version`
+        bool with_body = false;       ///< carries its script's body, not only the name
+        std::shared_ptr<Trial> trial; ///< of the suspect that it may bring
+        std::string failure;          ///< an error of its own that does not tell whether it ran
     };
 
     using S = Delivery::State;
@@ -235,6 +246,7 @@ class Mirror {
     // Reserves now, so that queuing a move of any held message never allocates.
     void expect(std::size_t messages) { m_moves.reserve(m_messages.size() + messages); }
     void append(std::string& payload) { m_messages.push_back(m_pool.make(payload)); }
+    [[gnu::cold]] void on_suspect(Request& request, Reply& reply);
     void answered() noexcept;
     void ran(Request& request) noexcept;
     void done(Request& request) noexcept;
@@ -283,6 +295,8 @@ class Mirror {
     bool m_blocked = false;        ///< a blocking fetch or a look is unanswered
     bool m_looking = false;        ///< the last of these was a look
     bool m_more_to_fetch = false;
+    bool m_trial_news = false;
+    std::shared_ptr<Trial> m_surfacing; ///< of a suspect whose fetch ran and whose reply was lost
     std::uint64_t m_fetches = 0;
     int m_failed_fetches = 0; ///< in a row, each for a reason of its own
     std::string m_fetch_failure;

@@ -66,6 +66,17 @@ inline void Mirror::put_back(const DeliveryPtr& message) noexcept {
     recount();
 }
 
+inline void Mirror::put_back_suspects() {
+    expect(0);
+    for (const DeliveryPtr& message : m_messages) {
+        if (message->trial && message->state == S::held && !message->taken) {
+            want(message, std::make_unique<Move>(release_body(), std::vector{m_keys.suspects()},
+                                                 std::vector<std::string>()));
+        }
+    }
+    recount();
+}
+
 inline std::size_t Mirror::take_acks() noexcept {
     std::size_t taken = 0;
     std::size_t open = m_open;

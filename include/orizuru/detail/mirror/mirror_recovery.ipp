@@ -62,6 +62,7 @@ inline void Mirror::conclude(const Adoption::Result& result) {
         recovered.refusal = std::move(m_fetch_failure);
     }
     m_recovered = std::move(recovered);
+    m_surfacing.reset();
     m_confirmed = 0;
     m_more_to_fetch = false;
     recount();
@@ -75,6 +76,10 @@ inline void Mirror::settle_doubts(std::optional<std::uint64_t> version) {
         Request& request = m_requests.front();
         if (version && request.version <= *version) {
             ran(request);
+            if (request.trial) {
+                m_surfacing = std::move(request.trial);
+                m_surfacing->begin(TrialLimits::levels, {}); // at worst
+            }
         } else {
             unsend(request, blame(request, std::exchange(first, false) && version));
             if (request.fetch > 0 && !request.failure.empty()) {
@@ -122,6 +127,7 @@ inline Fifo<DeliveryPtr> Mirror::match(const std::vector<std::string>& list, Rec
         }
         if (same == before.end()) {
             now.push_back(m_pool.make(payload));
+            now.back()->trial = std::move(m_surfacing); // then there is no other fetch
             recovered.surfaced.push_back(now.back());
             continue;
         }

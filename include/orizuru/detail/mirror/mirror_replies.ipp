@@ -5,6 +5,7 @@
 // Applies replies to a mirror.
 
 #include <orizuru/detail/base/joined.hpp>
+#include <orizuru/detail/base/numbers.hpp>
 
 namespace orizuru::detail {
 
@@ -37,6 +38,11 @@ inline Verdict Mirror::on_reply(Reply&& reply) {
         return doubt(request, Remedy::reconnect, wrong_type);
     }
     ran(request);
+    if (request.kind == Request::Kind::suspect) {
+        on_suspect(request, reply);
+        answered();
+        return {};
+    }
     if (request.fetch > 0) {
         m_more_to_fetch = std::cmp_greater_equal(reply.elements.size(), request.fetch);
     }
@@ -46,6 +52,20 @@ inline Verdict Mirror::on_reply(Reply&& reply) {
     }
     answered();
     return {};
+}
+
+inline void Mirror::on_suspect(Request& request, Reply& reply) {
+    if (reply.elements.empty()) {
+        return;
+    }
+    expect(1);
+    append(reply.elements[0].text);
+    constexpr std::uint64_t most = TrialLimits::levels;
+    const std::uint64_t recoveries = *whole_number(reply.elements[2].text);
+    request.trial->begin(static_cast<int>(std::min(recoveries, most)),
+                         std::move(reply.elements[1].text));
+    m_messages.back()->trial = std::move(request.trial);
+    m_trial_news = true;
 }
 
 inline void Mirror::answered() noexcept {
@@ -60,6 +80,10 @@ inline bool Mirror::is_result(const Request& request, const Reply& reply) noexce
         return is_strings(reply) && std::cmp_less_equal(reply.elements.size(), request.fetch);
     case Request::Kind::move:
         return reply.is(Reply::Type::integer) && reply.integer == 1;
+    case Request::Kind::suspect:
+        return is_strings(reply) &&
+               (reply.elements.empty() ||
+                (reply.elements.size() == 3 && whole_number(reply.elements[2].text)));
     default:
         return is_count(reply);
     }
@@ -85,8 +109,9 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
         return verdict;
     };
     if (reply.code() == "REFUSED") {
-        const bool settles = request.kind == Request::Kind::move;
-        return refuse(settles ? Remedy::none : Remedy::give_up, std::string(reply.behind_code()));
+        const bool alone =
+            request.kind == Request::Kind::move || request.kind == Request::Kind::suspect;
+        return refuse(alone ? Remedy::none : Remedy::give_up, std::string(reply.behind_code()));
     }
     const Remedy remedy = remedy_for(reply);
     switch (remedy) {
@@ -98,8 +123,10 @@ inline Verdict Mirror::on_error(Request& request, const Reply& reply) {
         // If Redis says so even to the body, pause before asking again.
         return refuse(request.with_body ? Remedy::back_off : Remedy::none, {});
     case Remedy::give_up: {
-        // A caller that awaits the settlement gets the error; without one, the user must.
+        // A caller that awaits the settlement gets the error; without one, the user must. A
+        // consumer that may not have suspects leaves them to others.
         const bool awaited = request.kind == Request::Kind::move ||
+                             request.kind == Request::Kind::suspect ||
                              (request.kind == Request::Kind::settle && request.fetch == 0);
         return refuse(awaited ? Remedy::none : Remedy::give_up, reply.text);
     }
@@ -132,7 +159,7 @@ inline Verdict Mirror::on_blocking_fetch(Reply&& reply) {
 inline void Mirror::ran(Request& request) noexcept {
     m_confirmed = request.version;
     m_refused = false;
-    if (request.fetch > 0) {
+    if (request.fetch > 0 && request.kind != Request::Kind::suspect) {
         ++m_fetches;
         m_failed_fetches = 0;
     }
@@ -143,6 +170,7 @@ inline void Mirror::done(Request& request) noexcept {
     m_sent -= request.messages;
     for (; request.messages > 0 && settles(request, m_messages.front()); --request.messages) {
         m_messages.front()->state = S::settled;
+        m_trial_news = m_trial_news || m_messages.front()->trial;
         m_pool.recycle(m_messages.pop_front());
         m_next -= m_next > 0 ? 1 : 0;
     }
@@ -151,6 +179,7 @@ inline void Mirror::done(Request& request) noexcept {
             const bool settled = settles(request, message);
             if (settled) {
                 message->state = S::settled;
+                m_trial_news = m_trial_news || message->trial;
                 m_pool.recycle(DeliveryPtr(message));
             }
             return settled;

@@ -93,6 +93,28 @@ inline void Mirror::send_settle(std::string& out, int fetch) {
     });
 }
 
+inline void Mirror::send_try_suspect(std::string& out, std::shared_ptr<Trial> trial,
+                                     const TrialLimits& limits) {
+    assert(can_send() && !m_blocked && !fetching());
+    compose(Request::Kind::suspect, [&](Request& request) {
+        request.fetch = 1;
+        request.trial = std::move(trial);
+        begin_request(out, request, try_suspect_script.sha1(), try_suspect_script.source(), 4, 9);
+        append_argument(out, m_processing);
+        append_argument(out, m_keys.suspects());
+        append_argument(out, m_keys.recoveries());
+        append_argument(out, m_keys.suspects_asked());
+        chain_arguments(out);
+        const Trials::Held held = request.trial->others();
+        append_argument(out, held.count);
+        append_argument(out, held.most_blamed);
+        for (const int most : limits.most) {
+            append_argument(out, most);
+        }
+        append_argument(out, std::max(m_lease, suspects_patience).count());
+    });
+}
+
 inline void Mirror::send_move(std::string& out) {
     assert(can_send() && !m_moves.empty());
     compose(Request::Kind::move, [&](Request& request) {
@@ -105,14 +127,23 @@ inline void Mirror::send_move(std::string& out) {
             index += other->state == S::sent ? 0 : 1;
         }
         const Move& move = *message->move;
-        begin_request(out, request, move.script.sha1(), move.script.source(), 1 + move.keys.size(),
-                      4 + move.args.size());
+        const bool ends = message->trial && !message->trial->field().empty() &&
+                          move.recoveries == Move::Recoveries::ended;
+        begin_request(out, request, move.script.sha1(), move.script.source(),
+                      1 + move.keys.size() + (ends ? 1U : 0U), 4 + move.args.size());
         append_argument(out, m_processing);
         for (const std::string& key : move.keys) {
             append_argument(out, key);
         }
+        if (ends) {
+            append_argument(out, m_keys.recoveries());
+        }
         chain_arguments(out);
-        append_argument(out, -index - 2);
+        if (ends) {
+            append_argument(out, joined({Digits(-index - 2), " ", message->trial->field()}));
+        } else {
+            append_argument(out, -index - 2);
+        }
         for (const std::string& arg : move.args) {
             append_argument(out, arg);
         }

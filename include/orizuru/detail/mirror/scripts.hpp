@@ -11,6 +11,7 @@
 // so they run when memory is full (allow-oom).
 
 #include <orizuru/detail/redis/cached_script.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/detail/redis/script_parts.hpp>
 #include <orizuru/detail/redis/write_series.hpp>
 #include <orizuru/script.hpp>
@@ -54,11 +55,12 @@ return 1
 /// Renews the lease, and goes on with the series of writes. A user without the rights to that, or a
 /// key of another type in its place, only makes collectors slower.
 ///
-/// KEYS heartbeat, processing, consumers, writes; ARGV id, lease (ms)
-/// Returns 1 | 0 fenced | 2 the list is gone (Redis was emptied or rewound).
+/// KEYS heartbeat, processing, consumers, writes, suspects; ARGV id, lease (ms)
+/// Returns 1 | 3 the same, and suspects wait | 0 fenced | 2 the list is gone (Redis was emptied or
+///   rewound).
 inline std::string_view beat_script() {
     static constexpr auto script = moving_script(series_functions, R"lua(
-local heartbeat, processing, consumers, writes = unpack(KEYS)
+local heartbeat, processing, consumers, writes, suspects = unpack(KEYS)
 local refused = refusal({{heartbeat, 'string'}}, {{'TYPE', processing},
     {'SET', heartbeat, '1', 'PX', '1'}, {'SADD', consumers, 'x'}})
 if refused then return refused end
@@ -69,7 +71,8 @@ redis.call('SET', heartbeat, '1', 'PX', ARGV[2])
 if not no_series(writes) then
     set_series(writes, longer_series(writes, gap_of(ARGV[2]), true))
 end
-return kind == 'none' and 2 or 1
+if kind == 'none' then return 2 end
+return redis.pcall('EXISTS', suspects) == 1 and 3 or 1
 )lua");
     return script;
 }
@@ -139,6 +142,38 @@ redis.call('LPUSH', p, unpack(fetched))
 return fetched
 )lua";
 inline constinit const CachedScript settle_script(settle_text);
+
+/// Fetches the suspect that has waited longest, if the process may hold it beside the others that
+/// it holds: with `most` of TrialLimits, by how often the one of them that was blamed most often
+/// was. Says that suspects are asked for, for the time given.
+///
+/// KEYS processing, suspects, recoveries, suspects:asked
+/// ARGV expected header, next header, least length, suspects held, level of the one blamed most
+///   often, most of level 1, 2, 3, time (ms)
+/// Returns {} | {payload, field of its recoveries, their number} | STALE | REFUSED (missing right,
+///   another type) | WRONGTYPE
+inline constexpr auto try_suspect_text = moving_script(recovery_field_function, R"lua(
+local p, suspects, recoveries, asked = unpack(KEYS)
+if redis.call('LINDEX', p, -1) ~= ARGV[1] then return redis.error_reply('STALE header') end
+if redis.call('LLEN', p) - 1 < tonumber(ARGV[3]) then return redis.error_reply('STALE length') end
+local refused = refusal({{suspects, 'list'}, {recoveries, 'hash'}, {asked, 'string'}}, {
+    {'LINDEX', suspects, '-1'}, {'LMOVE', suspects, p, 'RIGHT', 'LEFT'}, {'LSET', p, '0', 'x'},
+    {'HGET', recoveries, 'x'}, {'SET', asked, '', 'PX', '1'}})
+if refused then return redis.error_reply('REFUSED ' .. refused.err) end
+local suspect, field, count, fits = redis.call('LINDEX', suspects, -1)
+if suspect then
+    field = recovery_field(suspect)
+    count = math.max(1, tonumber(redis.call('HGET', recoveries, field) or 1) or 1)
+    local level = math.min(3, math.max(count, tonumber(ARGV[5])))
+    fits = tonumber(ARGV[4]) < tonumber(ARGV[5 + math.floor(level)])
+end
+redis.call('SET', asked, '', 'PX', ARGV[9])
+redis.call('LSET', p, -1, ARGV[2])
+if not fits then return {} end
+redis.call('LMOVE', suspects, p, 'RIGHT', 'LEFT')
+return {suspect, field, string.format('%d', count)}
+)lua");
+inline constinit const CachedScript try_suspect_script(try_suspect_text);
 
 /// Requeues all messages but the `held` oldest at the source's serving end. With nothing held, the
 /// same step sets the fence and leaves the registry.
@@ -215,6 +250,13 @@ return {header, held}
 }
 
 // Bodies of settlements, wrapped in the checks and the removal of `payload`.
+
+/// ack of a suspect
+inline Script ack_body() {
+    static constexpr auto text = settling_script("");
+    static constinit const CachedScript script(text);
+    return constant_script(script);
+}
 
 /// push: KEYS target; ARGV [replacement]
 inline Script push_body() {

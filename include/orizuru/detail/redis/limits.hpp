@@ -11,6 +11,10 @@ namespace orizuru::detail {
 /// How long a fence stays: longer than any paused process or half-open connection lasts.
 inline constexpr std::chrono::milliseconds fence_time = std::chrono::hours(24 * 7);
 
+/// Suspects for which no consumer has asked for this long, and for the lease of the last one that
+/// did, go back to the source: the consumers that are left may not know of them.
+inline constexpr std::chrono::milliseconds suspects_patience = std::chrono::minutes(10);
+
 /// The most messages that one fetch or one step of a collector moves: Lua's unpack has a limit.
 inline constexpr int largest_batch = 1000;
 

@@ -13,6 +13,7 @@
 #include <orizuru/detail/consumer/consumer_core.hpp>
 #include <orizuru/detail/consumer/guard_core.hpp>
 #include <orizuru/detail/jobs/guard_access.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/redis/limits.hpp>
 #include <orizuru/detail/worker/job_type.hpp>
 #include <orizuru/detail/worker/served_queue.hpp>
@@ -71,6 +72,11 @@ class FetchingQueue : public ServedQueue {
         }
         m_free = free;
         limit_fetch();
+    }
+    void note_suspects() noexcept override {
+        if (const auto open = consumer()) {
+            open->note_suspects();
+        }
     }
     [[nodiscard]] std::string consumer_id() override {
         const auto open = consumer();
@@ -197,8 +203,10 @@ class FetchingQueue : public ServedQueue {
                 queue->tell(event);
             }
         };
-        const auto consumer = std::make_shared<ConsumerCore>(start_link(*m_links, keys()), keys(),
-                                                             std::move(chosen), m_news);
+        const auto consumer = std::make_shared<ConsumerCore>(
+            start_link(*m_links, keys()), keys(), std::move(chosen), m_news,
+            TrialShare{shared().trials,
+                       TrialLimits::of(shared().options.concurrency, options().max_recoveries)});
         const std::lock_guard lock(m_closing);
         consumer->end_by(m_end_by);
         m_consumer = consumer;

@@ -86,6 +86,14 @@ class JobBatchQueue final : public FetchingQueue {
             }
         }
         void add(std::unique_ptr<BatchedJob> job) noexcept { m_jobs.push_back(std::move(job)); }
+        [[nodiscard]] bool ends_with_suspect() const noexcept {
+            return guard_of(m_jobs.back()->run()).suspected();
+        }
+        [[nodiscard]] std::unique_ptr<BatchedJob> take_last() noexcept {
+            auto last = std::move(m_jobs.back());
+            m_jobs.pop_back();
+            return last;
+        }
         void take_place() noexcept { m_place.emplace(m_queue); }
         [[nodiscard]] std::size_t size() const noexcept { return m_jobs.size(); }
 
@@ -160,6 +168,18 @@ class JobBatchQueue final : public FetchingQueue {
         return guard;
     }
 
+    /// Makes a batch of the last job gathered alone.
+    std::shared_ptr<Task> last_alone() {
+        auto alone = std::make_shared<BatchTask>(*this);
+        alone->make_room();
+        alone->add(m_gathered->take_last());
+        alone->take_place();
+        if (m_gathered->size() == 0) {
+            m_gathered.reset();
+        }
+        return alone;
+    }
+
     std::shared_ptr<Task> complete() noexcept {
         m_gathered->take_place();
         return std::exchange(m_gathered, nullptr);
@@ -186,6 +206,9 @@ inline std::shared_ptr<Task> JobBatchQueue::take(const std::stop_token& token, A
             more =
                 next(token, awaited, undecoded,
                      [this](const std::string& payload) -> GuardCore& { return gather(payload); });
+            if (more && m_gathered->ends_with_suspect()) {
+                return last_alone();
+            }
         } catch (const std::bad_alloc&) {
             // Nobody knows how long memory stays short, and handling the batch frees some.
             if (m_gathered) {

@@ -3,8 +3,8 @@
 #pragma once
 
 // What running and failed jobs of all queues ask of Redis: to write a job's progress, to extend its
-// lock, and how often workers have died of a payload. They share one connection, which the first of
-// them opens, and take turns.
+// lock, and how often it was blamed for the death of a worker. They share one connection, which the
+// first of them opens, and take turns.
 
 #include <orizuru/connection.hpp>
 #include <orizuru/detail/base/numbers.hpp>
@@ -13,7 +13,7 @@
 #include <orizuru/detail/jobs/unique_lock.hpp>
 #include <orizuru/detail/redis/cutoff.hpp>
 #include <orizuru/detail/redis/queue_connections.hpp>
-#include <orizuru/detail/redis/sha1.hpp>
+#include <orizuru/detail/redis/recovery_counts.hpp>
 #include <orizuru/endpoint.hpp>
 #include <orizuru/error.hpp>
 #include <orizuru/keys.hpp>
@@ -56,24 +56,39 @@ class JobQueries {
         return extended;
     }
 
-    /// Returns how often a worker has died while it held a message with this payload.
-    /// Redis: HGET, O(1).
-    [[nodiscard]] int recoveries(const Keys& keys, std::string_view payload) {
-        int count = 0;
+    /// Returns how often the job was blamed for the death of a worker since the last call, which
+    /// may have been another worker's. Redis: HGET, O(1); where there is something to return, HGET
+    /// and HSET more. Without the right to HSET it returns all each time.
+    [[nodiscard]] int charge_recoveries(const Keys& keys, std::string_view job_id) {
+        std::uint64_t fresh = 0;
         in_turn(keys, [&](Connection& connection) {
             const std::string key = keys.recoveries();
-            const Reply reply = connection.command(key, "HGET", key, sha1_hex(payload));
-            if (reply.is(Reply::Type::nil)) {
+            const auto count = [&](const std::string& field) -> std::uint64_t {
+                const Reply reply = connection.command(key, "HGET", key, field);
+                const auto number = whole_number(reply.text);
+                if (!reply.is(Reply::Type::nil) && !(reply.is(Reply::Type::string) && number)) {
+                    connection.refuse("HGET");
+                }
+                return number.value_or(0);
+            };
+            const std::uint64_t all = count(recovery_field(job_id));
+            if (all == 0) {
                 return;
             }
-            const auto number = whole_number(reply.text);
-            if (!reply.is(Reply::Type::string) || !number) {
-                connection.refuse("HGET");
+            const std::uint64_t charged = count(charged_field(job_id));
+            fresh = all - std::min(all, charged);
+            if (fresh > 0) {
+                try {
+                    connection.command(key, "HSET", key, charged_field(job_id), all);
+                } catch (const ReplyError& error) {
+                    if (error.code() != "NOPERM") {
+                        throw;
+                    }
+                }
             }
-            constexpr std::uint64_t most = std::numeric_limits<int>::max();
-            count = static_cast<int>(std::min(*number, most));
         });
-        return count;
+        constexpr std::uint64_t most = std::numeric_limits<int>::max();
+        return static_cast<int>(std::min(fresh, most));
     }
 
   private:

@@ -107,7 +107,8 @@ class JobSettling {
     ServedQueue& m_queue;
     JobRun& m_job;
     const KindOptions& m_kind;
-    std::string m_failure; ///< why the attempt failed
+    std::string m_failure;        ///< why the attempt failed
+    std::optional<int> m_crashes; ///< attempts that ended with the process, once Redis was asked
     std::exception_ptr m_error;
     RetryDecision::Action m_action = RetryDecision::Action::by_policy;
     bool m_for_good = false;

@@ -300,9 +300,10 @@ ORIZURU_INLINE void JobSettling::fail() {
         payload = m_job.m_core->payload();
     }
     // A crash counts as an attempt. The guard is unlocked while Redis is asked for the count.
-    int crashes = 0;
     try {
-        crashes = m_queue.recoveries(payload);
+        if (!m_crashes) {
+            m_crashes = m_queue.charge_recoveries(m_job.id());
+        }
     } catch (const Error& error) {
         postpone(error.what());
         return;
@@ -314,7 +315,7 @@ ORIZURU_INLINE void JobSettling::fail() {
                            .error = m_error,
                            .action = m_action,
                            .last = m_for_good,
-                           .crashes = crashes,
+                           .crashes = *m_crashes,
                            .attributes =
                                m_job.m_attributes_changed ? &m_job.m_head.attributes : nullptr,
                            .now = m_queue.now()};

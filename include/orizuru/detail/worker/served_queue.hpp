@@ -96,6 +96,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     /// Tells how many threads are free for the jobs of the next fetch. For the thread that calls
     /// `take`, before it. Connects again when the queue was closed. Throws as open() does.
     virtual void limit(int free) = 0;
+    /// A collector of this process has put messages apart. Any thread.
+    virtual void note_suspects() noexcept = 0;
     /// How many jobs were fetched and not taken yet.
     [[nodiscard]] virtual std::size_t in_hand() const noexcept = 0;
     /// Requeues all jobs that were fetched and not taken. For the thread that calls `take`, before
@@ -127,8 +129,8 @@ class ServedQueue : public JobHost, public std::enable_shared_from_this<ServedQu
     ORIZURU_INLINE bool progress(std::string_view job_id, double fraction,
                                  std::string_view note) override;
     ORIZURU_INLINE bool extend_unique(const JobHead& job, std::chrono::milliseconds ttl) override;
-    /// See JobQueries::recoveries.
-    [[nodiscard]] int recoveries(std::string_view payload);
+    /// See JobQueries::charge_recoveries.
+    [[nodiscard]] int charge_recoveries(std::string_view job_id);
 
     [[nodiscard]] WorkerShared& shared() const noexcept { return *m_shared; }
     [[nodiscard]] QueueCounts& counts() noexcept { return m_counts; }

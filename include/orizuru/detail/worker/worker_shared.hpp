@@ -8,6 +8,7 @@
 #include <orizuru/detail/base/clock.hpp>
 #include <orizuru/detail/base/fork_mark.hpp>
 #include <orizuru/detail/base/forked_child.hpp>
+#include <orizuru/detail/mirror/trial.hpp>
 #include <orizuru/detail/worker/time_limits.hpp>
 #include <orizuru/worker/worker_event.hpp>
 #include <orizuru/worker/worker_options.hpp>
@@ -93,9 +94,10 @@ struct WorkerShared {
     ForkMark process; ///< the one that runs the worker; changes in Worker::run, before its threads
     const WorkerEvents events;
     TimeLimits time_limits;
-    std::vector<AddedChore> added_chores; ///< before the worker runs
-    std::vector<QueueRange> sharded;      ///< for each sharded queue; before, too
-    std::shared_ptr<JobQueries> queries;  ///< while the worker runs
+    const std::shared_ptr<Trials> trials = std::make_shared<Trials>(); ///< of all queues
+    std::vector<AddedChore> added_chores;                              ///< before the worker runs
+    std::vector<QueueRange> sharded;     ///< for each sharded queue; before, too
+    std::shared_ptr<JobQueries> queries; ///< while the worker runs
     /// Tells the handlers that the worker stops.
     std::stop_source stop;
 };

@@ -178,7 +178,13 @@ inline void QueueUpkeep::collect(ServedQueue& queue) {
         queue.keys(), *m_connection,
         GarbageCollectorOptions{.max_recoveries = queue.options().max_recoveries,
                                 .dead_limit = queue.options().dead.most,
-                                .on_event = [&queue](const Event& event) { queue.tell(event); },
+                                .on_event =
+                                    [&queue](const Event& event) {
+                                        if (event.kind == EventKind::suspected) {
+                                            queue.note_suspects();
+                                        }
+                                        queue.tell(event);
+                                    },
                                 .blamed = queue.most_at_once()});
     m_chores.add({.what = "collecting", .queue = queue.queue(), .step = [passes, &interval] {
                       return passes->step(*interval);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: ISC
+// Copyright (c) 2026 The Orizuru authors
+#pragma once
+
+// Whether suspects can wait apart: there must be a consumer that takes them from there. Those for
+// which no consumer asks go back to the source.
+
+#include <orizuru/connection.hpp>
+#include <orizuru/detail/collector/collector_scripts.hpp>
+#include <orizuru/detail/redis/remedy.hpp>
+#include <orizuru/detail/redis/reply_shape.hpp>
+#include <orizuru/detail/redis/run_script.hpp>
+#include <orizuru/error.hpp>
+#include <orizuru/keys.hpp>
+#include <orizuru/reply.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace orizuru::detail {
+
+/// Looks at a few of the consumers that have been heard.
+class SuspectTakers {
+  public:
+    /// Of those registered, all but the unheard.
+    void heard(const std::vector<std::string>& registered,
+               const std::vector<std::string>& unheard) {
+        const std::set<std::string> silent(unheard.begin(), unheard.end());
+        m_heard.clear();
+        for (const std::string& id : registered) {
+            if (m_heard.size() < most_asked && !silent.contains(id)) {
+                m_heard.push_back(id);
+            }
+        }
+        m_any.reset();
+    }
+    /// Whether one of them can take suspects, since the last call of `heard`.
+    /// Redis: LRANGE of one element for each of up to 32, until one can. Throws as
+    /// Connection::command.
+    [[nodiscard]] bool any(Connection& connection, const Keys& keys) {
+        if (!m_any) {
+            m_any = std::ranges::any_of(m_heard, [&](const std::string& id) {
+                return is_one(connection, keys.processing(id));
+            });
+        }
+        return *m_any;
+    }
+
+  private:
+    // Where old consumers are many, suspects are handled as these know it.
+    static constexpr std::size_t most_asked = 32;
+
+    static bool is_one(Connection& connection, const std::string& processing) {
+        try {
+            const Reply header = connection.command(processing, "LRANGE", processing, -1, -1);
+            return is_strings(header) && header.elements.size() == 1 &&
+                   takes_suspects(header.elements[0].text);
+        } catch (const ReplyError& error) {
+            if (error.code() != "WRONGTYPE" && error.code() != "NOPERM") {
+                throw;
+            }
+            return false; // it has left
+        }
+    }
+
+    std::vector<std::string> m_heard;
+    std::optional<bool> m_any;
+};
+
+/// Moves suspects for which nobody asks to the serving end of the source; returns how many. A user
+/// without the right to it leaves them. Redis: EXISTS; where there are some, a script for each
+/// 1000. Throws as Connection::command.
+inline std::uint64_t return_suspects(Connection& connection, const Keys& keys) {
+    std::uint64_t returned = 0;
+    try {
+        const Reply some = connection.command(keys.suspects(), "EXISTS", keys.suspects());
+        connection.require(some, Reply::Type::integer, "EXISTS");
+        std::int64_t moved = some.integer;
+        while (moved > 0) {
+            const Reply step = run_script(connection, keys.source(), return_suspects_script, 3,
+                                          keys.suspects(), keys.source(), keys.suspects_asked());
+            if (!is_count(step)) {
+                connection.refuse("EVALSHA");
+            }
+            moved = step.integer;
+            returned += static_cast<std::uint64_t>(moved);
+        }
+    } catch (const ReplyError& error) {
+        if (error.code() != "NOPERM") {
+            throw;
+        }
+    }
+    return returned;
+}
+
+} // namespace orizuru::detail
