@@ -795,6 +795,11 @@ MUTANTS = [
     code("a suspect with a lost reply counts as none", "detail/mirror/mirror_recovery.ipp",
          "now.back()->trial = std::move(m_surfacing);", "m_surfacing.reset();",
          "mirror"),
+    code("a consumer leaves only when its last event has been told", "detail/consumer/session.hpp",
+         "            end(lock);\n            if (m_lane.has_guards()) {",
+         "            if (m_lane.has_guards()) {\n                end(lock);",
+         "stopping --test-case='*tells of an event*'"),
+
     code("a list is taken for an orphan at first sight", "detail/collector/lost_consumers.hpp",
          "m_suspects.begin(), m_suspects.end(),", "lists.begin(), lists.end(),",
          "garbage_collector"),

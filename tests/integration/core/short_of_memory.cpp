@@ -127,7 +127,15 @@ TEST_CASE_FIXTURE(OwnServer, "a consumer short of memory for a reply goes on whe
           }) == as_expected);
     CHECK(redis.llen(dead) == 1);
     CHECK(redis.llen("q") == 0);
-    const Texts left = redis.keys();
+    std::string left; // told if the check fails
+    for (const std::string& key : redis.keys()) {
+        const bool held = key.starts_with("orizuru:{q}:processing:") && redis.type(key) == "list";
+        left += key + ' ' + redis.type(key) + ' ' +
+                (held ? std::to_string(redis.llen(key)) + ' ' +
+                            redis.command({"LINDEX", key, "-1"}).text
+                      : "") +
+                '\n';
+    }
     CAPTURE(left);
     CHECK(nobody_left());
 }

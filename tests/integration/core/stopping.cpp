@@ -436,6 +436,24 @@ TEST_CASE_FIXTURE(Stopping, "a consumer that ends with guards alive takes no mor
     CHECK(everywhere() == Texts{"b"});
 }
 
+TEST_CASE_FIXTURE(Stopping, "a consumer that ends while another thread tells of an event has left "
+                            "when its destructor is over") {
+    std::atomic<bool> telling{false};
+    std::atomic<bool> told{false};
+    std::optional<RawConsumer> consumer;
+    consumer.emplace(
+        server.uri(), "q",
+        orizuru::ConsumerOptions{.lease = 100ms, .on_event = [&](const auto&) {
+                                     telling = true; // that no collector has come for 20 leases
+                                     told.wait(false);
+                                 }});
+    REQUIRE(eventually([&] { return telling.load(); }));
+    consumer.reset();
+    CHECK(nobody_left());
+    told = true;
+    told.notify_all();
+}
+
 TEST_CASE_FIXTURE(Stopping, "destroying a consumer wakes no other one and leaves nothing behind") {
     RawConsumer other{server.uri(), "q"};
     auto next = take_in_background(other);

@@ -99,7 +99,8 @@ class Session {
         }
         m_fetcher.wake().signal();
     }
-    /// Ends a consumer. If its guards live on, requeues the messages not handed out.
+    /// Ends a consumer: requeues the messages not handed out, and leaves the registry unless guards
+    /// live on. The last copy of the pointer may go later, on a thread that tells of an event.
     [[gnu::cold]] void close() noexcept;
 
     void refuse_fork() const { m_lane.refuse_fork(); }
@@ -227,7 +228,9 @@ inline void Session::end(Lock& lock) {
                                                         : now + m_lane.endpoint().command_timeout();
     m_lane.forget_refusal(); // no caller is left to tell
     m_fetcher.stop_waiting(lock, std::min(until, now + grace));
-    m_fetcher.leave(lock, until);
+    if (!m_fetcher.leave(lock, until)) {
+        m_gave_up = Clock::now();
+    }
 }
 
 inline void Session::close() noexcept {
@@ -237,8 +240,8 @@ inline void Session::close() noexcept {
             Lock lock(m_lane);
             m_lane.close_acks();
             m_fetcher.put_back_run();
+            end(lock);
             if (m_lane.has_guards()) {
-                end(lock);
                 m_lane.limit(TimePoint::max()); // it was for the consumer, not for its guards
                 m_lane.ask_attention();
             }
