@@ -354,7 +354,12 @@ inline void Scenes::shards() {
     add("replace a text", "one by another", {{"SET", text.name, "4"}}, {text}, {"4", "4 8"});
     add("open a shard", "", {{"SET", "q", "orizuru:retired 5"}}, {{"q", ""}}, {"7"});
     add("retire a shard", "", {{"SADD", m_keys.consumers(), "id"}},
-        {m_source, {m_keys.unack(), "list"}, {m_keys.scheduled(), "zset"}, m_dead, m_consumers},
+        {m_source,
+         {m_keys.unack(), "list"},
+         {m_keys.scheduled(), "zset"},
+         m_dead,
+         m_consumers,
+         {m_keys.suspects(), "list"}},
         {"7", m_keys.processing("")});
 }
 
@@ -387,7 +392,8 @@ inline void Scenes::inspector() {
          {m_keys.scheduled(), "zset"},
          m_dead,
          m_consumers,
-         {m_keys.paused(), ""}},
+         {m_keys.paused(), ""},
+         {m_keys.suspects(), "list"}},
         {"600", m_keys.processing(""), m_keys.heartbeat("")});
     add("states of consumers", "", m_held, {m_consumers},
         {m_keys.heartbeat(""), m_keys.processing("")});
@@ -422,6 +428,9 @@ inline void Scenes::inspector() {
         {"scheduled", "marker", "0", "10", "12345678x", "2", "ack id"});
     add("run some", "that wait", m_held, {m_source, m_source},
         {"waiting", "marker", "-1", "10", "2", "x", "e"});
+    const SceneKey suspects{m_keys.suspects(), "list"};
+    add("run some", "that are suspected", {{"LPUSH", suspects.name, "a", "b"}},
+        {suspects, m_source}, {"suspected", "marker", "-1", "10", "0", "", "a"});
     add("run some", "that are dead", died, {m_dead, m_source},
         {"dead", "marker", "0", "10", "0", "", m_entry});
     add("run some", "that are scheduled", later, {scheduled, m_source},

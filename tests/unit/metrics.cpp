@@ -41,6 +41,7 @@ TEST_CASE("the state of queues is written as Prometheus' text") {
                                           .held = 2,
                                           .scheduled = 3,
                                           .rejected = 4,
+                                          .suspected = 7,
                                           .dead = 5,
                                           .consumers = 6,
                                           .unheard = 1,
@@ -56,11 +57,13 @@ orizuru_queue_messages{queue="orders",state="waiting"} 1
 orizuru_queue_messages{queue="orders",state="held"} 2
 orizuru_queue_messages{queue="orders",state="scheduled"} 3
 orizuru_queue_messages{queue="orders",state="rejected"} 4
+orizuru_queue_messages{queue="orders",state="suspected"} 7
 orizuru_queue_messages{queue="orders",state="dead"} 5
 orizuru_queue_messages{queue="idle",state="waiting"} 0
 orizuru_queue_messages{queue="idle",state="held"} 0
 orizuru_queue_messages{queue="idle",state="scheduled"} 0
 orizuru_queue_messages{queue="idle",state="rejected"} 0
+orizuru_queue_messages{queue="idle",state="suspected"} 0
 orizuru_queue_messages{queue="idle",state="dead"} 0
 orizuru_queue_messages{queue="at rest",state="dead"} 0
 # HELP orizuru_queue_oldest_seconds How long the job that is served next has waited.
@@ -84,6 +87,12 @@ orizuru_queue_consumers_unheard{queue="idle"} 0
 orizuru_queue_paused{queue="orders"} 1
 orizuru_queue_paused{queue="idle"} 0
 )");
+}
+
+TEST_CASE("a queue with nothing but suspected messages is not at rest") {
+    const std::vector<QueueState> queues{{.queue = "q", .suspected = 1, .now = now}};
+    CHECK(lines_of(prometheus(queues), "orizuru_queue_consumers") ==
+          "orizuru_queue_consumers{queue=\"q\"} 0\n");
 }
 
 TEST_CASE("what is due later is not overdue, and what is not known is left out") {

@@ -89,9 +89,10 @@ class Inspector {
     [[nodiscard]] std::vector<WorkerReport> workers(const std::string& queue);
 
     /// Up to `count` messages of a place, from the one that `first` others precede: those that are
-    /// served next come first, of rejected ones those that were rejected first, of the dead the
-    /// newest. Payloads come whole. Redis: O(first + count), for held ones
-    /// O(consumers + count). Throws std::invalid_argument for a negative number, too.
+    /// served next come first, of suspected ones those that are tried next, of rejected ones those
+    /// that were rejected first, of the dead the newest. Payloads come whole. Redis: O(first +
+    /// count), for held ones O(consumers + count). Throws std::invalid_argument for a negative
+    /// number, too.
     [[nodiscard]] std::vector<PlacedMessage> peek(const std::string& queue, Place place,
                                                   std::int64_t first, std::int64_t count);
 
@@ -100,11 +101,12 @@ class Inspector {
     /// ScheduledList::cancel, with the same error FAR. Throws std::invalid_argument for a held one.
     bool remove(const std::string& queue, const PlacedMessage& message);
 
-    /// Has a message served before all others, if it waits, or behind all that wait, as a push
-    /// would; false when it has gone from its place. Of equal ones one goes. A job that was dead,
-    /// or not due yet, has waited since then: its enqueued_at becomes now, if the user has the
-    /// right to TIME. Redis: as DeadList::redrive and ScheduledList::run_now. Throws as remove
-    /// does, and std::invalid_argument for a dead element that is no entry.
+    /// Has a message served before all others, if it waits or is suspected, or behind all that
+    /// wait, as a push would; false when it has gone from its place. Of equal ones one goes. A
+    /// suspected one then runs beside others again, which are blamed, too, if its consumer dies. A
+    /// job that was dead, or not due yet, has waited since then: its enqueued_at becomes now, if
+    /// the user has the right to TIME. Redis: as DeadList::redrive and ScheduledList::run_now.
+    /// Throws as remove does, and std::invalid_argument for a dead element that is no entry.
     bool run_now(const std::string& queue, const PlacedMessage& message);
 
     /// Puts a message on the queue `to`, behind all that wait there; false when it has gone from

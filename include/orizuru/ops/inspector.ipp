@@ -87,6 +87,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::peek(const std::string& que
         return peek_scheduled(keys, first, first + count - 1);
     case Place::waiting:
     case Place::rejected:
+    case Place::suspected:
         break;
     }
     std::vector<PlacedMessage> found = peek_list(keys, place, -first - count, -first - 1);

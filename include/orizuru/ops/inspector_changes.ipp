@@ -34,6 +34,7 @@ ORIZURU_INLINE bool Inspector::remove(const std::string& queue, const PlacedMess
             .cancel({.payload = message.payload, .bytes = message.bytes});
     case Place::waiting:
     case Place::rejected:
+    case Place::suspected:
     case Place::dead:
         break;
     }
@@ -58,10 +59,11 @@ ORIZURU_INLINE bool Inspector::run_now(const std::string& queue, const PlacedMes
     }
     case Place::waiting:
     case Place::rejected:
+    case Place::suspected:
         break;
     }
     const std::string list = detail::key_of(keys, message.place);
-    const char* const end = message.place == Place::waiting ? "first" : "last";
+    const char* const end = message.place == Place::rejected ? "last" : "first";
     return detail::is_yes(connection->command(list, "EVAL", detail::move_element_script(), 2, list,
                                               keys.source(), message.bytes, end));
 }

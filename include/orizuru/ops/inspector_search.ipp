@@ -155,6 +155,7 @@ ORIZURU_INLINE std::vector<PlacedMessage> Inspector::find_everywhere(const std::
     // In the order in which a job goes through them, so that one which goes on is not missed.
     find_in_place(keys, Place::scheduled, sought, most, found);
     find_in_place(keys, Place::waiting, sought, most, found);
+    find_in_place(keys, Place::suspected, sought, most, found);
     find_held(keys, sought, most, found);
     find_in_place(keys, Place::rejected, sought, most, found);
     find_in_place(keys, Place::dead, sought, most, found);

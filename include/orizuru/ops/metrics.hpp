@@ -15,7 +15,8 @@ namespace orizuru {
 
 /// Gauges of each queue that has anything, labelled `queue`:
 ///
-///   orizuru_queue_messages{state}   how many are waiting, held, scheduled, rejected, dead
+///   orizuru_queue_messages{state}   how many are waiting, held, scheduled, rejected, suspected,
+///                                   dead
 ///   orizuru_queue_oldest_seconds    how long the job that is served next has waited; 0: none waits
 ///   orizuru_queue_overdue_seconds   how long the first scheduled message is past its time: no
 ///                                   scheduler runs

@@ -21,6 +21,7 @@ enum class Place {
     held,      ///< by a consumer
     scheduled, ///< not yet due
     rejected,  ///< until a collector puts it back
+    suspected, ///< blamed for the deaths of consumers: waits apart until it is tried again
     dead       ///< until a person decides
 };
 
@@ -30,6 +31,7 @@ struct QueueState {
     std::uint64_t held = 0;
     std::uint64_t scheduled = 0;
     std::uint64_t rejected = 0;
+    std::uint64_t suspected = 0;
     std::uint64_t dead = 0;
     std::uint64_t consumers = 0; ///< registered, whether they are alive or not
     std::uint64_t unheard = 0;   ///< of these, for their lease: no collector has been here since

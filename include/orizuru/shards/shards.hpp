@@ -52,8 +52,8 @@ void use_shards(const Endpoint& endpoint, const std::string& queue, std::size_t 
 /// refuses each push to them as WRONGTYPE, so that no message can get lost in them; a
 /// ShardedProducer then reloads, and consumers that still read them are refused.
 /// Throws ReplyError with the code NOTEMPTY for a shard that has messages: waiting, rejected,
-/// scheduled, dead, or held by a registered consumer; then all go on as before. Redis: a script for
-/// each of them, O(its consumers), and one for the number.
+/// suspected, scheduled, dead, or held by a registered consumer; then all go on as before. Redis: a
+/// script for each of them, O(its consumers), and one for the number.
 std::vector<std::string> retire_shards(const Endpoint& endpoint, const std::string& queue);
 
 } // namespace orizuru

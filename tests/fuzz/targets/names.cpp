@@ -126,8 +126,9 @@ std::string_view queue_of(std::string_view key) {
 }
 
 std::vector<std::string> all_keys(const Keys& keys) {
-    return {keys.source(), keys.consumers(),  keys.writes(),      keys.unack(),
-            keys.dead(),   keys.recoveries(), keys.heartbeat(id), keys.processing(id)};
+    return {keys.source(),   keys.consumers(),     keys.writes(),      keys.unack(),
+            keys.dead(),     keys.recoveries(),    keys.heartbeat(id), keys.processing(id),
+            keys.suspects(), keys.suspects_asked()};
 }
 
 void check_keys(const Keys& keys) {

@@ -127,6 +127,7 @@ TEST_CASE_FIXTURE(Fixture, "ls has a row for each queue, and a document of all")
     push({"dead", "rejected"});
     bury_next();
     reject_next();
+    redis.lpush("orizuru:{q}:suspects", {"suspected", "suspected"});
     jobs.push({"later"}, {.delay = 1h});
     jobs.push({"a"});
     push({"b", "c"});
@@ -139,6 +140,7 @@ TEST_CASE_FIXTURE(Fixture, "ls has a row for each queue, and a document of all")
     CHECK(q.at("held") == 0);
     CHECK(q.at("scheduled") == 1);
     CHECK(q.at("rejected") == 1);
+    CHECK(q.at("suspected") == 2);
     CHECK(q.at("dead") == 1);
     CHECK(q.at("consumers") == 0);
     CHECK(q.at("paused") == true);
@@ -148,8 +150,10 @@ TEST_CASE_FIXTURE(Fixture, "ls has a row for each queue, and a document of all")
     CHECK(queues[1].at("queue") == "r");
     CHECK(queues[1].at("oldest").is_null());
     const std::string table = text({"ls"});
-    CHECK(table.starts_with("queue  waiting  held  scheduled  rejected  dead  consumers"));
-    CHECK(contains(table, "\nq            3     0          1         1     1          0"));
+    CHECK(
+        table.starts_with("queue  waiting  held  scheduled  rejected  suspected  dead  consumers"));
+    CHECK(
+        contains(table, "\nq            3     0          1         1          2     1          0"));
     CHECK(contains(table, "yes\nr            0 "));
     CHECK(json({"ls", "r", "q"}).at("queues")[0].at("queue") == "r");
     // Names of commands and of options are names of queues, too.
@@ -249,6 +253,7 @@ TEST_CASE_FIXTURE(Fixture, "peek shows the messages of each place") {
     reject_next();
     const orizuru::JobTime due = orizuru::job_time() + 1h;
     jobs.push({"later"}, {.at = due});
+    redis.lpush("orizuru:{q}:suspects", "suspected one");
     push({"held one", "a", "b", "c"});
     Consumer<Raw> consumer(uri, "q");
     const auto guard = consumer.next();
@@ -266,6 +271,8 @@ TEST_CASE_FIXTURE(Fixture, "peek shows the messages of each place") {
     CHECK(only("held").at("consumer") == consumer.name());
     CHECK(only("held").at("payload") == "held one");
     CHECK(only("rejected").at("payload") == "rejected one");
+    CHECK(only("suspected").at("payload") == "suspected one");
+    CHECK(contains(text({"show", "q"}), "\nsuspected  1\n"));
     CHECK(only("scheduled").at("payload") == "later");
     CHECK(only("scheduled").at("due_at").get<std::string>().size() == 24);
     CHECK(only("scheduled").at("died_at").is_null());
@@ -484,6 +491,37 @@ TEST_CASE_FIXTURE(
     complaint({"mv", "q", later, "{"});
     complaint({"mv", "q", later});
     CHECK(all_keys() == before);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "suspected messages are found, moved, removed and put back by commands") {
+    Texts ids;
+    for (const std::string payload : {"a", "b", "c", "d", "e", "f"}) {
+        ids.push_back(*jobs.push({payload}, {.unique = payload}));
+    }
+    redis.command({"RENAME", "q", "orizuru:{q}:suspects"});
+    push({"waits"});
+    const auto left = [&] { return payloads_in("suspected"); };
+    CHECK(contains(text({"find", "q", ids[1]}), "suspected  " + ids[1]));
+    CHECK(text({"rm", "q", ids[1]}) == "1 message removed: job '" + ids[1] + "'\n");
+    CHECK_FALSE(redis.exists("orizuru:{q}:unique:b"));
+    CHECK(text({"mv", "q", ids[3], "r"}) == "1 message moved: job '" + ids[3] + "'\n");
+    CHECK(redis.exists("orizuru:{q}:unique:d"));
+    CHECK(redis.llen("r") == 1);
+    CHECK(left() == "a c e f ");
+    CHECK(json({"run", "q", ids[2]}) == Json{{"queue", "q"}, {"id", ids[2]}, {"messages", 1}});
+    CHECK(payloads_in("waiting") == "c waits ");
+    CHECK(text({"run", "q", "--where", "suspected", "-n", "1"}) ==
+          "1 message put back to be served\n");
+    CHECK(payloads_in("waiting") == "f c waits ");
+    CHECK(left() == "a e ");
+    CHECK(contains(complaint({"clear", "q", "--where", "suspected"}),
+                   "removes 2 messages (suspected)"));
+    CHECK(text({"clear", "q", "--where", "suspected", "--dry-run"}) ==
+          "2 messages would be removed\n");
+    CHECK(text({"clear", "q", "--where", "suspected", "--yes"}) == "2 messages removed\n");
+    CHECK(redis.llen("orizuru:{q}:suspects") == 0);
+    CHECK_FALSE(redis.exists("orizuru:{q}:unique:a"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "what only one job's id begins with is enough, from 4 digits on") {

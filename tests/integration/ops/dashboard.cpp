@@ -75,6 +75,7 @@ DashboardOptions quick() {
 struct Fixture : QueueFixture {
     std::unique_ptr<Dashboard> dashboard = std::make_unique<Dashboard>(uri, quick());
     JobProducer<Raw> jobs{uri, "q"};
+    std::string suspects = "orizuru:{q}:suspects";
 
     void with(DashboardOptions options) {
         dashboard = std::make_unique<Dashboard>(uri, std::move(options));
@@ -162,6 +163,7 @@ TEST_CASE_FIXTURE(Fixture, "all queues are shown with their numbers, whoever ask
     push({"dead", "a", "b"});
     bury_next();
     jobs.push({"later"}, {.delay = 1h});
+    redis.lpush(suspects, {"c", "d", "e"});
     redis.command({"SADD", "orizuru:queues", "other", "q"});
     REQUIRE(shows("dead", 1));
     REQUIRE(shows("waiting", 2));
@@ -171,6 +173,8 @@ TEST_CASE_FIXTURE(Fixture, "all queues are shown with their numbers, whoever ask
     CHECK(state.at("writes") == true);
     CHECK(state.at("queues").size() == 2); // once each
     CHECK(queue().at("scheduled") == 1);
+    CHECK(queue().at("suspected") == 3);
+    CHECK(state.at("sums").at("suspected") == 3);
     CHECK(queue().at("paused") == false);
     CHECK(queue("other").at("waiting") == 0);
     CHECK(seen("/api/queue?queue=q").at("waiting") == 2);
@@ -552,6 +556,16 @@ TEST_CASE_FIXTURE(Fixture, "each step acts on the message that was shown, once")
         bury_next();
         CHECK(done("/api/remove?id=" + id_of_first("dead")));
         CHECK(redis.llen(dead) == 0);
+    }
+    SUBCASE("suspected ones run, move and go, too") {
+        redis.lpush(suspects, {"d", "e", "f"});
+        CHECK(messages("suspected").size() == 3);
+        CHECK(done("/api/run?id=" + id_of_first("suspected")));
+        CHECK(waiting() == Texts{"d", "a", "b", "c"});
+        CHECK(done("/api/move?id=" + id_of_first("suspected") + "&to=r"));
+        CHECK(redis.lrange("r") == Texts{"e"});
+        CHECK(done("/api/remove?id=" + id_of_first("suspected")));
+        CHECK(redis.llen(suspects) == 0);
     }
     SUBCASE("move") {
         CHECK(done("/api/move?id=" + id(0) + "&to=r%20s"));

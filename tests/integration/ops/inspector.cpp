@@ -48,6 +48,7 @@ using orizuru::Raw;
 struct Fixture : QueueFixture {
     Inspector inspector{uri};
     JobProducer<Raw> jobs{uri, "q"};
+    std::string suspects = "orizuru:{q}:suspects";
 
     Texts payloads(Place place, std::int64_t first = 0, std::int64_t count = 100) {
         Texts found;
@@ -78,7 +79,8 @@ struct Fixture : QueueFixture {
 
 TEST_CASE_FIXTURE(Fixture, "the state of a queue has the numbers of all places") {
     const QueueState none = inspector.state("q");
-    CHECK(none.waiting + none.held + none.scheduled + none.rejected + none.dead == 0);
+    CHECK(none.waiting + none.held + none.scheduled + none.rejected + none.suspected + none.dead ==
+          0);
     CHECK_FALSE(none.oldest);
     CHECK_FALSE(none.next_due);
     REQUIRE(none.now);
@@ -88,6 +90,7 @@ TEST_CASE_FIXTURE(Fixture, "the state of a queue has the numbers of all places")
     bury_next();
     reject_next();
     reject_next();
+    redis.lpush(suspects, {"suspected", "suspected", "suspected"});
     push({"held", "held", "held"});
     Consumer<Raw> consumer(uri, "q", {.prefetch = 3});
     auto guard = consumer.next();
@@ -105,6 +108,7 @@ TEST_CASE_FIXTURE(Fixture, "the state of a queue has the numbers of all places")
     CHECK(state.held == 3);
     CHECK(state.scheduled == 2);
     CHECK(state.rejected == 2);
+    CHECK(state.suspected == 3);
     CHECK(state.dead == 1);
     CHECK(state.consumers == 1);
     CHECK(state.paused);
@@ -244,6 +248,9 @@ TEST_CASE_FIXTURE(Fixture, "messages are seen where they are, those that are ser
     reject_next();
     reject_next();
     CHECK(payloads(Place::rejected) == Texts{"a", "b"});
+    redis.lpush(suspects, {"e", "f"});
+    CHECK(payloads(Place::suspected) == Texts{"e", "f"});
+    CHECK(payloads(Place::suspected, 1, 1) == Texts{"f"});
     bury_next();
     bury_next();
     CHECK(payloads(Place::dead) == Texts{"d", "c"});
@@ -256,7 +263,8 @@ TEST_CASE_FIXTURE(Fixture, "messages are seen where they are, those that are ser
     jobs.push({"later"}, {.at = due});
     CHECK(first(Place::scheduled).time == due);
     CHECK(first(Place::scheduled).job()->payload.bytes == "later");
-    for (const Place place : {Place::waiting, Place::held, Place::scheduled, Place::rejected}) {
+    for (const Place place :
+         {Place::waiting, Place::held, Place::scheduled, Place::rejected, Place::suspected}) {
         CHECK_THROWS_AS(static_cast<void>(inspector.peek("q", place, -1, 1)),
                         std::invalid_argument);
         CHECK_THROWS_AS(static_cast<void>(inspector.peek("q", place, 0, -1)),
@@ -299,6 +307,7 @@ TEST_CASE_FIXTURE(Fixture, "a message is removed from where it is, once, with it
     orizuru::JobOptions options{.unique = "u"};
     SUBCASE("waiting") {}
     SUBCASE("rejected") { place = Place::rejected; }
+    SUBCASE("suspected") { place = Place::suspected; }
     SUBCASE("dead") { place = Place::dead; }
     SUBCASE("scheduled") {
         place = Place::scheduled;
@@ -307,6 +316,8 @@ TEST_CASE_FIXTURE(Fixture, "a message is removed from where it is, once, with it
     jobs.push({"a"}, options);
     if (place == Place::rejected) {
         reject_next();
+    } else if (place == Place::suspected) {
+        redis.command({"RENAME", "q", suspects});
     } else if (place == Place::dead) {
         bury_next();
     }
@@ -325,6 +336,17 @@ TEST_CASE_FIXTURE(Fixture, "a message runs now before all that wait, if it waits
     const PlacedMessage c = inspector.peek("q", Place::waiting, 2, 1).at(0);
     CHECK(inspector.run_now("q", c));
     CHECK(payloads(Place::waiting) == Texts{"c", "a", "b"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a suspected message runs now before all that wait, and no more apart") {
+    push({"a", "b"});
+    redis.lpush(suspects, {"c", "d"});
+    const PlacedMessage d = inspector.peek("q", Place::suspected, 1, 1).at(0);
+    CHECK(inspector.run_now("q", d));
+    CHECK(payloads(Place::waiting) == Texts{"d", "a", "b"});
+    CHECK(payloads(Place::suspected) == Texts{"c"});
+    CHECK_FALSE(inspector.run_now("q", d));
+    CHECK(payloads(Place::waiting) == Texts{"d", "a", "b"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a message runs now behind all that wait, if it was elsewhere") {
@@ -354,15 +376,17 @@ TEST_CASE_FIXTURE(Fixture, "a message runs now behind all that wait, if it was e
 TEST_CASE_FIXTURE(Fixture, "a user who may only read sees all and changes nothing") {
     push({"a", "b"});
     bury_next();
+    redis.lpush(suspects, "c");
     jobs.push({"later"}, {.delay = 1h});
     redis.command({"ACL", "SETUSER", "guest", "reset", "on", ">x", "~*", "+@read", "+eval_ro"});
     Inspector guest("unix://guest:x@" + server().socket_path());
     const QueueState state = guest.state("q");
     CHECK(state.waiting == 1);
+    CHECK(state.suspected == 1);
     CHECK_FALSE(state.now);
     CHECK(guest.consumers("q").empty());
     const std::string before = all_keys();
-    for (const Place place : {Place::waiting, Place::scheduled, Place::dead}) {
+    for (const Place place : {Place::waiting, Place::scheduled, Place::suspected, Place::dead}) {
         const PlacedMessage message = guest.peek("q", place, 0, 1).at(0);
         CHECK_THROWS_AS(guest.remove("q", message), orizuru::ReplyError);
         CHECK_THROWS_AS(guest.run_now("q", message), orizuru::ReplyError);
@@ -396,9 +420,12 @@ TEST_CASE_FIXTURE(Fixture, "a message is removed, whatever it says of its lock")
 }
 
 TEST_CASE_FIXTURE(Fixture, "a key of the wrong type and a queue name that cannot be are named") {
-    redis.set("orizuru:{q}:unack", "x");
-    CHECK_THROWS_WITH_AS(static_cast<void>(inspector.state("q")),
-                         doctest::Contains("orizuru:{q}:unack"), orizuru::ReplyError);
+    for (const std::string& key : {unack, suspects}) {
+        redis.set(key, "x");
+        CHECK_THROWS_WITH_AS(static_cast<void>(inspector.state("q")),
+                             doctest::Contains(key.c_str()), orizuru::ReplyError);
+        redis.del(key);
+    }
     CHECK_THROWS_AS(static_cast<void>(inspector.state("{")), std::invalid_argument);
 }
 

@@ -43,7 +43,9 @@ using orizuru::ReplyError;
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 const std::string lock = "orizuru:{q}:unique:u";
-const std::vector<Place> places{Place::waiting, Place::scheduled, Place::rejected, Place::dead};
+const std::string suspects = "orizuru:{q}:suspects";
+const std::vector<Place> places{Place::waiting, Place::scheduled, Place::rejected, Place::suspected,
+                                Place::dead};
 
 /// "000", "001" …
 Texts numbers(int count, int digits = 3) {
@@ -86,6 +88,9 @@ struct Fixture : QueueFixture {
         }
         if (place == Place::rejected) {
             redis.command({"RENAME", "q", unack});
+        }
+        if (place == Place::suspected) {
+            redis.command({"RENAME", "q", suspects});
         }
         if (place == Place::dead) {
             Consumer<Raw> consumer(uri, "q");
@@ -142,6 +147,9 @@ TEST_CASE_FIXTURE(Fixture, "a message moves to its own queue, behind all that wa
     redis.lpush(unack, "d");
     CHECK(inspector.move("q", first(Place::rejected), "q"));
     CHECK(waiting() == Texts{"b", "c", "a", "d"});
+    redis.lpush(suspects, "e");
+    CHECK(inspector.move("q", first(Place::suspected), "q"));
+    CHECK(waiting() == Texts{"b", "c", "a", "d", "e"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a job that moves keeps its lock until it is acked where it is then") {
@@ -243,6 +251,44 @@ TEST_CASE_FIXTURE(Fixture, "those that wait and are chosen run before all others
     CHECK(all[125] == "000");
     CHECK(std::is_sorted(all.begin(), all.begin() + 125));
     CHECK(std::is_sorted(all.begin() + 125, all.end()));
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "suspected ones that are chosen run before all that wait, in their order") {
+    push(numbers(250));
+    bring_to(Place::suspected);
+    push({"b"});
+    CHECK(inspector.run_if("q", Place::suspected, odd, 3) == 3);
+    CHECK(payloads(Place::waiting) == Texts{"245", "247", "249", "b"});
+    CHECK(inspector.run_if("q", Place::suspected, odd, no_limit) == 122);
+    CHECK(payloads(Place::suspected).size() == 125);
+    const Texts all = payloads(Place::waiting);
+    REQUIRE(all.size() == 126);
+    CHECK(std::is_sorted(all.begin(), all.begin() + 125));
+    CHECK(all[125] == "b");
+}
+
+TEST_CASE_FIXTURE(Fixture, "suspected ones run while others come in and are taken") {
+    push(numbers(1000, 4));
+    bring_to(Place::suspected);
+    int asked = 0;
+    int taken = 0;
+    const auto chosen = [&](const PlacedMessage& message) {
+        if (++asked % 10 == 0) {
+            redis.lpush(suspects, "new0"); // even
+            redis.lpush("q", "new");
+            taken += redis.command({"RPOP", "q"}).text == "new" ? 0 : 1;
+        }
+        return odd(message);
+    };
+    CHECK(inspector.run_if("q", Place::suspected, chosen, no_limit) == 500);
+    const Texts left = payloads(Place::suspected);
+    CHECK(std::ranges::none_of(
+        left, [](const std::string& text) { return (text.back() - '0') % 2 == 1; }));
+    CHECK(left.size() >= 500);
+    CHECK(taken > 0);
+    CHECK(std::ranges::count_if(waiting(), [](const std::string& text) { return text != "new"; }) ==
+          500 - taken);
 }
 
 TEST_CASE_FIXTURE(Fixture, "those that are chosen elsewhere run behind all that wait, in order") {
@@ -354,7 +400,8 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE_FIXTURE(Fixture, "all old ones are changed, however many come in meanwhile") {
-    for (const Place place : {Place::waiting, Place::rejected, Place::scheduled}) {
+    for (const Place place :
+         {Place::waiting, Place::rejected, Place::suspected, Place::scheduled}) {
         for (const int pushes : {1, 2, 30}) {
             CAPTURE(static_cast<int>(place));
             CAPTURE(pushes);
@@ -367,7 +414,10 @@ TEST_CASE_FIXTURE(Fixture, "all old ones are changed, however many come in meanw
                 if (place == Place::scheduled) {
                     redis.command({"ZADD", "orizuru:{q}:scheduled", "90000000", text});
                 } else {
-                    redis.lpush(place == Place::waiting ? "q" : unack, text);
+                    redis.lpush(place == Place::waiting     ? "q"
+                                : place == Place::suspected ? suspects
+                                                            : unack,
+                                text);
                 }
             };
             int asked = 0;
@@ -673,7 +723,7 @@ TEST_CASE_FIXTURE(Race, "beside consumers, each message is in one place after ea
                 removed += own.remove_if("q", place, every(1), 50);
                 // Those that have run before come back, at most a few hundred times in all.
                 run += turn < 200 ? own.run_if("q", place, every(2), 20) : 0;
-                if (turn % 20 == 10 && place != Place::waiting) {
+                if (turn % 20 == 12 && place != Place::waiting) {
                     removed += own.clear("q", place);
                 }
             }

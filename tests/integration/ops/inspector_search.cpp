@@ -68,17 +68,17 @@ TEST_CASE_FIXTURE(Fixture, "a job is found by its id in each place, and nowhere 
     consumer->next()->bury("bad");
     consumer->next()->reject();
     const auto guard = consumer->next();
+    const std::string suspected = push_job("suspected");
+    redis.command({"RENAME", "q", "orizuru:{q}:suspects"});
     const std::string scheduled = push_job("scheduled", 1h);
     const std::string waiting = push_job("waiting");
     push({"no job " + dead, dead}); // with the id, but no envelope
     push_job("about " + waiting);
     redis.lpush("orizuru:{q}:dead", "no entry " + waiting);
 
-    const std::vector<std::pair<std::string, Place>> all{{dead, Place::dead},
-                                                         {rejected, Place::rejected},
-                                                         {held, Place::held},
-                                                         {scheduled, Place::scheduled},
-                                                         {waiting, Place::waiting}};
+    const std::vector<std::pair<std::string, Place>> all{
+        {dead, Place::dead}, {rejected, Place::rejected},   {suspected, Place::suspected},
+        {held, Place::held}, {scheduled, Place::scheduled}, {waiting, Place::waiting}};
     for (const auto& one : all) {
         const std::string& id = one.first;
         const Place place = one.second;
@@ -235,7 +235,8 @@ TEST_CASE("each key of a queue tells the queue's name") {
                                        keys.result("j"),      keys.once("o"),
                                        keys.fences(),         keys.shards(),
                                        keys.ledger(),         keys.worker(id),
-                                       keys.counts(),         keys.counts("20261125")}) {
+                                       keys.counts(),         keys.counts("20261125"),
+                                       keys.suspects(),       keys.suspects_asked()}) {
             CAPTURE(key);
             CHECK(queue_of_key(key) == queue);
         }

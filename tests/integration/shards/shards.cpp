@@ -190,6 +190,10 @@ TEST_CASE_FIXTURE(Shards,
         redis.lpush(keys.unack(), "x", "y");
         found = "2 rejected";
     }
+    SUBCASE("suspected") {
+        redis.lpush(keys.suspects(), "x");
+        found = "1 suspected";
+    }
     SUBCASE("dead") {
         redis.lpush(keys.dead(), "x");
         found = "1 dead";

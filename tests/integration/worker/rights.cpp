@@ -234,6 +234,7 @@ void leave_in_all_places(const std::string& uri, RedisClient& redis) {
     redis.command({"RPUSH", "q", "a"});
     leave_scheduled_jobs(uri, redis);
     leave_a_dead_consumer(uri, redis);
+    redis.lpush("orizuru:{q}:suspects", {"a", "b", "c", "d", "e", "f"});
 }
 void inspect(const std::string& uri) {
     Inspector inspector(uri);
@@ -247,7 +248,8 @@ void inspect(const std::string& uri) {
     static_cast<void>(inspector.peek("q", Place::held, 0, 10));
     inspector.remove_if(
         "q", Place::scheduled, [](const PlacedMessage&) { return false; }, 1);
-    for (const Place place : {Place::waiting, Place::scheduled, Place::rejected, Place::dead}) {
+    for (const Place place :
+         {Place::waiting, Place::scheduled, Place::rejected, Place::suspected, Place::dead}) {
         const std::vector<PlacedMessage> found = inspector.peek("q", place, 0, 10);
         inspector.remove("q", found.back()); // unique, of those scheduled and dead
         inspector.run_now("q", found.front());
@@ -255,7 +257,8 @@ void inspect(const std::string& uri) {
     static_cast<void>(inspector.find_queues());
     static_cast<void>(inspector.find("q", "id", 10));
     const auto any = [](const PlacedMessage&) { return true; };
-    for (const Place place : {Place::dead, Place::waiting, Place::rejected, Place::scheduled}) {
+    for (const Place place :
+         {Place::dead, Place::waiting, Place::rejected, Place::suspected, Place::scheduled}) {
         for (const PlacedMessage& message : inspector.peek("q", place, 0, 1)) {
             inspector.move("q", message, "r");
         }

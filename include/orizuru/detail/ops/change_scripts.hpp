@@ -208,8 +208,8 @@ return #taken
 
 // KEYS where the messages are, the source; ARGV the place, what `take_some` needs: marker, first,
 // most; how many at the right end were put there before, and the leftmost of them; then the
-// elements, the one that is served last first. Those that wait are served before all
-// others then, the rest behind all that wait, in their order. Returns how many were there, and
+// elements, the one that is served last first. Those that wait or are suspected are served before
+// all others then, the rest behind all that wait, in their order. Returns how many were there, and
 // which of the elements was the first of these, counted from 1; 0 for none; and how many were left
 // of those put there before.
 inline std::string_view run_some_script() {
@@ -218,7 +218,8 @@ inline std::string_view run_some_script() {
                       index_of_function, take_some_function, left_in_front_function, R"lua(
 local from, source, place = KEYS[1], KEYS[2], ARGV[1]
 local commands, waits = taking(from, place), place == 'waiting'
-commands[#commands + 1] = {waits and 'RPUSH' or 'LPUSH', source, 'x'}
+local runs_next = waits or place == 'suspected'
+commands[#commands + 1] = {runs_next and 'RPUSH' or 'LPUSH', source, 'x'}
 local refused = refusal(
     {{from, place == 'scheduled' and 'zset' or 'list'}, {source, 'list'}}, commands)
 if refused then return refused end
@@ -226,7 +227,7 @@ local elements, put = {unpack(ARGV, 7)}, tonumber(ARGV[5])
 if waits then put = left_in_front(from, put, ARGV[6]) end
 local taken = take_some(from, place, ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), elements)
 for i = 1, #taken do
-    if waits then
+    if runs_next then
         redis.call('RPUSH', source, taken[i])
     else
         redis.call('LPUSH', source, payload_of(taken[#taken + 1 - i], place))

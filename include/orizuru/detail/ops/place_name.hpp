@@ -6,6 +6,7 @@
 
 #include <orizuru/ops/queue_state.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -13,11 +14,11 @@
 
 namespace orizuru::detail {
 
-inline constexpr std::array every_place{Place::waiting, Place::held, Place::scheduled,
-                                        Place::rejected, Place::dead};
+inline constexpr std::array every_place{Place::waiting,  Place::held,      Place::scheduled,
+                                        Place::rejected, Place::suspected, Place::dead};
 /// What consumers hold is theirs.
 inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, Place::rejected,
-                                              Place::dead};
+                                              Place::suspected, Place::dead};
 
 [[nodiscard]] constexpr std::string_view place_name(Place place) noexcept {
     switch (place) {
@@ -29,6 +30,8 @@ inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, 
         return "scheduled";
     case Place::rejected:
         return "rejected";
+    case Place::suspected:
+        return "suspected";
     case Place::dead:
         break;
     }
@@ -45,6 +48,8 @@ inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, 
         return state.scheduled;
     case Place::rejected:
         return state.rejected;
+    case Place::suspected:
+        return state.suspected;
     case Place::dead:
         break;
     }
@@ -53,7 +58,8 @@ inline constexpr std::array changeable_places{Place::waiting, Place::scheduled, 
 
 /// It has neither messages nor consumers, and is not paused.
 [[nodiscard]] inline bool is_at_rest(const QueueState& state) noexcept {
-    return state.waiting + state.held + state.scheduled + state.rejected + state.dead == 0 &&
+    return std::ranges::all_of(every_place,
+                               [&](Place place) { return count_in(state, place) == 0; }) &&
            state.consumers == 0 && !state.paused;
 }
 

@@ -29,6 +29,8 @@ namespace orizuru::detail {
         return keys.scheduled();
     case Place::rejected:
         return keys.unack();
+    case Place::suspected:
+        return keys.suspects();
     case Place::dead:
         return keys.dead();
     case Place::held:

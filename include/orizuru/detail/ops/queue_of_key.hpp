@@ -17,11 +17,11 @@ namespace orizuru::detail {
 
 /// Whether a key can end so, behind its queue's part.
 [[nodiscard]] inline bool ends_a_key(std::string_view text) {
-    static constexpr std::array<std::string_view, 17> words{
-        "consumers", "unack",      "dead",      "recoveries", "collected",
-        "swept",     "scheduled",  "recurring", "paused",     "scheduled:sequence",
-        "fences",    "schedulers", "shards",    "ledger",     "scheduled:wake",
-        "counts",    "writes"};
+    static constexpr std::array<std::string_view, 19> words{
+        "consumers", "unack",      "dead",      "recoveries",    "collected",
+        "swept",     "scheduled",  "recurring", "paused",        "scheduled:sequence",
+        "fences",    "schedulers", "shards",    "ledger",        "scheduled:wake",
+        "counts",    "writes",     "suspects",  "suspects:asked"};
     static constexpr std::array<std::string_view, 8> before_ids{
         "heartbeat:", "processing:", "unique:", "progress:",
         "result:",    "once:",       "worker:", "counts:"};

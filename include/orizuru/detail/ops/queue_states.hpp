@@ -53,25 +53,27 @@ namespace orizuru::detail {
 
 inline constexpr std::size_t most_queues_together = 100;
 
-// KEYS for each queue source, unack, scheduled, dead, consumers, paused; ARGV how many bytes of the
-// message that is served next; then for each queue the prefixes of its processing lists and of its
-// heartbeats, and the key of its collectors' turns. Returns for each {waiting, held, scheduled,
-// rejected, dead, consumers, how many of them are unheard, paused, whether the rejected ones are
-// collected, that message's beginning, first due or ''}; nil for one that it refuses, if there are
-// others. It ends behind the queue with the 1000th consumer: O(queues + consumers).
+// KEYS for each queue source, unack, scheduled, dead, consumers, paused, suspects; ARGV how many
+// bytes of the message that is served next; then for each queue the prefixes of its processing
+// lists and of its heartbeats, and the key of its collectors' turns. Returns for each {waiting,
+// held, scheduled, rejected, suspected, dead, consumers, how many of them are unheard, paused,
+// whether the rejected ones are collected, that message's beginning, first due or ''}; nil for one
+// that it refuses, if there are others. It ends behind the queue with the 1000th consumer:
+// O(queues + consumers).
 inline std::string_view queue_states_script() {
     static constexpr auto script = reading_script(held_list_function, retired_function, R"lua(
 local seen = 0
-local function state(source, unack, scheduled, dead, consumers, paused, processing, heartbeat,
-    collected)
-    local kinds = {{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'}, {consumers, 'set'}}
+local function state(source, unack, scheduled, dead, consumers, paused, suspects, processing,
+    heartbeat, collected)
+    local kinds = {{unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'}, {consumers, 'set'},
+        {suspects, 'list'}}
     local refused = refusal({}, {{'TYPE', source}, {'GET', source}})
     if refused then return refused end
     local gone = retired(source)
-    if not gone then kinds[5] = {source, 'list'} end
+    if not gone then kinds[6] = {source, 'list'} end
     refused = refusal(kinds, {{'LLEN', source}, {'LINDEX', source, '-1'}, {'LLEN', unack},
         {'ZCARD', scheduled}, {'ZRANGE', scheduled, '0', '0'}, {'LLEN', dead},
-        {'SMEMBERS', consumers}, {'EXISTS', paused}, {'TYPE', consumers}})
+        {'SMEMBERS', consumers}, {'EXISTS', paused}, {'LLEN', suspects}, {'TYPE', consumers}})
     if refused then return refused end
     local ids, held, unheard = redis.call('SMEMBERS', consumers), 0, 0
     for _, id in ipairs(ids) do
@@ -83,15 +85,16 @@ local function state(source, unack, scheduled, dead, consumers, paused, processi
     local next_served = not gone and redis.call('LINDEX', source, -1) or ''
     local due = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2] or ''
     return {gone and 0 or redis.call('LLEN', source), held, redis.call('ZCARD', scheduled),
-        rejected, redis.call('LLEN', dead), #ids, unheard, redis.call('EXISTS', paused),
-        rejected == 0 and 1 or redis.call('EXISTS', collected), string.sub(next_served, 1, ARGV[1]), due}
+        rejected, redis.call('LLEN', suspects), redis.call('LLEN', dead), #ids, unheard,
+        redis.call('EXISTS', paused), rejected == 0 and 1 or redis.call('EXISTS', collected),
+        string.sub(next_served, 1, ARGV[1]), due}
 end
 local found = {}
-for i = 1, #KEYS / 6 do
-    local k = 6 * i
-    local one = state(KEYS[k - 5], KEYS[k - 4], KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k],
-        ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1])
-    if one.err and #KEYS == 6 then return one end
+for i = 1, #KEYS / 7 do
+    local k = 7 * i
+    local one = state(KEYS[k - 6], KEYS[k - 5], KEYS[k - 4], KEYS[k - 3], KEYS[k - 2], KEYS[k - 1],
+        KEYS[k], ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1])
+    if one.err and #KEYS == 7 then return one end
     found[i] = not one.err and one
     if seen >= 1000 then break end
 end
@@ -107,10 +110,10 @@ return found
 queue_states(Connection& connection, std::span<const Keys> queues) {
     const Reply reply =
         connection.roundtrip(queues.front().source(), "EVAL_RO", [&](std::string& out) {
-            begin_command(out, 4 + 9 * queues.size());
+            begin_command(out, 4 + 10 * queues.size());
             append_argument(out, "EVAL_RO");
             append_argument(out, queue_states_script());
-            append_argument(out, 6 * queues.size());
+            append_argument(out, 7 * queues.size());
             for (const Keys& keys : queues) {
                 append_argument(out, keys.source());
                 append_argument(out, keys.unack());
@@ -118,6 +121,7 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                 append_argument(out, keys.dead());
                 append_argument(out, keys.consumers());
                 append_argument(out, keys.paused());
+                append_argument(out, keys.suspects());
             }
             append_argument(out, longest_envelope_start);
             for (const Keys& keys : queues) {
@@ -139,8 +143,8 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
             continue;
         }
         const auto is_number = [](const Reply& part) { return is_count(part); };
-        if (parts.size() != 11 || !std::all_of(parts.begin(), parts.begin() + 9, is_number) ||
-            !parts[9].is(Reply::Type::string) || !parts[10].is(Reply::Type::string)) {
+        if (parts.size() != 12 || !std::all_of(parts.begin(), parts.begin() + 10, is_number) ||
+            !parts[10].is(Reply::Type::string) || !parts[11].is(Reply::Type::string)) {
             connection.refuse("EVAL_RO");
         }
         const auto count = [&](std::size_t part) {
@@ -152,15 +156,16 @@ queue_states(Connection& connection, std::span<const Keys> queues) {
                                                          .held = count(1),
                                                          .scheduled = count(2),
                                                          .rejected = count(3),
-                                                         .dead = count(4),
-                                                         .consumers = count(5),
-                                                         .unheard = count(6),
-                                                         .paused = count(7) > 0,
-                                                         .uncollected = count(8) == 0,
-                                                         .oldest = envelope_time(parts[9].text)})
+                                                         .suspected = count(4),
+                                                         .dead = count(5),
+                                                         .consumers = count(6),
+                                                         .unheard = count(7),
+                                                         .paused = count(8) > 0,
+                                                         .uncollected = count(9) == 0,
+                                                         .oldest = envelope_time(parts[10].text)})
                                 .value();
-        if (!parts[10].text.empty()) {
-            state.next_due = due_time(parts[10].text);
+        if (!parts[11].text.empty()) {
+            state.next_due = due_time(parts[11].text);
         }
     }
     return found;

@@ -109,9 +109,9 @@ class ShardRegistry {
             const Keys keys(name);
             Connection& connection = *m_connections.of(keys);
             require_flag(connection,
-                         run_script(connection, name, cached_retire_shard(), 5, name, keys.unack(),
+                         run_script(connection, name, cached_retire_shard(), 6, name, keys.unack(),
                                     keys.scheduled(), keys.dead(), keys.consumers(),
-                                    Digits(layout.change()), keys.processing("")));
+                                    keys.suspects(), Digits(layout.change()), keys.processing("")));
         }
     }
 

@@ -60,15 +60,15 @@ inline const CachedScript& cached_open_shard() {
 
 /// Retires a shard by a change, if it has no message anywhere.
 ///
-/// KEYS source, unack, scheduled, dead, consumers; ARGV the change's number, the processing lists'
-///   prefix
+/// KEYS source, unack, scheduled, dead, consumers, suspects; ARGV the change's number, the
+///   processing lists' prefix
 /// Returns 1 | 0 retired already | NOTEMPTY | WRONGTYPE
 /// O(consumers)
 inline constexpr auto retire_shard_text = moving_script(retired_function, R"lua(
-local source, unack, scheduled, dead, consumers = unpack(KEYS)
+local source, unack, scheduled, dead, consumers, suspects = unpack(KEYS)
 local refused = refusal({}, {{'TYPE', source}, {'GET', source}, {'LLEN', source},
     {'SET', source, 'x'}, {'LLEN', unack}, {'ZCARD', scheduled}, {'LLEN', dead},
-    {'SMEMBERS', consumers}, {'LLEN', ARGV[2] .. 'x'}})
+    {'SMEMBERS', consumers}, {'LLEN', suspects}, {'LLEN', ARGV[2] .. 'x'}})
 if refused then return refused end
 local before = retired(source)
 if before then
@@ -76,7 +76,7 @@ if before then
     return 0
 end
 refused = refusal({{source, 'list'}, {unack, 'list'}, {scheduled, 'zset'}, {dead, 'list'},
-    {consumers, 'set'}}, {})
+    {consumers, 'set'}, {suspects, 'list'}}, {})
 if refused then return refused end
 local held = 0
 for _, id in ipairs(redis.call('SMEMBERS', consumers)) do
@@ -86,7 +86,7 @@ end
 local found = {}
 for _, place in ipairs({{redis.call('LLEN', source), 'waiting'}, {held, 'held'},
         {redis.call('ZCARD', scheduled), 'scheduled'}, {redis.call('LLEN', unack), 'rejected'},
-        {redis.call('LLEN', dead), 'dead'}}) do
+        {redis.call('LLEN', suspects), 'suspected'}, {redis.call('LLEN', dead), 'dead'}}) do
     if place[1] > 0 then found[#found + 1] = place[1] .. ' ' .. place[2] end
 end
 if #found > 0 then

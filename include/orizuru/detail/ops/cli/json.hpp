@@ -73,6 +73,7 @@ namespace orizuru::detail::cli {
             {"held", state.held},
             {"scheduled", state.scheduled},
             {"rejected", state.rejected},
+            {"suspected", state.suspected},
             {"dead", state.dead},
             {"consumers", state.consumers},
             {"served", json_of(is_served(state))},

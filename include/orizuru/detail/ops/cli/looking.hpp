@@ -42,6 +42,7 @@ using Align = Table::Align;
                  {"held", Align::right},
                  {"scheduled", Align::right},
                  {"rejected", Align::right},
+                 {"suspected", Align::right},
                  {"dead", Align::right},
                  {"consumers", Align::right},
                  {"oldest", Align::right},
@@ -50,8 +51,9 @@ using Align = Table::Align;
     for (const QueueState& state : states) {
         table.add({state.queue, std::to_string(state.waiting), std::to_string(state.held),
                    std::to_string(state.scheduled), std::to_string(state.rejected),
-                   std::to_string(state.dead), std::to_string(state.consumers),
-                   optional_text(age(state.oldest, state.now)), state.paused ? "yes" : "no",
+                   std::to_string(state.suspected), std::to_string(state.dead),
+                   std::to_string(state.consumers), optional_text(age(state.oldest, state.now)),
+                   state.paused ? "yes" : "no",
                    is_served(state) == false ? "nobody serves it" : ""});
     }
     return table;
@@ -194,6 +196,7 @@ inline constexpr std::chrono::seconds most_overdue{5};
     table.add({"held", std::to_string(state.held)});
     table.add({"scheduled", std::to_string(state.scheduled)});
     table.add({"rejected", std::to_string(state.rejected)});
+    table.add({"suspected", std::to_string(state.suspected)});
     table.add({"dead", std::to_string(state.dead)});
     table.add({"oldest", optional_text(age(state.oldest, state.now))});
     table.add({"next due", optional_text(state.next_due)});

@@ -44,6 +44,7 @@ using Json = nlohmann::json;
             {"held", state.held},
             {"scheduled", state.scheduled},
             {"rejected", state.rejected},
+            {"suspected", state.suspected},
             {"dead", state.dead},
             {"consumers", state.consumers},
             {"unheard", state.unheard},
